@@ -1,0 +1,104 @@
+"""Every error byokg raises. The tree comes first, so a caller sees what can be caught.
+
+ByokgError
+├── ConfigError            a setting is wrong or missing
+├── MissingExtra           an optional package is not installed
+├── GraphError
+│   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
+│   ├── GraphNotFound      no graph at that place
+│   ├── GraphCorrupt       the folder is there but not readable as a graph
+│   ├── EntityNotFound     an id is not in the store
+│   └── RelationNotFound   a relation label is not in the store
+├── DatasetError           a question file is missing or malformed (file, line, reason)
+└── RunError               a run folder cannot be used (another configuration, torn records)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class ByokgError(Exception):
+    """Base of all. `retryable` says whether the same call may succeed later."""
+
+    retryable: bool = False
+
+
+class ConfigError(ByokgError):
+    """A setting is wrong; the message names it and the nearest valid choice."""
+
+
+class MissingExtra(ByokgError):
+    """An optional package is needed for what was asked."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}, which is not installed; run: pip install 'byokg[{extra}]'")
+        self.package = package
+        self.extra = extra
+
+
+class GraphError(ByokgError):
+    """Something about a graph."""
+
+
+class ImportFailed(GraphError):
+    """An input file cannot become a graph. Nothing was written."""
+
+    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
+        place = f"{file}:{line}" if line is not None else f"{file}"
+        super().__init__(f"{place}: {reason}")
+        self.file = str(file)
+        self.line = line
+        self.reason = reason
+
+
+class GraphNotFound(GraphError):
+    """There is no graph at the place given."""
+
+    def __init__(self, place: str | Path) -> None:
+        super().__init__(f"no graph in {str(place)!r}; build one with: byokg graph build SOURCE --out {place}")
+        self.place = str(place)
+
+
+class GraphCorrupt(GraphError):
+    """The folder looks like a graph but cannot be read as one."""
+
+    def __init__(self, place: str | Path, reason: str) -> None:
+        super().__init__(f"graph in {str(place)!r} cannot be read: {reason}; rebuild it with: byokg graph build")
+        self.place = str(place)
+
+
+class EntityNotFound(GraphError):
+    """The id is not in the store."""
+
+    def __init__(self, entity: str, store: str) -> None:
+        super().__init__(
+            f"no entity {entity!r} in {store}; stores take ids, so pass names through an EntityLinker first"
+        )
+        self.entity = entity
+
+
+class RelationNotFound(GraphError):
+    """The relation label is not in the store; the message proposes the nearest ones."""
+
+    def __init__(self, relation: str, store: str, known: Iterable[str]) -> None:
+        near = difflib.get_close_matches(relation, list(known), n=3)
+        hint = f"; nearest: {', '.join(map(repr, near))}" if near else "; list them with: byokg graph info"
+        super().__init__(f"no relation {relation!r} in {store}{hint}")
+        self.relation = relation
+
+
+class DatasetError(ByokgError):
+    """A question file is missing or malformed."""
+
+    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
+        place = f"{file}:{line}" if line is not None else f"{file}"
+        super().__init__(f"{place}: {reason}")
+        self.file = str(file)
+        self.line = line
+
+
+class RunError(ByokgError):
+    """A run folder cannot be used as asked."""

@@ -1,0 +1,110 @@
+"""What every graph store promises, and the arrays in which it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.types import EntityId, Node, Properties
+
+NodeArray = npt.NDArray[np.integer]
+"""Node numbers: (N,) integers that mean something only within the store that gave them."""
+
+RelationArray = npt.NDArray[np.integer]
+"""Relation numbers: (N,) integers indexing `GraphStore.relations`."""
+
+
+class Direction(Enum):
+    """Which edges touching a node are meant, seen from that node."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+@dataclass(frozen=True)
+class EdgeBatch:
+    """E edges in stored orientation, as four parallel arrays of shape (E,).
+
+    Ordered by the position of the touching node in the request, then outgoing before incoming,
+    then relation, then the other end, then edge number; so the same request gives the same bytes.
+    A self-loop asked for in both directions appears twice, once for each.
+
+    `origin` holds the position (index into the requested `nodes`) of the node that each edge was
+    found from, and `inverse` is true where it was found from its tail.
+    """
+
+    head: NodeArray
+    relation: RelationArray
+    tail: NodeArray
+    edge: npt.NDArray[np.int64]
+    origin: npt.NDArray[np.int64]
+    inverse: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+    @property
+    def other(self) -> NodeArray:
+        """Return the node at the far end of each edge, seen from where it was found: (E,)."""
+        return np.where(self.inverse, self.head, self.tail)
+
+
+@dataclass(frozen=True)
+class RelationSchema:
+    """One relation: how many edges, and which node types stand at its ends, most frequent first."""
+
+    name: str
+    count: int
+    domain: tuple[str, ...]
+    range: tuple[str, ...]
+    properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Node types with counts, relations with ends and counts, node properties by type."""
+
+    node_types: dict[str, int]
+    relations: tuple[RelationSchema, ...]
+    node_properties: dict[str, tuple[str, ...]]
+
+
+class GraphStore(Protocol):
+    """Reads a directed, labelled multigraph. Everything else is built on these."""
+
+    @property
+    def name(self) -> str:
+        """Say which graph this is, for messages."""
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return relation labels; a relation number is a position in this list."""
+
+    def schema(self) -> Schema:
+        """Return node types and the relations between them."""
+
+    def entities(self) -> Iterator[EntityId]:
+        """Yield each entity once, heads and tails alike, in node-number order."""
+
+    def numbers(self, ids: Collection[EntityId]) -> NodeArray:
+        """Return the node number of each id. Raises `EntityNotFound` for an unknown one."""
+
+    def ids(self, nodes: NodeArray) -> list[EntityId]:
+        """Return the id of each node number."""
+
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
+
+    def edges(
+        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, optionally of some relations only."""
+
+    def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
+        """Return the properties of each edge number, in the order asked."""

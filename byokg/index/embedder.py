@@ -1,0 +1,22 @@
+"""What turns text into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Encodes texts as unit vectors, so that a dot product is a cosine."""
+
+    @property
+    def name(self) -> str:
+        """Identify model and settings, for caches and run records."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return (N, D) float32 with rows of length 1; a text without any known token gives a zero row."""

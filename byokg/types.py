@@ -1,0 +1,188 @@
+"""The records that stages hand to each other: frozen, plain, and free of behaviour that reads a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, NewType
+
+EntityId = NewType("EntityId", str)
+"""Identity of a node in one store. Never a name: names are not unique."""
+
+Value = str | int | float | bool
+"""A node or edge property. Dates travel as ISO 8601 strings (`2001-09-30`), years as int."""
+
+Properties = Mapping[str, Value]
+
+NO_PROPERTIES: Properties = MappingProxyType({})
+
+Metapath = tuple[str, ...]
+"""Relation labels, one per hop. A leading `^` walks that relation from tail to head."""
+
+INVERSE = "^"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a pipeline is given. Gold answers are not here (see `evaluation.datasets.base.Example`).
+
+    `topic_ids` and `hops` are empty unless the caller knows them, or an evaluation setting
+    grants the data set's annotation (`linking.entities=gold`, `linking.hops=gold`).
+    """
+
+    id: str
+    text: str
+    topic_ids: tuple[EntityId, ...] = ()
+    hops: int | None = None
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A piece of question text that names something in the graph.
+
+    `start`/`end` index the question's characters (half open); both are -1 when the text does
+    not occur literally. `ids` is set when the entity is known beforehand, so nothing is searched.
+    """
+
+    text: str
+    start: int = -1
+    end: int = -1
+    ids: tuple[EntityId, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProposedPath:
+    """A relation path that a KG-Linker proposes, with its belief in it (higher is better)."""
+
+    relations: Metapath
+    score: float = 0.0
+    source: EntityId | None = None
+    """Where the path starts, when the linker knows; None means any linked entity."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """What a KG-Linker writes for one round. Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker"."""
+
+    mentions: tuple[Mention, ...] = ()
+    paths: tuple[ProposedPath, ...] = ()
+    query: str | None = None
+    draft_answers: tuple[str, ...] = ()
+    bfsql: str | None = None
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class LinkedEntity:
+    """One candidate node for one mention: never flattened across mentions."""
+
+    id: EntityId
+    name: str
+    mention: Mention
+    method: Literal["given", "exact", "fuzzy", "dense"]
+    score: float
+    """In [0, 1]; 1 is an exact match or an id that was given."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as the store holds it."""
+
+    id: EntityId
+    name: str
+    type: str = ""
+    properties: Properties = field(default=NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class Triple:
+    """One stored edge, in stored orientation; `edge` is its id within the store."""
+
+    head: EntityId
+    relation: str
+    tail: EntityId
+    edge: int = -1
+    properties: Properties = field(default=NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A walk through the graph: `triples[i]` is walked head to tail unless `inverse[i]`."""
+
+    source: EntityId
+    triples: tuple[Triple, ...]
+    inverse: tuple[bool, ...]
+
+    @property
+    def nodes(self) -> tuple[EntityId, ...]:
+        """Return the nodes visited, source first: one more than there are triples."""
+        visited = [self.source]
+        for triple, inverse in zip(self.triples, self.inverse, strict=True):
+            visited.append(triple.head if inverse else triple.tail)
+        return tuple(visited)
+
+    @property
+    def end(self) -> EntityId:
+        """Return the last node visited."""
+        return self.nodes[-1]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One retrieved item. `id` is unique within a question's context (`e1`, `e2`, …)."""
+
+    id: str
+    retriever: str
+    round: int
+    score: float
+
+
+@dataclass(frozen=True)
+class PathEvidence(Evidence):
+    """Everything one metapath reaches from one source entity.
+
+    `ends` is complete and ranked by the caller's order; `paths` shows one concrete walk per end
+    for the first few ends, so evidence from a hub stays small. `truncated` says that a cap cut `ends`.
+    """
+
+    source: EntityId
+    relations: Metapath
+    ends: tuple[EntityId, ...]
+    paths: tuple[Path, ...]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class AnswerItem:
+    """One answer: the name shown, the node it is (if any), and the evidence behind it."""
+
+    name: str
+    id: EntityId | None
+    score: float
+    citations: tuple[str, ...] = ()
+    """Ids of the evidence items that contain this answer."""
+
+    @property
+    def grounded(self) -> bool:
+        """Tell whether retrieved evidence supports the answer."""
+        return bool(self.citations)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one iteration, kept for the trace."""
+
+    number: int
+    artifacts: Artifacts
+    linked: tuple[LinkedEntity, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome for one question: answers best first, and every round that led to them."""
+
+    question_id: str
+    items: tuple[AnswerItem, ...]
+    rounds: tuple[Round, ...]
