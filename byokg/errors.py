@@ -3,9 +3,11 @@
 ByokgError
 ├── ConfigError            a setting is wrong or missing
 ├── MissingExtra           an optional package is not installed
+├── EmbedderFailed         a remote embedding model raised or replied nonsense
 ├── GraphError
 │   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
 │   ├── GraphNotFound      no graph at that place
+│   ├── GraphExists        a graph would be written where something else already is
 │   ├── GraphCorrupt       the folder is there but not readable as a graph
 │   ├── EntityNotFound     an id is not in the store
 │   └── RelationNotFound   a relation label is not in the store
@@ -39,6 +41,15 @@ class MissingExtra(ByokgError):
         self.extra = extra
 
 
+class EmbedderFailed(ByokgError):
+    """A remote embedding model raised, or its reply does not fit the texts it was given."""
+
+    def __init__(self, embedder: str, reason: str, retryable: bool = False) -> None:
+        super().__init__(f"embedder {embedder!r} failed: {reason}; check its address and key, or use embedding=static")
+        self.embedder = embedder
+        self.retryable = retryable
+
+
 class GraphError(ByokgError):
     """Something about a graph."""
 
@@ -59,6 +70,14 @@ class GraphNotFound(GraphError):
 
     def __init__(self, place: str | Path) -> None:
         super().__init__(f"no graph in {str(place)!r}; build one with: byokg graph build SOURCE --out {place}")
+        self.place = str(place)
+
+
+class GraphExists(GraphError):
+    """A graph would be written over something that is already there. Nothing was changed."""
+
+    def __init__(self, place: str | Path, reason: str) -> None:
+        super().__init__(f"cannot write a graph to {str(place)!r}: {reason}")
         self.place = str(place)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NewType
 
@@ -92,7 +92,7 @@ class Node:
     id: EntityId
     name: str
     type: str = ""
-    properties: Properties = field(default=NO_PROPERTIES)
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Triple:
     relation: str
     tail: EntityId
     edge: int = -1
-    properties: Properties = field(default=NO_PROPERTIES)
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class Path:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One retrieved item. `id` is unique within a question's context (`e1`, `e2`, …)."""
+    """One retrieved item. `id` and `round` are given by `Context.add`: `e1`, `e2`, … within a question."""
 
-    id: str
     retriever: str
-    round: int
     score: float
+    id: str = field(default="", kw_only=True)
+    round: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,48 @@ class AnswerItem:
 
 
 @dataclass(frozen=True)
+class Linked:
+    """What a round's mentions and draft answers turned out to be; the two stay apart all the way."""
+
+    entities: tuple[LinkedEntity, ...] = ()
+    drafts: tuple[LinkedEntity, ...] = ()
+
+    def unseen(self, context: Context) -> bool:
+        """Tell whether any entity was not linked in an earlier round."""
+        seen = {entity.id for earlier in context.rounds for entity in earlier.linked.entities}
+        return any(entity.id not in seen for entity in self.entities)
+
+
+@dataclass(frozen=True)
 class Round:
-    """What happened in one iteration, kept for the trace."""
+    """What happened in one iteration."""
 
     number: int
     artifacts: Artifacts
-    linked: tuple[LinkedEntity, ...]
+    linked: Linked
     evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything gathered for a question so far."""
+
+    rounds: tuple[Round, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence of all rounds, in the order it came."""
+        return tuple(item for earlier in self.rounds for item in earlier.evidence)
+
+    def add(self, artifacts: Artifacts, linked: Linked, found: Iterable[Sequence[Evidence]]) -> Context:
+        """Return the context with one more round; its evidence gets ids that continue the numbering."""
+        count = len(self.evidence)
+        items = [item for batch in found for item in batch]
+        evidence = tuple(
+            replace(item, id=f"e{count + position}", round=len(self.rounds))
+            for position, item in enumerate(items, start=1)
+        )
+        return Context((*self.rounds, Round(len(self.rounds), artifacts, linked, evidence)))
 
 
 @dataclass(frozen=True)
@@ -186,3 +221,5 @@ class Answer:
     question_id: str
     items: tuple[AnswerItem, ...]
     rounds: tuple[Round, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""

@@ -108,3 +108,9 @@ class GraphStore(Protocol):
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order asked."""
+
+    def sample_edges(self, per_relation: int) -> EdgeBatch:
+        """Return up to `per_relation` edges of each relation, by relation, spread evenly over what is stored.
+
+        `origin` counts the edges; `inverse` is false throughout.
+        """

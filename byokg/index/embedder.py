@@ -20,3 +20,18 @@ class Embedder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return (N, D) float32 with rows of length 1; a text without any known token gives a zero row."""
+
+
+def unit_rows(vectors: npt.ArrayLike) -> Vectors:
+    """Scale every row to length 1.
+
+    Args:
+        vectors: (N, D) numbers of any real type.
+
+    Returns:
+        (N, D) float32; a row of zeros stays zero.
+    """
+    wide: npt.NDArray[np.float64] = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    scaled: Vectors = (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
+    return scaled

@@ -1,0 +1,87 @@
+# Needs Python 3.11 or newer with pip and venv, and GNU make; everything else goes into .venv.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lock clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Stamps carry a checksum of what they stand for, so a changed lock installs again and an equal one
+# does nothing, whatever the files' dates. The folder counts because an installed script names it.
+PYTHON_KEY := $(shell { pwd; $(PYTHON) -c 'import sys; print(sys.base_prefix, sys.version)'; } 2>/dev/null | cksum | cut -d' ' -f1)
+LOCK_KEY := $(PYTHON_KEY)-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+MADE := $(VENV)/.made-$(PYTHON_KEY)
+CORE := $(VENV)/.core-$(LOCK_KEY)
+DEV := $(VENV)/.dev-$(LOCK_KEY)
+
+help:
+	@echo 'make demo     answer the shipped questions over the shipped graph and print the scores'
+	@echo 'make test     run the test suite            (make test ARGS="-k words" for a part)'
+	@echo 'make check    run linter, formatter check and type checker'
+	@echo 'make format   let the linter and formatter rewrite files'
+	@echo 'make lock     resolve all dependencies anew into constraints.txt'
+	@echo 'make clean    remove .venv and everything built here'
+	@echo 'Another interpreter: make PYTHON=/path/to/python3.12 demo'
+
+# A run belongs to the code and data it was made with, so the folder is named after both: run again
+# unchanged, nothing is computed twice and the same table is printed.
+demo: $(CORE)
+	@key=$$(find byokg configs -type f ! -name '*.pyc' | LC_ALL=C sort | xargs cat constraints.txt | cksum | cut -d' ' -f1) \
+	  && folder=.demo/$$key \
+	  && { [ -d $$folder/graph ] || $(BIN)/byokg graph build byokg/data/atlas --out $$folder/graph; } \
+	  && $(BIN)/byokg eval pipeline=offline dataset=atlas graph.path=$$folder/graph out=$$folder/run
+
+test: $(DEV)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy byokg scripts tests $(wildcard benchmarks/*.py)
+
+format: $(DEV)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+# Torch first and by version alone: where a CPU build is offered, pip then keeps it. Its local version
+# label (+cpu) is cut off, so that the lock also fits machines which only have the general build.
+lock:
+	@rm -rf build/lock
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip install --quiet torch==2.13.0
+	@build/lock/bin/python -m pip install --quiet '.[all,minilm,train,dev]' torch==2.13.0
+	@build/lock/bin/python -m pip check
+	@build/lock/bin/python -m pip freeze --all --exclude byokg --exclude pip > build/lock/frozen.txt
+	@sed 's/+.*//' build/lock/frozen.txt > build/lock/constraints.txt
+	@mv build/lock/constraints.txt constraints.txt
+	@rm -rf build/lock
+	@echo 'constraints.txt is new; run: make check test'
+
+clean:
+	@rm -rf $(VENV) .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(MADE):
+	@$(PYTHON) -c '' 2>/dev/null \
+	  || { echo "make: cannot run '$(PYTHON)'; install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "make: $$($(PYTHON) -V 2>&1) is too old, byokg needs 3.11 or newer; name another: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "make: $(PYTHON) lacks the venv module; on Debian or Ubuntu run: sudo apt install python3-venv" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(CORE): | $(MADE)
+	@echo 'installing byokg into $(VENV) (once; about 120 MB to download)'
+	@$(PIP) install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(DEV): | $(MADE)
+	@echo 'installing byokg and its test tools into $(VENV) (once)'
+	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@ $(CORE)

@@ -1,0 +1,323 @@
+"""What `byokg doctor` looks at: is this machine able to run byokg, what is optional, and what to do about the rest.
+
+Nothing here opens a connection, and no key is ever read into a message.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from byokg.errors import ByokgError
+from byokg.graph.columnar import ColumnarGraph
+from byokg.index.static import StaticEmbedder
+
+State = Literal["ok", "off", "warn", "fail"]
+"""`off` is optional and not there; `warn` limits something; `fail` breaks the core."""
+
+OLDEST_PYTHON = (3, 11)
+ARCADEDB_GLIBC = (2, 34)
+OPEN_FILES = 6144
+"""ArcadeDB keeps one file open for each relation type, and public graphs have up to about 6,000."""
+
+FREE_BYTES_WANTED = 2 * 1024**3
+
+DISTRIBUTION = "byokg"
+BUNDLES = frozenset({"all", "dev"})
+"""Extras that repeat others or serve only those who change byokg."""
+
+TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
+
+
+@dataclass(frozen=True)
+class Credential:
+    """Where a provider's credential may lie (any one of the places is enough), and what it serves."""
+
+    name: str
+    variables: tuple[str, ...]
+    purpose: str
+    files: tuple[str, ...] = ()
+    """Paths below the home folder."""
+
+
+CREDENTIALS = (
+    Credential("Anthropic key", ("ANTHROPIC_API_KEY",), "llm=anthropic"),
+    Credential("OpenAI key", ("OPENAI_API_KEY",), "llm=openai_compatible with OpenAI's own service"),
+    Credential(
+        "AWS credentials",
+        (
+            "AWS_PROFILE",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        ),
+        "llm=bedrock and graph=neptune",
+        (".aws/credentials", ".aws/config"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, and what to do where something should be done."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def diagnose(graph: Path | None = None, environment: Mapping[str, str] = os.environ) -> list[Check]:
+    """Make every check.
+
+    Args:
+        graph: folder of a built graph to open and verify as well; None leaves that out.
+        environment: variables to look for keys and tracing in.
+
+    Returns:
+        The outcomes, always in the same order: machine, packages, keys, embedder, graph.
+    """
+    checks = [
+        check_python(sys.version_info[:3]),
+        check_glibc(platform.system(), *platform.libc_ver()),
+        check_open_files(*_open_file_limits()),
+        check_disk(Path.cwd()),
+    ]
+    try:
+        installed = importlib.metadata.metadata(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        checks.append(
+            Check("packages", "warn", "byokg runs from a source folder, not installed", "run: pip install -e .")
+        )
+    else:
+        checks += check_packages(installed.get_all("Requires-Dist", []), installed.get_all("Provides-Extra", []))
+    checks += check_keys(environment, Path.home())
+    checks.append(check_tracing(environment))
+    checks.append(check_embedder())
+    if graph is not None:
+        checks.append(check_graph(graph))
+    return checks
+
+
+def exit_code(checks: Iterable[Check]) -> int:
+    """Return 1 when a check failed, else 0: warnings and missing options leave the core usable."""
+    return int(any(check.state == "fail" for check in checks))
+
+
+def show(checks: Sequence[Check], console: Console) -> None:
+    """Print the checks as a table, and how many need attention below it."""
+    colours = {"ok": "green", "off": "dim", "warn": "yellow", "fail": "bold red"}
+    table = Table(title="byokg doctor", title_justify="left")
+    table.add_column("check", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    table.add_column("what to do", overflow="fold")
+    for check in checks:
+        state = f"[{colours[check.state]}]{check.state}[/]"
+        table.add_row(escape(check.name), state, escape(check.found), escape(check.advice))
+    console.print(table)
+    failed = sum(check.state == "fail" for check in checks)
+    warned = sum(check.state == "warn" for check in checks)
+    console.print(f"{failed} failed, {warned} {'warning' if warned == 1 else 'warnings'}")
+
+
+def check_python(version: tuple[int, int, int]) -> Check:
+    """Compare the interpreter's version with the oldest one supported."""
+    found = ".".join(map(str, version))
+    if version[:2] < OLDEST_PYTHON:
+        wanted = ".".join(map(str, OLDEST_PYTHON))
+        return Check("python", "fail", found, f"make a virtual environment with Python {wanted} or newer")
+    return Check("python", "ok", found)
+
+
+def check_glibc(system: str, library: str, version: str) -> Check:
+    """Tell whether the C library can run the ArcadeDB wheel, which only the extra `cypher` needs."""
+    wanted = ".".join(map(str, ARCADEDB_GLIBC))
+    advice = f"only graph=arcadedb needs glibc {wanted} or newer: use graph=columnar, or a newer system or container"
+    if system != "Linux":
+        return Check("glibc", "ok", f"not used on {system}")
+    if library != "glibc":
+        return Check("glibc", "warn", f"another C library ({library or 'unknown'})", advice)
+    if Version(version) < Version(wanted):
+        return Check("glibc", "warn", version, advice)
+    return Check("glibc", "ok", version)
+
+
+def check_open_files(soft: int | None, hard: int | None) -> Check:
+    """Tell whether a graph with thousands of relation types can be opened in ArcadeDB.
+
+    Args:
+        soft: limit in force; None is unlimited or unknown to this system.
+        hard: how far `ulimit` may raise it; None as above.
+    """
+    if soft is None or soft >= OPEN_FILES:
+        return Check("open files", "ok", "no limit" if soft is None else f"{soft:,}")
+    if hard is None or hard >= OPEN_FILES:
+        cure = f"run: ulimit -n {OPEN_FILES}"
+    else:
+        cure = f"have an administrator raise nofile (hard limit {hard:,}) to {OPEN_FILES:,}"
+    return Check("open files", "warn", f"{soft:,}", f"graph=arcadedb opens a file for each relation type; {cure}")
+
+
+def check_disk(folder: Path) -> Check:
+    """Tell whether the file system of `folder` has room for graphs and runs."""
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 1024**3:.1f} GiB free in {folder}"
+    if free < FREE_BYTES_WANTED:
+        return Check("disk", "warn", found, "free some space, or work in another folder")
+    return Check("disk", "ok", found)
+
+
+def check_packages(requirements: Sequence[str], extras: Sequence[str]) -> list[Check]:
+    """Compare installed packages with what byokg declares.
+
+    Args:
+        requirements: requirement lines of the distribution, extras as markers (`x>=1; extra == "y"`).
+        extras: names of the extras.
+
+    Returns:
+        One check for the core, then one for each extra except the bundles, in the order given.
+    """
+    parsed = [Requirement(line) for line in requirements]
+    fitting, unfit, missing = _installed(_members(parsed, ""))
+    if unfit or missing:
+        wrong = ", ".join(missing + unfit)
+        checks = [Check("core packages", "fail", wrong, f"run: pip install --upgrade {DISTRIBUTION}")]
+    else:
+        checks = [Check("core packages", "ok", f"all {len(fitting)} installed")]
+    for extra in extras:
+        if extra in BUNDLES:
+            continue
+        fitting, unfit, missing = _installed(_members(parsed, extra))
+        if unfit:
+            advice = f"run: pip install --upgrade '{DISTRIBUTION}[{extra}]'"
+            checks.append(Check(f"extra {extra}", "warn", ", ".join(unfit + missing), advice))
+        elif missing:
+            advice = f"run: pip install '{DISTRIBUTION}[{extra}]'"
+            checks.append(Check(f"extra {extra}", "off", ", ".join(missing), advice))
+        else:
+            checks.append(Check(f"extra {extra}", "ok", ", ".join(fitting)))
+    return checks
+
+
+def check_keys(environment: Mapping[str, str], home: Path) -> list[Check]:
+    """Tell which providers have credentials. Only the names of variables appear, never their values.
+
+    Args:
+        environment: variables to look in.
+        home: the user's home folder, where AWS keeps its files.
+    """
+    checks = []
+    for credential in CREDENTIALS:
+        places = [variable for variable in credential.variables if environment.get(variable, "").strip()]
+        places += [f"~/{file}" for file in credential.files if (home / file).is_file()]
+        if places:
+            checks.append(Check(credential.name, "ok", f"set ({places[0]})"))
+        else:
+            advice = f"for {credential.purpose}, set {credential.variables[0]}"
+            checks.append(Check(credential.name, "off", "not set", advice))
+    return checks
+
+
+def check_tracing(environment: Mapping[str, str]) -> Check:
+    """Warn when LangSmith tracing is on: it sends every prompt, and so parts of the graph, to a service."""
+    for variable in TRACING_VARIABLES:
+        if environment.get(variable, "").strip().lower() not in {"", "0", "false"}:
+            return Check(
+                "LangSmith tracing",
+                "warn",
+                f"on ({variable})",
+                f"questions, graph contents and replies leave this machine; to stop it: unset {variable}",
+            )
+    return Check("LangSmith tracing", "ok", "not on: prompts are sent to no tracing service")
+
+
+def check_embedder() -> Check:
+    """Load the shipped embedder and encode a word with it."""
+    try:
+        embedder = StaticEmbedder()
+        encoded = bool(embedder.encode(["graph"]).any())
+    except ByokgError as error:
+        return Check("shipped embedder", "fail", str(error), f"run: pip install --force-reinstall {DISTRIBUTION}")
+    if not encoded:
+        advice = f"run: pip install --force-reinstall {DISTRIBUTION}"
+        return Check("shipped embedder", "fail", f"{embedder.name} encodes 'graph' as zeros", advice)
+    return Check("shipped embedder", "ok", embedder.name)
+
+
+def check_graph(folder: Path) -> Check:
+    """Open a built graph, count it, and compare the checksums of all its files."""
+    try:
+        graph = ColumnarGraph.open(folder)
+        graph.verify()
+    except ByokgError as error:
+        # The messages of graph errors end with the next step already.
+        return Check("graph", "fail", str(error))
+    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
+    return Check("graph", "ok", f"{folder}: {counts}; checksums agree")
+
+
+def _open_file_limits() -> tuple[int | None, int | None]:
+    """Return the soft and hard limit on open files; None where there is none."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None, None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        None if soft == resource.RLIM_INFINITY else soft,
+        None if hard == resource.RLIM_INFINITY else hard,
+    )
+
+
+def _members(requirements: Sequence[Requirement], extra: str) -> list[Requirement]:
+    """Return what one extra ("" is the core) adds on this machine, other extras of byokg inside it spelled out."""
+    members: list[Requirement] = []
+    for requirement in requirements:
+        if _counts(requirement.marker, extra) and (extra == "" or not _counts(requirement.marker, "")):
+            if canonicalize_name(requirement.name) == DISTRIBUTION:
+                for inner in sorted(requirement.extras):
+                    members += _members(requirements, inner)
+            else:
+                members.append(requirement)
+    return members
+
+
+def _counts(marker: Marker | None, extra: str) -> bool:
+    """Tell whether a marker holds on this machine when `extra` is asked for."""
+    return marker is None or marker.evaluate({"extra": extra})
+
+
+def _installed(requirements: Sequence[Requirement]) -> tuple[list[str], list[str], list[str]]:
+    """Return which packages fit ("x 2.1"), do not ("x 1.0 where >=2 is needed"), or lack ("x not installed")."""
+    fitting: list[str] = []
+    unfit: list[str] = []
+    missing: list[str] = []
+    for requirement in requirements:
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(f"{requirement.name} not installed")
+            continue
+        if requirement.specifier.contains(version, prereleases=True):
+            fitting.append(f"{requirement.name} {version}")
+        else:
+            unfit.append(f"{requirement.name} {version} where {requirement.specifier} is needed")
+    return fitting, unfit, missing

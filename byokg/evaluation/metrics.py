@@ -1,0 +1,241 @@
+"""The `strict` metric profile: normalised answers compared as whole strings, never as substrings.
+
+An answer is right when its normalised name equals a normalised gold name. Names decide, ids do not:
+data sets give their gold answers as names, some give ids for part of them, and answers such as years
+or counts are no nodes at all. So two nodes with one name count once, as one answer.
+
+Pipelines hand over answers best first: by score descending, then by the number of walks that support
+the answer descending, then in node order. Metrics need that order for Hits@1 only, which looks at the
+first answer; all others treat the answers as a set.
+
+Every question counts in every metric, with one denominator: a question without an outcome (failed or
+skipped) scores zero and is counted.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
+"""Names in reports, in the order of the fields of `Scores`."""
+
+PROFILE = "strict"
+
+RESAMPLES = 1000
+
+UNSTATED = "(none)"
+"""Where the breakdowns put questions that state no type, or no hop count."""
+
+_NOT_A_WORD = re.compile(r"[^\w\s]|_")
+_THOUSANDS = re.compile("(?<=\\d)[,'\u2019](?=\\d{3}(?!\\d))")
+_ARTICLES = frozenset(("a", "an", "the"))
+_DASH = re.compile("[\u2010-\u2015\u2212]")
+_KEPT = frozenset("#%")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one question scores; every field is in [0, 1]."""
+
+    hit: float
+    """1 if any predicted answer is right."""
+    hits_at_1: float
+    """1 if the first predicted answer is right."""
+    precision: float
+    """Right answers over distinct predicted answers; 0 when nothing is predicted."""
+    recall: float
+    """Right answers over distinct gold answers."""
+    f1: float
+    """Harmonic mean of this question's precision and recall; 0 when nothing is right."""
+    em: float
+    """1 if predicted and gold answers are equal as sets."""
+
+
+ZERO = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One question's scores, with what the breakdowns group by."""
+
+    scores: Scores
+    failed: bool = False
+    type: str = ""
+    hops: int | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over questions and its 95 % percentile-bootstrap interval, all in [0, 1]."""
+
+    value: float
+    ci95: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means over one group of questions; `failed` of its `n` questions have no outcome and score zero."""
+
+    n: int
+    failed: int
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Means over all questions, and over those of each type and hop count.
+
+    The breakdowns are empty when no question states a type (a hop count); when only some do, the
+    others stand under `UNSTATED`.
+    """
+
+    overall: Summary
+    by_type: Mapping[str, Summary]
+    by_hops: Mapping[str, Summary]
+
+
+@lru_cache(maxsize=1 << 16)
+def normalise(text: str) -> str:
+    """Return the form in which two spellings of one answer are equal.
+
+    Unicode NFKC and case folding; punctuation and invisible format characters go, `_` becomes a space,
+    the words a, an and the go, white space collapses. Letters, combining marks and digits of all scripts
+    stay, and so does what tells answers apart: symbols (`C++`), `#` and `%`, a minus sign before a number
+    and marks inside one (`3.5` is not `35`), save separators of thousands (`1,000`). A text of which nothing
+    would be left (`!!!`, `The The`) only loses case and outer white space.
+
+    Returns:
+        The normalised text; normalising it again changes nothing. Empty only for blank text.
+    """
+    # NFKC would turn an acute accent typed for an apostrophe into a space and a combining mark.
+    composed = unicodedata.normalize("NFKC", text.replace("\u00b4", "'"))
+    folded = _DASH.sub("-", " ".join(unicodedata.normalize("NFKC", composed.casefold()).split()))
+    kept = _THOUSANDS.sub("", unicodedata.normalize("NFKC", _NOT_A_WORD.sub(_mark, folded)))
+    return " ".join(word for word in kept.split() if word not in _ARTICLES) or folded
+
+
+def _mark(match: re.Match[str]) -> str:
+    """Return what stays of one character that is neither a letter, a digit nor white space."""
+    mark, text = match[0], match.string
+    category = unicodedata.category(mark)
+    if category == "Pc":
+        return " "
+    if category[0] != "P":
+        return "" if category in ("Sk", "Cf", "Cc") else mark
+    start, end = match.span()
+    if text[end : end + 1].isdigit():
+        word_so_far = text[text.rfind(" ", 0, start) + 1 : start]
+        if word_so_far[-1:].isdigit() or (mark == "-" and not any(map(str.isalnum, word_so_far))):
+            return mark
+    return mark if mark in _KEPT else ""
+
+
+def score(answers: Sequence[str], gold: Iterable[str]) -> Scores:
+    """Score one question.
+
+    Args:
+        answers: predicted names, best first; names that normalise alike count once.
+        gold: gold names, at least one.
+
+    Returns:
+        The six scores; all zero when nothing is predicted.
+
+    Raises:
+        ValueError: there is no gold answer, so nothing could be right.
+    """
+    right = {normalise(name) for name in gold}
+    if not right:
+        raise ValueError("a question without gold answers cannot be scored; data sets refuse such questions")
+    if not answers:
+        return ZERO
+    predicted = {normalise(name) for name in answers}
+    matched = len(predicted & right)
+    return Scores(
+        hit=float(matched > 0),
+        hits_at_1=float(normalise(answers[0]) in right),
+        precision=matched / len(predicted),
+        recall=matched / len(right),
+        f1=2 * matched / (len(predicted) + len(right)),
+        em=float(predicted == right),
+    )
+
+
+def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAMPLES) -> Metrics:
+    """Average over all questions and over each type and hop count.
+
+    Args:
+        outcomes: one per question, failed ones included; at least one.
+        seed: of the bootstrap; the same outcomes in the same order and the same seed give the same figures.
+        resamples: bootstrap samples drawn for each group.
+
+    Raises:
+        ValueError: there are no outcomes.
+    """
+    if not outcomes:
+        raise ValueError("there are no questions to average over")
+    table = np.array([astuple(outcome.scores) for outcome in outcomes])
+    failed = np.array([outcome.failed for outcome in outcomes])
+    types: dict[str, list[int]] = {}
+    hops: dict[int | None, list[int]] = {}
+    for row, outcome in enumerate(outcomes):
+        types.setdefault(outcome.type or UNSTATED, []).append(row)
+        hops.setdefault(outcome.hops, []).append(row)
+
+    def summary(rows: Sequence[int]) -> Summary:
+        return _summary(table[rows], failed[rows], seed, resamples)
+
+    return Metrics(
+        overall=_summary(table, failed, seed, resamples),
+        by_type={} if types.keys() == {UNSTATED} else {key: summary(types[key]) for key in sorted(types)},
+        by_hops={}
+        if hops.keys() == {None}
+        else {
+            UNSTATED if key is None else str(key): summary(hops[key])
+            for key in sorted(hops, key=lambda key: (key is None, key or 0))
+        },
+    )
+
+
+def _summary(table: npt.NDArray[np.float64], failed: npt.NDArray[np.bool_], seed: int, resamples: int) -> Summary:
+    low, high = bootstrap(table, seed, resamples)
+    return Summary(
+        n=len(table),
+        failed=int(failed.sum()),
+        estimates={
+            metric: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
+            for column, metric in enumerate(METRICS)
+        },
+    )
+
+
+def bootstrap(
+    table: npt.NDArray[np.float64], seed: int = 0, resamples: int = RESAMPLES
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
+
+    Each resample is held as how often it drew each row, so memory stays at O(N), and all columns see the
+    same resamples.
+
+    Args:
+        table: (N, M) scores, N questions by M metrics.
+        seed: of the generator.
+        resamples: how many times N rows are drawn with replacement.
+
+    Returns:
+        Lower and upper ends, (M,) each.
+    """
+    generator = np.random.default_rng(seed)
+    n = len(table)
+    means = np.empty((resamples, table.shape[1]))
+    for number in range(resamples):
+        drawn = np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n)
+        means[number] = drawn @ table / n
+    low, high = np.quantile(means, (0.025, 0.975), axis=0)
+    return low, high

@@ -1,0 +1,306 @@
+"""The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
+
+- `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
+- `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
+  (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
+  the answer is no node), `error` (null, or `type` and `message`).
+- `trace.jsonl`, one line per question: `schema`, `id`, `rounds`, each with `number`, `artifacts`, `linked`,
+  `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
+  of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
+  Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
+- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included. Whatever may
+  differ between two equal runs is here, so the two files above are equal byte for byte.
+- `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`.
+
+JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import yaml
+
+from byokg.errors import RunError
+from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Metrics, Summary
+from byokg.types import Answer, Evidence, PathEvidence, Triple
+from byokg.types import Path as Walk
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+SCHEMA = 1
+
+CONFIG = "config.yaml"
+PREDICTIONS = "predictions.jsonl"
+TRACE = "trace.jsonl"
+TIMINGS = "timings.jsonl"
+METRICS_FILE = "metrics.json"
+
+ENDS_SHOWN = 20
+"""Ends of a metapath written to the trace; a hub reaches thousands."""
+
+Status = Literal["ok", "failed", "skipped"]
+
+_ID = re.compile(rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*")')
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """One question's three lines, each ending in a newline."""
+
+    predictions: bytes
+    trace: bytes
+    timings: bytes
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a question has no answer: the error's class and message."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a run says about one question; see the module's text for the fields."""
+
+    id: str
+    status: Status
+    answers: tuple[str, ...] = ()
+    answer_ids: tuple[str | None, ...] = ()
+    grounded: tuple[bool, ...] = ()
+    citations: tuple[tuple[str, ...], ...] = ()
+    error: Failure | None = None
+
+
+def answered(answer: Answer, seconds: float) -> Lines:
+    """Write the lines of a question that has an outcome.
+
+    Args:
+        answer: what the pipeline returned; an answer without items is an outcome, too.
+        seconds: wall time of the whole question; the pipeline's own stages are added to it.
+
+    Raises:
+        ValueError: a score is not finite.
+        TypeError: a record holds something that JSON has no form for.
+    """
+    items = answer.items
+    prediction = Prediction(
+        id=answer.question_id,
+        status="ok",
+        answers=tuple(item.name for item in items),
+        answer_ids=tuple(item.id for item in items),
+        grounded=tuple(item.grounded for item in items),
+        citations=tuple(item.citations for item in items),
+    )
+    return Lines(
+        predictions=_line(prediction.id, _prediction(prediction)),
+        trace=_line(prediction.id, {"rounds": answer.rounds}),
+        timings=_timing(prediction.id, answer.seconds, seconds),
+    )
+
+
+def failed(id: str, error: Exception, seconds: float) -> Lines:
+    """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
+    failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
+    return Lines(
+        predictions=_line(id, _prediction(Prediction(id, "failed", error=failure))),
+        trace=_line(id, {"rounds": []}),
+        timings=_timing(id, {}, seconds),
+    )
+
+
+def line_id(line: bytes, place: str) -> str | None:
+    """Return the question a line of any of the three files is about; None when it is torn or no record.
+
+    Raises:
+        RunError: the line was written by a newer byokg; the message gives `place`.
+    """
+    found = _ID.match(line)
+    if found is None or not line.endswith(b"}\n") or b"\0" in line:
+        return None
+    if int(found[1]) > SCHEMA:
+        raise RunError(f"{place}: schema {int(found[1])}, this byokg reads up to {SCHEMA}; upgrade byokg")
+    return cast(str, json.loads(found[2]))
+
+
+def read_predictions(folder: Path) -> Iterator[Prediction]:
+    """Yield the predictions of a run folder in file order.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a prediction.
+    """
+    path = folder / PREDICTIONS
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield parse_prediction(line, f"{path}:{number}")
+    except FileNotFoundError as error:
+        raise RunError(f"no {PREDICTIONS} in {str(folder)!r}; give the folder that an evaluation wrote") from error
+
+
+def parse_prediction(line: bytes, place: str) -> Prediction:
+    """Read one line of `predictions.jsonl`.
+
+    Raises:
+        RunError: it is not one; the message gives `place`.
+    """
+    try:
+        record = json.loads(line)
+        if record["schema"] > SCHEMA:
+            raise RunError(f"{place}: schema {record['schema']}, this byokg reads up to {SCHEMA}; upgrade byokg")
+        return Prediction(
+            id=record["id"],
+            status=record["status"],
+            answers=tuple(record["answers"]),
+            answer_ids=tuple(record["answer_ids"]),
+            grounded=tuple(record["grounded"]),
+            citations=tuple(map(tuple, record["citations"])),
+            error=None if record["error"] is None else Failure(**record["error"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
+
+
+def metrics_json(metrics: Metrics) -> str:
+    """Return the content of `metrics.json`."""
+    record = {
+        "schema": SCHEMA,
+        "profile": PROFILE,
+        **_summary(metrics.overall),
+        "by_type": {key: _summary(summary) for key, summary in metrics.by_type.items()},
+        "by_hops": {key: _summary(summary) for key, summary in metrics.by_hops.items()},
+    }
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_metrics(folder: Path) -> Metrics:
+    """Read `metrics.json` back.
+
+    Raises:
+        RunError: the file is missing or not what this version writes.
+    """
+    path = folder / METRICS_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["schema"] != SCHEMA or record["profile"] != PROFILE:
+            raise RunError(f"{path}: schema {record['schema']}, profile {record['profile']!r} cannot be read here")
+        return Metrics(
+            overall=_read_summary(record),
+            by_type={key: _read_summary(value) for key, value in record["by_type"].items()},
+            by_hops={key: _read_summary(value) for key, value in record["by_hops"].items()},
+        )
+    except FileNotFoundError as error:
+        raise RunError(f"no {METRICS_FILE} in {str(folder)!r}; the run is not finished, start it again") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+
+
+def config_yaml(config: Mapping[str, Any]) -> str:
+    """Return the content of `config.yaml`: keys in the order given."""
+    # Escapes for what is not ASCII: PyYAML reads some of it (\x85) back as something else.
+    return yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=False, width=120)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read `config.yaml` back.
+
+    Raises:
+        RunError: the file is missing, or is no YAML mapping.
+    """
+    path = folder / CONFIG
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(f"no {CONFIG} in {str(folder)!r}; give the folder that an evaluation wrote") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise RunError(f"{path}: cannot be read ({error}); use another out=") from error
+    if not isinstance(config, dict):
+        raise RunError(f"{path}: is not a mapping; use another out=")
+    return config
+
+
+def _jsonable(value: object) -> object:
+    """Turn one record into what JSON holds, field by field, so that a field added later is not lost.
+
+    Raises:
+        TypeError: `value` is neither a record nor a mapping nor a number.
+    """
+    if isinstance(value, Walk):
+        return [_step(triple, inverse) for triple, inverse in zip(value.triples, value.inverse, strict=True)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        record = {name: getattr(value, name) for name in _fields(type(value))}
+        for name, field in record.items():
+            if isinstance(field, float | np.floating):
+                # Six digits are enough to read, and keep the last bits of a sum out of comparing two runs.
+                record[name] = round(float(field), 6)
+        if isinstance(value, PathEvidence):
+            record |= {"ends": value.ends[:ENDS_SHOWN], "n_ends": len(value.ends)}
+        return {"id": value.id, "kind": type(value).__name__, **record} if isinstance(value, Evidence) else record
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} cannot be written to the trace: {value!r}")
+
+
+@cache
+def _fields(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cast("type[DataclassInstance]", kind)))
+
+
+def _step(triple: Triple, inverse: bool) -> list[object]:
+    step: list[object] = [triple.head, triple.relation, triple.tail, triple.edge, inverse]
+    if triple.properties:
+        step.append(triple.properties)
+    return step
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_jsonable).encode
+
+
+def _line(id: str, fields: Mapping[str, object]) -> bytes:
+    # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
+    return (_ENCODE({"schema": SCHEMA, "id": id, **fields}) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _prediction(prediction: Prediction) -> dict[str, object]:
+    return {
+        "status": prediction.status,
+        "answers": prediction.answers,
+        "answer_ids": prediction.answer_ids,
+        "grounded": prediction.grounded,
+        "citations": prediction.citations,
+        "error": None if prediction.error is None else dataclasses.asdict(prediction.error),
+    }
+
+
+def _timing(id: str, stages: Mapping[str, float], total: float) -> bytes:
+    seconds = {**stages, "total": total}
+    return _line(id, {"seconds": {stage: round(float(value), 6) for stage, value in seconds.items()}})
+
+
+def _summary(summary: Summary) -> dict[str, object]:
+    estimates = {
+        metric: {"value": estimate.value, "ci95": list(estimate.ci95)} for metric, estimate in summary.estimates.items()
+    }
+    return {"n": summary.n, "failed": summary.failed, **estimates}
+
+
+def _read_summary(record: Mapping[str, Any]) -> Summary:
+    estimates = {}
+    for metric in METRICS:
+        low, high = record[metric]["ci95"]
+        estimates[metric] = Estimate(record[metric]["value"], (low, high))
+    return Summary(record["n"], record["failed"], estimates)

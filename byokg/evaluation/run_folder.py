@@ -1,0 +1,285 @@
+"""One run's folder on disk: who may write to it, what it belongs to, and how it survives a kill.
+
+Lines are appended to the three record files as questions finish, each with one write straight to the
+operating system, so a kill loses only the questions in flight and at most tears the last line. Opening
+the folder again cuts what is torn and keeps the questions that are in all three files. When the last
+question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
+as finished. Whole files are replaced by renaming, never rewritten in place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from byokg.errors import RunError
+from byokg.evaluation.metrics import Metrics
+from byokg.evaluation.records import (
+    CONFIG,
+    METRICS_FILE,
+    PREDICTIONS,
+    TIMINGS,
+    TRACE,
+    Lines,
+    Prediction,
+    config_yaml,
+    line_id,
+    metrics_json,
+    read_config,
+    read_metrics,
+    read_predictions,
+)
+
+LOCK = ".lock"
+"""Stays in the folder; the lock itself is the operating system's and ends with the process."""
+
+_RECORDS = (PREDICTIONS, TRACE, TIMINGS)
+_TEMPORARY = ".tmp"
+_DIFFERENCES_SHOWN = 5
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Return the hash that two runs share when they may share a folder: of all settings, checksums and code.
+
+    Left out is only what is there for people: the hash itself and the commit (the code has a digest).
+    """
+    canonical = json.dumps(_belonging(config), ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(canonical.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
+    """Return the metrics of a finished run; None when there is no run yet, or one to be continued.
+
+    Raises:
+        RunError: the folder belongs to another run.
+    """
+    if not all((path / name).is_file() for name in (CONFIG, METRICS_FILE, *_RECORDS)):
+        return None
+    _refuse_another_run(path, config)
+    return read_metrics(path)
+
+
+class RunFolder:
+    """The record files of one run, open for appending by this process alone.
+
+    Args:
+        path: the folder; made when missing.
+        config: what the run belongs to, as written to `config.yaml`.
+        ids: the run's questions in data-set order.
+
+    Raises:
+        RunError: another process is writing to the folder, it belongs to another run, or it holds records
+            of no run.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str]) -> None:
+        self.path = path
+        self._ids = ids
+        with ExitStack() as open_files:
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+                open_files.enter_context(_locked(path))
+                self._claim(config)
+                self._written = self._repair()
+                self._files = [open_files.enter_context((path / name).open("ab", buffering=0)) for name in _RECORDS]
+            except OSError as error:
+                raise RunError(f"cannot use run folder {str(path)!r}: {error}; choose another out=") from error
+            self._open_files = open_files.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open_files.close()
+
+    def recorded(self) -> Iterator[Prediction]:
+        """Yield the predictions recorded so far, in the order in which they were."""
+        return read_predictions(self.path)
+
+    def append(self, id: str, lines: Lines) -> None:
+        """Record one question.
+
+        Raises:
+            RunError: the disk does not take it; what was recorded before is kept.
+        """
+        for file, line in zip(self._files, astuple(lines), strict=True):
+            try:
+                _write(file, line)
+            except OSError as error:
+                raise RunError(
+                    f"cannot write to {file.name}: {error.strerror}; what is recorded is kept, "
+                    "so make room and start the same command again"
+                ) from error
+        self._written.append(id)
+
+    def complete(self) -> None:
+        """Put the lines into data-set order, once every question is recorded.
+
+        Raises:
+            RunError: the disk does not take the ordered files.
+        """
+        try:
+            for file in self._files:
+                os.fsync(file.fileno())
+            if self._written != list(self._ids):
+                for name in _RECORDS:
+                    _keep(self.path / name, self._ids)
+        except OSError as error:
+            raise RunError(f"cannot order the records in {str(self.path)!r}: {error}; start again") from error
+
+    def finish(self, metrics: Metrics) -> None:
+        """Write `metrics.json`, which marks the run as finished."""
+        try:
+            _replace(self.path / METRICS_FILE, [metrics_json(metrics).encode()])
+        except OSError as error:
+            raise RunError(f"cannot write {METRICS_FILE} in {str(self.path)!r}: {error}; start again") from error
+
+    def _claim(self, config: Mapping[str, Any]) -> None:
+        """Check that the folder belongs to this run, or make it so."""
+        if (self.path / CONFIG).exists():
+            _refuse_another_run(self.path, config)
+            return
+        strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
+        if strangers:
+            raise RunError(
+                f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
+                "them; choose another out="
+            )
+        _replace(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
+
+    def _repair(self) -> list[str]:
+        """Bring the record files to the same whole questions, and return these in file order."""
+        for name in (CONFIG, METRICS_FILE, *_RECORDS):
+            (self.path / (name + _TEMPORARY)).unlink(missing_ok=True)
+        (self.path / METRICS_FILE).unlink(missing_ok=True)
+        for name in _RECORDS:
+            (self.path / name).touch()
+        held = [_index(self.path / name) for name in _RECORDS]
+        common = set(self._ids).intersection(*held)
+        order = [id for id in held[0] if id in common]
+        for name in _RECORDS:
+            _keep(self.path / name, order)
+        return order
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the folder against other processes for as long as the context, or this process, lasts."""
+    with (path / LOCK).open("a+", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            raise RunError(
+                f"run folder {str(path)!r} is being written by another process (pid {holder}); "
+                "wait for it, end it, or choose another out="
+            ) from error
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise unless the folder's configuration is this one; the file's content decides, not the hash in it."""
+    there = read_config(path)
+    theirs, ours = config_hash(there), config_hash(config)
+    if theirs == ours:
+        return
+    before, now = _flat(_belonging(there)), _flat(_belonging(config))
+    keys = [key for key in now | before if before.get(key) != now.get(key)]
+    shown = "; ".join(
+        f"{key}: {before.get(key, 'nothing')} there, {now.get(key, 'nothing')} now" for key in keys[:_DIFFERENCES_SHOWN]
+    )
+    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    raise RunError(
+        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}{more}); "
+        "choose another out=, or remove the folder"
+    )
+
+
+def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
+    belonging = {key: value for key, value in config.items() if key != "hash"}
+    if isinstance(belonging.get("code"), Mapping):
+        belonging["code"] = {key: value for key, value in belonging["code"].items() if key != "commit"}
+    return belonging
+
+
+def _flat(config: object, key: str = "") -> dict[str, str]:
+    """Return each setting's dotted name and value, the value as Python writes it."""
+    if not isinstance(config, Mapping) or not config:
+        return {key: repr(config)}
+    entries = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
+    return {path: value for entry in entries for path, value in entry.items()}
+
+
+def _index(path: Path) -> dict[str, tuple[int, int]]:
+    """Return where each question's line is, as offset and length in bytes; the first where there are several."""
+    places: dict[str, tuple[int, int]] = {}
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            id = line_id(line, f"{path}:{number}")
+            if id is not None:
+                places.setdefault(id, (offset, len(line)))
+            offset += len(line)
+    return places
+
+
+def _keep(path: Path, ids: Sequence[str]) -> None:
+    """Make the file hold exactly these questions' lines, in this order."""
+    places = _index(path)
+    end = 0
+    for id in ids:
+        offset, length = places[id]
+        if offset != end:
+            break
+        end += length
+    else:
+        if end == path.stat().st_size:
+            return
+
+    def lines() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            for id in ids:
+                offset, length = places[id]
+                file.seek(offset)
+                yield file.read(length)
+
+    _replace(path, lines())
+
+
+def _replace(path: Path, content: Iterable[bytes]) -> None:
+    """Write a file whole or not at all: beside it first, then renamed over it."""
+    temporary = path.with_name(path.name + _TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write(file: BinaryIO, line: bytes) -> None:
+    """Write all of it; an unbuffered file may take only a part at a time."""
+    rest = memoryview(line)
+    while rest:
+        rest = rest[file.write(rest) :]

@@ -1,0 +1,277 @@
+"""Runs a pipeline over questions, many at a time, and scores it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Literal, Protocol
+
+from byokg.errors import ConfigError, RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
+from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions
+from byokg.evaluation.run_folder import RunFolder, finished_metrics
+from byokg.evaluation.version import code_version
+from byokg.types import Answer, Question
+
+_WAITING_PER_WORKER = 2
+
+_log = logging.getLogger(__name__)
+
+
+class Pipeline(Protocol):
+    """Answers one question. `run` is called from several threads at once when there are several workers."""
+
+    def run(self, question: Question) -> Answer:
+        """Answer the question."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run belongs to: all that can change an answer or a score.
+
+    Two runs with equal settings, questions and code are the same run and may share a folder. How many
+    workers there are, and where the folder lies, is not in here, since neither changes an answer.
+    """
+
+    dataset: str
+    """Name of the data set and its part, for people."""
+    dataset_checksum: str
+    graph_checksum: str
+    entities: Literal["gold", "linked"] = "linked"
+    """Whether pipelines are given the topic entities that the data set annotates."""
+    hops: Literal["gold", "predicted"] = "predicted"
+    """Whether pipelines are given the hop count that the data set annotates."""
+    seed: int = 0
+    """Of the bootstrap; a pipeline's own seed is in `config`."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The resolved configuration: nested mappings, lists, text, numbers, booleans and None."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; questions recorded by an earlier start are included."""
+
+    done: int
+    total: int
+    failed: int
+    hit: float
+    """Share of the questions done so far with a right answer among the predicted, in [0, 1]."""
+
+
+def run_evaluation(
+    pipeline: Pipeline,
+    examples: Sequence[Example],
+    out: str | Path,
+    settings: RunSettings,
+    workers: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Metrics:
+    """Answer every question, record the outcomes in a run folder, and score them.
+
+    A question whose pipeline raises is recorded as failed and scores zero; the run goes on. When the run is
+    interrupted or killed, the same call continues it, and its predictions and traces come out the same as
+    if nothing had happened. A finished run is not run again.
+
+    Args:
+        pipeline: what to evaluate; given questions without gold answers.
+        examples: questions in data-set order, with distinct ids, at least one.
+        out: the run folder, made when missing; see `records` for the files in it.
+        settings: what the run belongs to; a folder that belongs to another run is refused.
+        workers: how many questions are answered at the same time.
+        on_progress: called from this thread after each question, and once at the start of a continued run.
+
+    Returns:
+        The metrics over all questions, as in `metrics.json`.
+
+    Raises:
+        RunError: the folder belongs to another run or is in use, or cannot be written; or the questions'
+            ids are not distinct; or there is no question.
+        ConfigError: `workers` is below 1, or `settings.config` holds what YAML cannot.
+        KeyboardInterrupt: the run was interrupted; the questions then in flight are recorded first, and a
+            second interrupt gives them up.
+    """
+    if workers < 1:
+        raise ConfigError(f"workers={workers} cannot answer anything; use 1 or more")
+    by_id = {example.id: example for example in examples}
+    if not by_id:
+        raise RunError("there is no question to evaluate; check dataset.split and limit")
+    if len(by_id) < len(examples):
+        raise RunError(f"{len(examples)} questions have only {len(by_id)} distinct ids; make the ids distinct")
+    config = _run_config(settings, examples)
+    path = Path(out)
+    metrics = finished_metrics(path, config)
+    if metrics is not None:
+        return metrics
+    with RunFolder(path, config, list(by_id)) as folder:
+        tally = _Tally(len(by_id), on_progress)
+        recorded = set()
+        for prediction in folder.recorded():
+            recorded.add(prediction.id)
+            tally.add(outcome(by_id[prediction.id], prediction))
+        if recorded:
+            tally.report()
+        todo = [example for example in examples if example.id not in recorded]
+        _answer_all(pipeline, todo, settings, workers, folder, tally)
+        folder.complete()
+        metrics = measure(examples, read_predictions(path), settings.seed)
+        folder.finish(metrics)
+    return metrics
+
+
+def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed: int = 0) -> Metrics:
+    """Score recorded predictions against the gold answers.
+
+    Args:
+        examples: the questions asked; those without a prediction score zero and count as failed.
+        predictions: at most one for each question, in any order.
+        seed: of the bootstrap.
+
+    Raises:
+        RunError: a prediction is for a question that was not asked.
+    """
+    outcomes = {example.id: outcome(example, None) for example in examples}
+    asked = {example.id: example for example in examples}
+    for prediction in predictions:
+        if prediction.id not in asked:
+            raise RunError(f"there is a prediction for {prediction.id!r}, which is no question of this data set")
+        outcomes[prediction.id] = outcome(asked[prediction.id], prediction)
+    return aggregate(list(outcomes.values()), seed)
+
+
+def outcome(example: Example, prediction: Prediction | None) -> Outcome:
+    """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
+    if prediction is None or prediction.status != "ok":
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops)
+    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops)
+
+
+class _Tally:
+    """Running figures for the progress report."""
+
+    def __init__(self, total: int, on_progress: Callable[[Progress], None] | None) -> None:
+        self._total = total
+        self._on_progress = on_progress
+        self._done = self._failed = 0
+        self._hits = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self._done += 1
+        self._failed += outcome.failed
+        self._hits += outcome.scores.hit
+
+    def report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._done, self._total, self._failed, self._hits / self._done))
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """One question's lines, and what the progress report needs of them."""
+
+    id: str
+    lines: Lines
+    outcome: Outcome
+
+
+def _answer_all(
+    pipeline: Pipeline,
+    examples: Iterable[Example],
+    settings: RunSettings,
+    workers: int,
+    folder: RunFolder,
+    tally: _Tally,
+) -> None:
+    """Answer questions in threads and record each as it finishes, in this thread."""
+    finished: SimpleQueue[Future[_Answered]] = SimpleQueue()
+    unrecorded: dict[Future[_Answered], None] = {}
+
+    def record(future: Future[_Answered]) -> None:
+        each = future.result()
+        folder.append(each.id, each.lines)
+        del unrecorded[future]
+        tally.add(each.outcome)
+        tally.report()
+
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
+    try:
+        for example in examples:
+            future = pool.submit(_answer_one, pipeline, example, settings)
+            unrecorded[future] = None
+            future.add_done_callback(finished.put)
+            if len(unrecorded) == workers * _WAITING_PER_WORKER:
+                record(finished.get())
+        while unrecorded:
+            record(finished.get())
+    except BaseException as error:
+        pool.shutdown(cancel_futures=True)
+        if isinstance(error, KeyboardInterrupt):
+            # A question that was being recorded is recorded again: opening the folder drops second lines.
+            for future in list(unrecorded):
+                if not future.cancelled() and future.exception() is None:
+                    record(future)
+        raise
+    pool.shutdown()
+
+
+def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> _Answered:
+    """Answer one question; whatever goes wrong with it is its outcome."""
+    started = time.perf_counter()
+    try:
+        answer = pipeline.run(example.asked(settings.entities, settings.hops))
+        seconds = time.perf_counter() - started
+        if answer.question_id != example.id:
+            raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
+        lines = answered(answer, seconds)
+        scores = score([item.name for item in answer.items], example.answers)
+        return _Answered(example.id, lines, Outcome(scores))
+    except Exception as error:
+        _log.info("question %s failed", example.id, exc_info=True)
+        return _Answered(
+            example.id, failed(example.id, error, time.perf_counter() - started), Outcome(ZERO, failed=True)
+        )
+
+
+def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str, Any]:
+    """Return the content of `config.yaml`, less its hash."""
+    return {
+        "schema": SCHEMA,
+        "code": asdict(code_version()),
+        "dataset": {"name": settings.dataset, "checksum": settings.dataset_checksum},
+        "questions": {"n": len(examples), "checksum": _checksum(examples)},
+        "graph": {"checksum": settings.graph_checksum},
+        "entities": settings.entities,
+        "hops": settings.hops,
+        "seed": settings.seed,
+        "config": _plain(settings.config, "config"),
+    }
+
+
+def _checksum(examples: Sequence[Example]) -> str:
+    """Return a digest of the questions themselves: which of the data set are asked, and how they are scored."""
+    names = [each.name for each in fields(Example)]
+    digest = hashlib.sha256()
+    for example in examples:
+        line = json.dumps([getattr(example, name) for name in names])
+        digest.update(line.encode("ascii") + b"\n")
+    return digest.hexdigest()
+
+
+def _plain(value: object, key: str) -> Any:
+    """Return the configuration as YAML and JSON hold it, so that it reads back equal."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry, f"{key}.{name}") for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry, f"{key}[{position}]") for position, entry in enumerate(value)]
+    raise ConfigError(f"{key} is a {type(value).__name__}; a run's settings are text, numbers, lists and mappings")

@@ -1,0 +1,244 @@
+"""Text files of records: read by Arrow, and searched line by line in Python where something is wrong.
+
+Files ending in `.txt` separate fields by `|`, `.tsv` by tabs, both without quoting; `.csv` by commas with the quoting
+of RFC 4180. Each may be compressed as `.gz` or `.xz`. Text is UTF-8, with or without a byte order mark; lines end in
+`\\n` or `\\r\\n`, and empty ones are skipped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import itertools
+import lzma
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from byokg.errors import ImportFailed
+from byokg.graph.folder import sha256
+
+COMPRESSIONS = ("", ".gz", ".xz")
+
+_SEPARATORS = {".txt": "|", ".tsv": "\t", ".csv": ","}
+_SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
+
+_BLOCK_BYTES = (1 << 22, 1 << 29)
+"""Arrow parses files in blocks of the first size; a record longer than that asks for the second."""
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_QUOTING = "close every quote, and double the quotes inside a quoted field"
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A text file of records, compressed or not."""
+
+    path: Path
+    separator: str
+    titled: bool = True
+    """Whether the first record is a header."""
+
+    @classmethod
+    def at(cls, path: Path) -> RecordFile:
+        """Tell from its name how a file separates fields. Raises `ImportFailed` for an unknown ending."""
+        plain = path.with_suffix("") if path.suffix in COMPRESSIONS[1:] else path
+        if plain.suffix.lower() not in _SEPARATORS:
+            known = ", ".join(_SEPARATORS)
+            reason = f"the name does not tell the format; end it in one of {known}, and then .gz or .xz if compressed"
+            raise ImportFailed(path, None, reason)
+        return cls(path, _SEPARATORS[plain.suffix.lower()])
+
+    @property
+    def quoted(self) -> bool:
+        """Tell whether quotes have a meaning."""
+        return self.separator == ","
+
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, as the graph's `source` keeps them."""
+        return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
+
+    def first(self, expected: str) -> tuple[int, list[str]]:
+        """Return line and fields of the first record. Raises `ImportFailed`, naming what was expected, without one."""
+        for line, fields in self.records():
+            self._check_text(line, fields)
+            return line, fields
+        raise ImportFailed(self.path, None, f"the file is empty; expected {expected}")
+
+    def read(self, fields: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
+        """Read all records after the header; empty fields become null.
+
+        Args:
+            fields: (C,) the first record; column names are taken from it where it is the header.
+            types: (C,) Arrow type of each column.
+
+        Raises:
+            ImportFailed: a record has another number of fields, bytes that are not UTF-8, or misplaced quotes.
+        """
+        names = list(fields) if self.titled else [str(number) for number in range(len(fields))]
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.separator, quote_char='"' if self.quoted else False, newlines_in_values=self.quoted
+        )
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict(zip(names, types, strict=True)), null_values=[""], strings_can_be_null=True
+        )
+        for block_bytes in _BLOCK_BYTES:
+            read = arrow_csv.ReadOptions(column_names=None if self.titled else names, block_size=block_bytes)
+            try:
+                with self._reading(), self._open() as stream:
+                    if not self.quoted:
+                        return arrow_csv.read_csv(stream, read, parse, convert)
+                    check = QuoteCheck(stream)
+                    table = arrow_csv.read_csv(check, read, parse, convert)
+                if check.misplaced is None:
+                    return table
+                line = self._line_at(check.misplaced)
+                raise ImportFailed(self.path, line, f"a quote is misplaced or never closed; {_QUOTING}")
+            except pa.ArrowInvalid as error:
+                failure = error
+                if "straddling" not in str(error):
+                    break
+        self._explain(len(fields), failure)
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield (line, fields) of each record, slowly; bytes that are not UTF-8 come as lone surrogates."""
+        with self._reading(), io.TextIOWrapper(self._open(), "utf-8-sig", "surrogateescape", newline="") as text:
+            if not self.quoted:
+                for line, content in enumerate(text, 1):
+                    if content := content.rstrip("\r\n"):
+                        yield line, content.split(self.separator)
+                return
+            reader, line = csv.reader(text, strict=True), 1
+            limit = csv.field_size_limit(1 << 30)
+            try:
+                for fields in reader:
+                    if fields:
+                        yield line, fields
+                    line = reader.line_num + 1
+            except csv.Error as error:
+                raise ImportFailed(self.path, line, f"the quoting is wrong: {error}; {_QUOTING}") from error
+            finally:
+                csv.field_size_limit(limit)
+
+    def line_of(self, row: int) -> int:
+        """Return the line on which record `row` starts, counting from 0 after the header."""
+        line, _ = next(itertools.islice(self.records(), row + self.titled, None))
+        return line
+
+    def ragged(self, width: int, line: int, fields: Sequence[str]) -> ImportFailed:
+        """Say that a record should have `width` fields, and what may help."""
+        reason = f"expected {width} fields separated by {_SEPARATOR_NAMES[self.separator]}, found {len(fields)}"
+        for suffix, separator in _SEPARATORS.items():
+            if len(fields) == 1 and fields[0].count(separator) == width - 1:
+                other = _SEPARATOR_NAMES[separator]
+                hint = f"{other} would give {width}: correct the line, or name the file {suffix}"
+                return ImportFailed(self.path, line, f"{reason}; {hint}")
+        if len(fields) < width:
+            hint = "complete the line or delete it"
+        elif self.quoted:
+            hint = 'put values that contain a comma in quotes, as in "a, b"'
+        else:
+            hint = "a value cannot contain the separator here: use a .csv file with quotes"
+        return ImportFailed(self.path, line, f"{reason}; {hint}")
+
+    def _explain(self, width: int, failure: pa.ArrowInvalid) -> NoReturn:
+        """Find the record that Arrow could not read, and say what is wrong with it."""
+        for line, fields in self.records():
+            self._check_text(line, fields)
+            if len(fields) != width:
+                raise self.ragged(width, line, fields)
+        raise ImportFailed(self.path, None, f"Arrow cannot read it: {failure}") from failure
+
+    def _check_text(self, line: int, fields: Sequence[str]) -> None:
+        for field in fields:
+            if found := _UNDECODED.search(field):
+                byte = ord(found.group()) - 0xDC00
+                raise ImportFailed(self.path, line, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8")
+
+    def _line_at(self, offset: int) -> int:
+        """Return the line in which byte `offset` stands."""
+        with self._reading(), self._open() as stream:
+            before = stream.read(offset)
+        return 1 + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+
+    def _open(self) -> BinaryIO:
+        """Open the decompressed bytes."""
+        if self.path.suffix == ".gz":
+            return cast(BinaryIO, gzip.open(self.path, "rb"))
+        if self.path.suffix == ".xz":
+            return cast(BinaryIO, lzma.open(self.path, "rb"))
+        return self.path.open("rb")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Translate what goes wrong below the level of records."""
+        try:
+            yield
+        except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+            raise ImportFailed(
+                self.path, None, f"the compressed data is damaged ({error}); fetch or compress the file again"
+            ) from error
+        except OSError as error:
+            raise ImportFailed(self.path, None, f"cannot be read ({error})") from error
+
+
+class QuoteCheck(io.RawIOBase):
+    """Passes a file on, and notes where a quote stands that RFC 4180 does not allow.
+
+    Arrow reads past a quote that is never closed, or that text follows, as if nothing were wrong. Every second quote
+    closes a quoted field or is the first of a doubled one, so the neighbours of quotes tell it all.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._offset = 0
+        self._last = b","
+        self._inside = False
+        self._opened = 0
+        self._misplaced: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        if data and self._misplaced is None:
+            self._misplaced = self._watch(data)
+        self._offset += len(data)
+        return data
+
+    def _watch(self, data: bytes) -> int | None:
+        """Return the offset of the first misplaced quote in `data`, or just before it."""
+        if self._offset == 0 and data.startswith(codecs.BOM_UTF8):
+            data = b",,," + data[3:]  # a field may start after the mark
+        closed = self._last == b'"' and not self._inside
+        if closed and data[:1] not in (b",", b'"', b"\r", b"\n"):
+            return self._offset - 1
+        if b'"' not in data:
+            self._last = data[-1:]
+            return None
+        window = np.frombuffer(self._last + data, np.uint8)
+        places = np.flatnonzero(window[1:] == ord('"')) + 1
+        opening = (np.arange(len(places)) + self._inside) % 2 == 0
+        neighbours = window[np.where(opening, places - 1, np.minimum(places + 1, len(data)))]
+        misplaced = places[~np.isin(neighbours, np.frombuffer(b',"\r\n', np.uint8))]
+        if opening.any():
+            self._opened = self._offset + int(places[opening][-1]) - 1
+        self._inside ^= len(places) % 2 == 1
+        self._last = data[-1:]
+        return self._offset + int(misplaced[0]) - 1 if len(misplaced) else None
+
+    @property
+    def misplaced(self) -> int | None:
+        """Return the offset in bytes of the first misplaced quote; call after reading to the end."""
+        return self._opened if self._misplaced is None and self._inside else self._misplaced

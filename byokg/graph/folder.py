@@ -1,0 +1,148 @@
+"""The folder of a saved graph: written completely or not at all, and checked against its `meta.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
+
+META = "meta.json"
+FORMAT = "byokg-columnar"
+VERSION = 1
+_KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
+
+
+@contextmanager
+def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
+    """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
+
+    On an error, or when interrupted, the sibling is removed and what stood at `folder` is untouched. A process that
+    has the replaced graph open keeps reading the old files.
+
+    Raises:
+        GraphExists: `folder` is taken, see `refuse_taken`.
+        GraphError: the system does not let us write there, or the disk is full.
+    """
+    folder = Path(folder)
+    refuse_taken(folder, overwrite)
+    mark = uuid.uuid4().hex[:12]
+    partial, old = folder.parent / f".{folder.name}.partial-{mark}", folder.parent / f".{folder.name}.old-{mark}"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        yield partial
+        for path in (*sorted(partial.iterdir()), partial):
+            _sync(path)
+        refuse_taken(folder, overwrite)  # it may have appeared meanwhile
+        try:
+            if folder.exists():
+                folder.rename(old)
+            partial.rename(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
+        _sync(folder.parent)
+    except OSError as error:
+        raise GraphError(f"cannot write a graph to {str(folder)!r}: {error}; free space or choose another") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def refuse_taken(folder: str | Path, overwrite: bool) -> None:
+    """Raise `GraphExists` unless `folder` is absent, empty, or a graph that may be overwritten."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise GraphExists(folder, "a file is there; choose another folder")
+    if not folder.exists() or next(folder.iterdir(), None) is None:
+        return
+    if not _is_ours(folder):
+        raise GraphExists(folder, "the folder is not empty and holds no graph; choose another folder")
+    if not overwrite:
+        raise GraphExists(folder, "a graph is already there; pass overwrite=True or choose another folder")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Tell whether a folder is a graph, be it of another version or damaged: a rebuild replaces those."""
+    try:
+        return bool(json.loads((folder / META).read_bytes()).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
+    meta = {"format": FORMAT, "version": VERSION, **content, "files": files}
+    (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Read `meta.json`, and check that the files it lists are there in full length.
+
+    Raises:
+        GraphNotFound: there is no `meta.json`.
+        GraphCorrupt: it cannot be used, or a file is missing or of another length.
+    """
+    try:
+        meta = json.loads((folder / META).read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise GraphNotFound(folder) from error
+    except (OSError, ValueError) as error:
+        raise GraphCorrupt(folder, f"{META}: {error}") from error
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise GraphCorrupt(folder, f"{META} does not say format {FORMAT!r}")
+    if meta.get("version") != VERSION:
+        raise GraphCorrupt(folder, f"it has format version {meta.get('version')!r}, this byokg reads {VERSION}")
+    lacking = [key for key in _KEYS if key not in meta]
+    if lacking:
+        raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
+    try:
+        lengths = {name: entry["bytes"] for name, entry in meta["files"].items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise GraphCorrupt(folder, f"the list of files in {META} is damaged") from error
+    for name, written in lengths.items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError as error:
+            raise GraphCorrupt(folder, f"file {name} is missing") from error
+        if size != written:
+            raise GraphCorrupt(folder, f"file {name} has {size} bytes, {written} were written")
+    return meta
+
+
+def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Read every file and compare its checksum. Raises `GraphCorrupt` for one that differs."""
+    for name, entry in files.items():
+        try:
+            found = sha256(folder / name)
+        except OSError as error:
+            raise GraphCorrupt(folder, f"file {name}: {error.strerror}") from error
+        if found != entry["sha256"]:
+            raise GraphCorrupt(folder, f"file {name} has changed (SHA-256 {found}, written was {entry['sha256']})")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Have the system put a file or folder on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows opens no folders; it keeps the order of renames by itself
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,363 @@
+"""Walking a graph: one hop, k hops, one metapath, or every step that exists. Works on any `GraphStore`.
+
+Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
+end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import RelationNotFound
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
+from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+# One hop
+
+
+def neighbours(
+    store: GraphStore,
+    ids: Collection[EntityId],
+    direction: Direction = Direction.BOTH,
+    relations: Collection[str] | None = None,
+) -> EdgeBatch:
+    """Return the edges that touch some entities; `triples` spells them out.
+
+    Args:
+        store: graph to read.
+        ids: entities; `EdgeBatch.origin` counts them in the order given.
+        direction: which edges, seen from the entities.
+        relations: labels to keep; None keeps all.
+
+    Raises:
+        EntityNotFound: an id is not in the store.
+        RelationNotFound: a label is not in the store.
+    """
+    return store.edges(store.numbers(ids), direction, _relation_numbers(store, relations))
+
+
+def triples(store: GraphStore, batch: EdgeBatch) -> list[Triple]:
+    """Spell out edges with ids, labels and properties, in the order of the batch."""
+    labels = store.relations
+    return [
+        Triple(head, labels[relation], tail, edge, properties)
+        for head, relation, tail, edge, properties in zip(
+            store.ids(batch.head),
+            batch.relation.tolist(),
+            store.ids(batch.tail),
+            batch.edge.tolist(),
+            store.edge_properties(batch.edge),
+            strict=True,
+        )
+    ]
+
+
+def _relation_numbers(store: GraphStore, labels: Collection[str] | None) -> RelationArray | None:
+    return None if labels is None else np.array([_relation_number(store, label) for label in labels], np.int64)
+
+
+def _relation_number(store: GraphStore, label: str) -> int:
+    try:
+        return store.relations.index(label)
+    except ValueError as error:
+        raise RelationNotFound(label, store.name, store.relations) from error
+
+
+# Several hops, any relation
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The N nodes within some hops of the sources, each once, by number of hops and then by node number."""
+
+    nodes: NodeArray
+    """(N,) node numbers, sources first."""
+    hops: Int64
+    """(N,) the fewest hops from any source; 0 for the sources."""
+    truncated_hops: tuple[bool, ...]
+    """For each hop taken, whether a cap left something out."""
+
+    @property
+    def truncated(self) -> bool:
+        """Tell whether any hop left something out."""
+        return any(self.truncated_hops)
+
+
+def k_hop(
+    store: GraphStore,
+    ids: Collection[EntityId],
+    hops: int,
+    direction: Direction = Direction.BOTH,
+    relations: Collection[str] | None = None,
+    per_hop_cap: int | None = None,
+    per_node_cap: int | None = None,
+) -> Reached:
+    """Find everything within `hops` hops.
+
+    Args:
+        store: graph to read.
+        ids: where to start.
+        hops: edges to walk at most.
+        direction: which edges to walk, seen from the node left.
+        relations: labels to walk; None walks all.
+        per_hop_cap: new nodes to keep at each hop, those of lowest number.
+        per_node_cap: edges to walk out of one node, the first in edge order.
+
+    Returns:
+        The nodes reached. Fewer hops than asked are taken when nothing new is found.
+
+    Raises:
+        EntityNotFound: an id is not in the store.
+        RelationNotFound: a label is not in the store.
+    """
+    frontier = np.unique(store.numbers(ids))
+    wanted = _relation_numbers(store, relations)
+    levels, cuts, seen = [frontier], [], frontier
+    for _ in range(hops):
+        batch, cut = _cap(store.edges(frontier, direction, wanted), per_node_cap, per_relation=False)
+        frontier = np.setdiff1d(batch.other, seen)
+        if per_hop_cap is not None and len(frontier) > per_hop_cap:
+            frontier, cut = frontier[:per_hop_cap], True
+        cuts.append(cut)
+        if len(frontier) == 0:
+            break
+        levels.append(frontier)
+        seen = np.union1d(seen, frontier)
+    sizes = [len(level) for level in levels]
+    return Reached(np.concatenate(levels), np.repeat(np.arange(len(levels)), sizes), tuple(cuts))
+
+
+# One metapath
+
+
+@dataclass(frozen=True)
+class Walks:
+    """All walks along one metapath of L hops, kept as the nodes reached at each hop.
+
+    A walk may visit a node or an edge twice: `directed_by`, then `^directed_by` comes back to the film it left.
+    """
+
+    store: GraphStore
+    metapath: Metapath
+    ends: NodeArray
+    """(M,) distinct nodes where walks end, those of most walks first, then by node number."""
+    counts: Float64
+    """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
+    frontiers: tuple[NodeArray, ...]
+    """L + 1 arrays of distinct node numbers, ascending: the sources, then what each hop reaches."""
+    truncated: bool
+    """True where a cap left walks out."""
+    _inverse: tuple[bool, ...]
+    _edges: tuple[Int64, ...]
+    """For each hop, one edge by which each node of the next frontier is reached: the first in edge order."""
+    _parents: tuple[Int64, ...]
+    """For each hop, where in the frontier before it that edge leaves from."""
+
+    def path(self, end: int) -> Path:
+        """Return one walk that ends at node number `end`."""
+        return self.paths([end])[0]
+
+    def paths(self, ends: Sequence[int] | NodeArray) -> list[Path]:
+        """Return one walk to each of P ends, the same one at every call; costs P · L whatever the fan-out.
+
+        Raises:
+            ValueError: no walk ends at one of them.
+        """
+        asked = np.asarray(ends, np.int64)
+        places = np.searchsorted(self.frontiers[-1], asked)
+        lost = np.flatnonzero(np.append(self.frontiers[-1], -1)[places] != asked)
+        if len(lost):
+            raise ValueError(f"no walk along {self.metapath} ends at node number {asked[lost[0]]}")
+        hops = len(self.metapath)
+        nodes = np.empty((hops + 1, len(asked)), np.int64)
+        edges = np.empty((hops, len(asked)), np.int64)
+        for hop in range(hops, 0, -1):
+            nodes[hop] = self.frontiers[hop][places]
+            edges[hop - 1] = self._edges[hop - 1][places]
+            places = self._parents[hop - 1][places]
+        nodes[0] = self.frontiers[0][places]
+        ids = self.store.ids(nodes.T.ravel())
+        properties = self.store.edge_properties(edges.T.ravel())
+        numbers = edges.T.ravel().tolist()
+        labels = [_split_step(self.store, step)[0] for step in self.metapath]
+        paths = []
+        for row in range(len(asked)):
+            visited = ids[row * (hops + 1) : (row + 1) * (hops + 1)]
+            walked = []
+            for hop, (label, inverse) in enumerate(zip(labels, self._inverse, strict=True)):
+                head, tail = (visited[hop + 1], visited[hop]) if inverse else (visited[hop], visited[hop + 1])
+                at = row * hops + hop
+                walked.append(Triple(head, label, tail, numbers[at], properties[at]))
+            paths.append(Path(visited[0], tuple(walked), self._inverse))
+        return paths
+
+
+def follow_metapath(
+    store: GraphStore,
+    sources: Collection[EntityId],
+    metapath: Sequence[str],
+    max_frontier: int | None = None,
+    hub_cap: int | None = None,
+    avoid: Collection[EntityId] = (),
+) -> Walks:
+    """Walk one relation sequence out of every source.
+
+    Args:
+        store: graph to read; asked once per hop, whatever the fan-out.
+        sources: start entities; naming one twice changes nothing.
+        metapath: L relation labels, one per hop; a leading `^` walks the relation from tail to head. A relation whose
+            own label starts with `^` is found when there is none of the label after it.
+        max_frontier: nodes to go on from after each hop, those of most walks, then of lowest number.
+        hub_cap: edges to walk out of one node at each hop, the first in edge order.
+        avoid: entities that walks may start from and never come to (topic entities, which are no answers).
+
+    Returns:
+        The ends and how they are reached. No ends when a hop matches nothing.
+
+    Raises:
+        EntityNotFound: a source is not in the store.
+        RelationNotFound: a label is not in the store.
+
+    Source: BYOKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
+    """
+    steps = [_split_step(store, step) for step in metapath]
+    frontiers: list[NodeArray] = [np.unique(store.numbers(sources))]
+    counts = np.ones(len(frontiers[0]))
+    avoided = store.numbers(avoid)
+    edges, parents, truncated = [], [], False
+    for label, inverse in steps:
+        relation = np.array([_relation_number(store, label)])
+        batch = store.edges(frontiers[-1], Direction.IN if inverse else Direction.OUT, relation)
+        batch, cut = _cap(batch, hub_cap, per_relation=True)
+        reached, first, group = np.unique(batch.other, return_index=True, return_inverse=True)
+        counts = np.bincount(group, counts[batch.origin], len(reached)).astype(np.float64)
+        if len(avoided):
+            kept = np.flatnonzero(np.isin(reached, avoided, invert=True, kind="sort"))
+            reached, first, counts = reached[kept], first[kept], counts[kept]
+        if max_frontier is not None and len(reached) > max_frontier:
+            kept = np.sort(np.lexsort((reached, -counts))[:max_frontier])
+            reached, first, counts, cut = reached[kept], first[kept], counts[kept], True
+        frontiers.append(reached)
+        edges.append(batch.edge[first])
+        parents.append(batch.origin[first])
+        truncated |= cut
+    order = np.lexsort((frontiers[-1], -counts))
+    return Walks(
+        store=store,
+        metapath=tuple(metapath),
+        ends=frontiers[-1][order],
+        counts=counts[order],
+        frontiers=tuple(frontiers),
+        truncated=truncated,
+        _inverse=tuple(inverse for _, inverse in steps),
+        _edges=tuple(edges),
+        _parents=tuple(parents),
+    )
+
+
+def _split_step(store: GraphStore, step: str) -> tuple[str, bool]:
+    """Return the relation label of a metapath step, and whether it is walked from tail to head."""
+    if not step.startswith(INVERSE):
+        return step, False
+    label = step.removeprefix(INVERSE)
+    if label not in store.relations and step in store.relations:
+        return step, False
+    return label, True
+
+
+# Every step that exists
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Every (relation, direction) step out of a frontier, G of them, and the nodes each one reaches.
+
+    Ordered by relation number, outgoing before incoming. Iterating yields (relation, inverse, ends) with `ends`
+    ascending and distinct.
+    """
+
+    relation: Int64
+    """(G,) relation numbers."""
+    inverse: npt.NDArray[np.bool_]
+    """(G,) true where the relation is walked from tail to head."""
+    bounds: Int64
+    """(G + 1,) step g reaches ends[bounds[g]] up to ends[bounds[g + 1]]."""
+    ends: NodeArray
+    """Node numbers of all steps, one step after the other."""
+    truncated: bool
+    """True where a hub cap left edges out."""
+
+    def __len__(self) -> int:
+        return len(self.relation)
+
+    def __iter__(self) -> Iterator[tuple[int, bool, NodeArray]]:
+        bounds = self.bounds.tolist()
+        for number, (relation, inverse) in enumerate(zip(self.relation.tolist(), self.inverse.tolist(), strict=True)):
+            yield relation, inverse, self.ends[bounds[number] : bounds[number + 1]]
+
+
+def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -> Expansion:
+    """Take every step that exists out of a frontier, in both directions, with one call to the store.
+
+    Args:
+        store: graph to read.
+        frontier: (F,) distinct node numbers.
+        hub_cap: keep at most this many edges of one node, relation and direction, the first in edge order.
+
+    Returns:
+        The steps grouped by relation and direction; none when the frontier has no edges.
+    """
+    batch, truncated = _cap(store.edges(frontier, Direction.BOTH), hub_cap, per_relation=True)
+    if len(batch) == 0:
+        none = np.empty(0, np.int64)
+        return Expansion(none, np.empty(0, np.bool_), np.zeros(1, np.int64), none, truncated)
+    other = batch.other.astype(np.int64)
+    width = int(other.max()).bit_length()
+    # Group and end in one integer: sorting values is far quicker than sorting by several columns.
+    key = ((batch.relation.astype(np.int64) << 1 | batch.inverse) << width) | other
+    key.sort()
+    fresh = np.empty(len(key), np.bool_)
+    fresh[0] = True
+    np.not_equal(key[1:], key[:-1], out=fresh[1:])
+    key = key[fresh]
+    group = key >> width
+    bounds = np.concatenate(([0], np.flatnonzero(group[1:] != group[:-1]) + 1, [len(group)]))
+    steps = group[bounds[:-1]]
+    return Expansion(steps >> 1, (steps & 1).astype(np.bool_), bounds, key & ((1 << width) - 1), truncated)
+
+
+# Caps
+
+
+def _cap(batch: EdgeBatch, cap: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
+    """Keep the first `cap` edges of each node, or of each node, direction and relation; tell whether that cut any."""
+    if cap is None or len(batch) <= cap:
+        return batch, False
+    # The batch is ordered by node, direction and relation, so what is capped together stands together.
+    first = np.ones(len(batch), np.bool_)
+    first[1:] = batch.origin[1:] != batch.origin[:-1]
+    if per_relation:
+        first[1:] |= batch.inverse[1:] != batch.inverse[:-1]
+        first[1:] |= batch.relation[1:] != batch.relation[:-1]
+    starts = np.flatnonzero(first)
+    rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
+    kept = np.flatnonzero(rank < cap)
+    return (
+        EdgeBatch(
+            batch.head[kept],
+            batch.relation[kept],
+            batch.tail[kept],
+            batch.edge[kept],
+            batch.origin[kept],
+            batch.inverse[kept],
+        ),
+        len(kept) < len(batch),
+    )

@@ -1,0 +1,274 @@
+"""What the steps of a graph mean: the words of each relation, and the kind of node that a step reaches.
+
+A step is a relation walked one way, numbered as in `graph.metapaths`. Everything here is learnt from the graph at
+hand: relation labels, node types if there are any, and a sample of the names at the ends of each relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.index.embedder import Embedder, Vectors, unit_rows
+from byokg.index.identifiers import is_identifier
+from byokg.linking.reading import FUNCTION_WORDS, split_words
+
+Float = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+
+_YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
+_SEPARATORS = re.compile(r"[./#:]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+_SUFFIXES = frozenset(
+    " s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en n t te "
+    "tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian ians ity "
+    "ical ic ics iage ages age red ring ren ry rian rians ional ish ese".split(" ")
+)
+"""Endings of English words: `written` and `writers` are related because they part after `writ`."""
+
+_CACHE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How words are compared with steps; all found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    sample: int = 48
+    """Edges of each relation looked at to learn what its ends are."""
+    kinds: int = 8
+    """Node kinds kept for a step, the most frequent ones."""
+    derived: float = 0.6
+    """Added to the cosine of two words that share a stem."""
+    namespace: float = 0.5
+    """Worth of a word in a relation's namespace against one in its own name (`film.director.film`)."""
+    names: float = 0.57
+    """Worth of resembling the names at the end of a step against resembling the relation."""
+    profile: float = 1.0
+    """Worth of resembling the other relations of the nodes reached, where nodes have no types."""
+    common: float = 0.2
+    """Kinds that more than this share of steps reach say nothing (`topic`); typed nodes are exempt."""
+    enough: float = 0.35
+    """Share of a step's ends from which a kind counts fully."""
+    threshold: float = 0.3
+    """Similarities up to here count as none; the rest is stretched to [0, 1]."""
+
+
+class Steps:
+    """Compares words with the S = 2 · R steps of a graph with R relations.
+
+    Built once per graph from a sample of edges; safe to share between threads.
+
+    Args:
+        store: the graph.
+        embedder: gives the vectors of words, names and relations.
+        settings: weights and thresholds.
+    """
+
+    def __init__(self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None) -> None:
+        self.settings = settings or StepSettings()
+        self.count = 2 * len(store.relations)
+        self._embedder = embedder
+        labels = [_label_words(label) for label in store.relations]
+        self._own = [_content(own) for _, own in labels]
+        self._namespace = [_content(namespace) for namespace, _ in labels]
+        self.vocabulary = sorted({word for words in (*self._own, *self._namespace) for word in words})
+        number = {word: position for position, word in enumerate(self.vocabulary)}
+        self._own_numbers = _padded([[number[word] for word in words] for words in self._own])
+        self._namespace_numbers = _padded([[number[word] for word in words] for words in self._namespace])
+        self._word_vectors = embedder.encode(self.vocabulary)
+        self._stems: dict[str, list[int]] = defaultdict(list)
+        for word, position in number.items():
+            self._stems[word[:3]].append(position)
+        self._own_vectors = embedder.encode([" ".join(own) for _, own in labels])
+        self.text_vectors: Float = embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels])
+        """(R, D) one vector for each relation with its namespace."""
+        self._read_ends(store)
+        entry_bytes = 4 * max(1, self.count)
+        self._affinity = lru_cache(max(64, _CACHE_BYTES // entry_bytes // 2))(self._compute_affinity)
+        self._kinship = lru_cache(max(64, _CACHE_BYTES // entry_bytes // 2))(self._compute_kinship)
+
+    def affinity(self, word: str) -> Float:
+        """Return how well each step explains a word: (S,) in [0, 1].
+
+        A step explains a word that resembles its relation's name, the names it leads to, or the kind of node it
+        leads to.
+        """
+        return self._affinity(word)
+
+    def kinship(self, word: str) -> Float:
+        """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
+        return self._kinship(word)
+
+    def _compute_affinity(self, word: str) -> Float:
+        settings = self.settings
+        vector = self._embedder.encode([word])[0]
+        cosines = np.append(self._word_vectors @ vector, np.float32(-1.0))  # the last one is the padding
+        for position in self._stems.get(word[:3], ()):
+            other = self.vocabulary[position]
+            if other == word:
+                cosines[position] = 1.0
+            elif related(word, other):
+                cosines[position] = min(1.0, cosines[position] + settings.derived)
+        own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
+        relation = np.maximum(own, settings.namespace * cosines[self._namespace_numbers].max(axis=1))
+        kinds = self._kind_vectors @ vector
+        for position, words in self._kind_words:
+            if word in words:
+                kinds[position] = 1.0
+            elif any(related(word, other) for other in words):
+                kinds[position] = min(1.0, kinds[position] + settings.derived)
+        kind = (np.maximum(np.append(kinds, np.float32(0.0)), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
+        best = np.maximum(np.repeat(relation, 2), np.maximum(settings.names * self.kinship(word), kind))
+        stretched: Float = np.clip((best - settings.threshold) / (1 - settings.threshold), 0, 1).astype(np.float32)
+        return stretched
+
+    def _compute_kinship(self, word: str) -> Float:
+        cosine: Float = self._name_vectors @ self._embedder.encode([word])[0]
+        return cosine
+
+    # What lies at the ends
+
+    def _read_ends(self, store: GraphStore) -> None:
+        """Sample edges and learn of each step: a name vector, kinds, and the shares of identifiers and years."""
+        batch = store.sample_edges(self.settings.sample)
+        ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
+        step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
+        step, place = pairs // max(1, len(ends)), pairs % max(1, len(ends))
+        nodes = store.nodes(store.ids(ends))
+        identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
+        years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
+        size = np.maximum(1, np.bincount(step, minlength=self.count))
+        self.nameless: Float = (np.bincount(step, identifiers[place], self.count) / size).astype(np.float32)
+        """(S,) share of ends that have no name of their own."""
+        self.years: Float = (np.bincount(step, years[place], self.count) / size).astype(np.float32)
+        """(S,) share of ends that are years or dates."""
+        vectors = self._embedder.encode([node.name for node in nodes])
+        vectors[identifiers] = 0
+        self._name_vectors = unit_rows(_sum_rows(vectors[place], step, self.count))
+        types = [node.type for node in nodes]
+        if any(types):
+            self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
+        elif any(self._namespace):
+            names = sorted({" ".join(words) for words in self._namespace if words})
+            owner, kind = self._namespaces(store.edges(ends, Direction.OUT), names)
+            self._set_kinds(names, owner, kind, step, place, size, self.settings.common)
+        else:
+            self._set_profiles(store.edges(ends, Direction.OUT), len(ends), step, place, size)
+
+    def _namespaces(self, batch: EdgeBatch, names: Sequence[str]) -> tuple[Int64, Int64]:
+        """Return pairs of an end and a namespace among its outgoing relations, each pair once."""
+        number = {name: position for position, name in enumerate(names)}
+        of_relation = np.array([number.get(" ".join(words), -1) for words in self._namespace], np.int64)
+        kind = of_relation[batch.relation]
+        pairs = np.unique((batch.origin * len(names) + kind)[kind >= 0])
+        return pairs // len(names), pairs % len(names)
+
+    def _set_kinds(
+        self, names: Sequence[str], owner: Int64, kind: Int64, step: Int64, place: Int64, size: Int64, common: float
+    ) -> None:
+        """Keep the most frequent kinds of each step.
+
+        Args:
+            names: K kinds.
+            owner: an end, ascending, and
+            kind: a kind it is of; parallel.
+            step: a step, and
+            place: an end it leads to; parallel.
+            size: (S,) ends of each step.
+            common: share of steps above which a kind is left out.
+        """
+        first, last = np.searchsorted(owner, place), np.searchsorted(owner, place + 1)
+        counts = last - first
+        row = np.repeat(np.arange(len(place)), counts)
+        found = kind[np.arange(len(row)) + (first - (np.cumsum(counts) - counts))[row]]
+        keys, times = np.unique(step[row] * len(names) + found, return_counts=True)
+        step_of, kind_of = keys // len(names), keys % len(names)
+        share = times / size[step_of]
+        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(1, self.count)
+        kept = (spread <= common)[kind_of]
+        step_of, kind_of, share = step_of[kept], kind_of[kept], share[kept]
+        order = np.lexsort((kind_of, -share, step_of))
+        step_of, kind_of, share = step_of[order], kind_of[order], share[order]
+        rank = np.arange(len(step_of)) - np.searchsorted(step_of, step_of)
+        top = rank < self.settings.kinds
+        self._step_kinds = np.full((self.count, self.settings.kinds), len(names), np.int64)
+        self._kind_weights = np.zeros((self.count, self.settings.kinds), np.float32)
+        self._step_kinds[step_of[top], rank[top]] = kind_of[top]
+        self._kind_weights[step_of[top], rank[top]] = np.minimum(1.0, share[top] / self.settings.enough)
+        self._kind_vectors = self._embedder.encode(list(names))
+        self._kind_words = [(position, _content(split_words(name))) for position, name in enumerate(names)]
+
+    def _set_profiles(self, batch: EdgeBatch, ends: int, step: Int64, place: Int64, size: Int64) -> None:
+        """Describe the ends of each step by their own relations, for want of types: one kind a step."""
+        pairs = np.unique(batch.origin * max(1, self.count) + batch.relation)
+        owner, relation = pairs // max(1, self.count), pairs % max(1, self.count)
+        profile = _sum_rows(self._own_vectors[relation], owner, ends)
+        having = np.bincount(owner, minlength=ends) > 0
+        self._kind_vectors = unit_rows(_sum_rows(profile[place], step, self.count))
+        self._kind_words: list[tuple[int, list[str]]] = []
+        self._step_kinds = np.arange(self.count)[:, None]
+        share = np.bincount(step, having[place], self.count) / size
+        self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
+
+
+def related(word: str, other: str) -> bool:
+    """Tell whether two words share a stem and differ in English endings alone (`written`, `writers`)."""
+    same = 0
+    for here, there in zip(word, other, strict=False):
+        if here != there:
+            break
+        same += 1
+    return any(
+        stem >= 3
+        and word[stem:] in _SUFFIXES
+        and other[stem:] in _SUFFIXES
+        and (stem >= 4 or min(len(word), len(other)) <= stem + 2)
+        for stem in (same, same - 1)
+    )
+
+
+def _label_words(label: str) -> tuple[list[str], list[str]]:
+    """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
+    local = re.split(r"[/#]", label)[-1] if "://" in label else label
+    segments = [segment for segment in _SEPARATORS.split(local) if segment]
+    words = [split_words(_CAMEL.sub(" ", segment).replace("_", " ")) for segment in segments]
+    words = [segment for segment in words if segment] or [[label.casefold()]]
+    return (words[-2] if len(words) > 1 else []), words[-1]
+
+
+def _content(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int64:
+    """Return the rows as one array, filled up with -1."""
+    out = np.full((len(rows), max(1, max(map(len, rows), default=1))), -1, np.int64)
+    for position, row in enumerate(rows):
+        out[position, : len(row)] = row
+    return out
+
+
+def _typed(types: Sequence[str]) -> tuple[Int64, Int64]:
+    names = sorted(set(types) - {""})
+    number = {name: position for position, name in enumerate(names)}
+    owner = [position for position, name in enumerate(types) if name]
+    return np.array(owner, np.int64), np.array([number[types[position]] for position in owner], np.int64)
+
+
+def _sum_rows(rows: Vectors, group: Int64, groups: int) -> Vectors:
+    """Add up the rows of each group: (N, D) and (N,) to (groups, D)."""
+    out = np.zeros((groups, rows.shape[1]), np.float32)
+    if len(rows):
+        order = np.argsort(group, kind="stable")
+        present, first = np.unique(group[order], return_index=True)
+        out[present] = np.add.reduceat(rows[order], first)
+    return out

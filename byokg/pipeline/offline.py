@@ -1,0 +1,45 @@
+"""The pipeline that needs no language model, no server and no download."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from byokg.graph.store import GraphStore
+from byokg.index.embedder import Embedder
+from byokg.index.static import StaticEmbedder
+from byokg.linking.alignment import MAX_HOPS, PathScorer
+from byokg.linking.entities import EntityLinker
+from byokg.linking.mentions import MentionSpotter
+from byokg.linking.offline import OfflineLinker
+from byokg.linking.steps import Steps
+from byokg.pipeline.answer import ExtractiveAnswerer
+from byokg.pipeline.byokg import Byokg
+from byokg.retrieval.path import PathRetriever
+
+
+def offline_pipeline(
+    store: GraphStore,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    max_hops: int = MAX_HOPS,
+    beam: int = 32,
+    sample: int = 256,
+    top_k: int = 10,
+) -> Byokg:
+    """Put the offline parts together for one graph.
+
+    Args:
+        store: the graph; a sample of it is read at once.
+        embedder: compares words; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        max_hops, beam, sample, top_k: see `OfflineLinker`.
+    """
+    static = StaticEmbedder()
+    embedder = embedder or static
+    entities = entities or EntityLinker(store)
+    steps = Steps(store, embedder)
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = MentionSpotter(entities, importance, lambda word: float(steps.affinity(word).max(initial=0.0)))
+    scorer = PathScorer(steps, embedder, importance=importance)
+    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
+    return Byokg(linker, entities, [PathRetriever(store)], ExtractiveAnswerer(store), rounds=1)

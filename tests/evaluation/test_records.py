@@ -1,0 +1,237 @@
+"""Tests of `byokg.evaluation.records`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byokg.errors import EntityNotFound, RunError
+from byokg.evaluation.metrics import Outcome, Scores, aggregate
+from byokg.evaluation.records import (
+    CONFIG,
+    METRICS_FILE,
+    PREDICTIONS,
+    Failure,
+    Prediction,
+    answered,
+    failed,
+    line_id,
+    metrics_json,
+    parse_prediction,
+    read_config,
+    read_metrics,
+    read_predictions,
+)
+from byokg.types import (
+    Answer,
+    AnswerItem,
+    Artifacts,
+    EntityId,
+    Evidence,
+    Linked,
+    LinkedEntity,
+    Mention,
+    PathEvidence,
+    ProposedPath,
+    Round,
+    Triple,
+)
+from byokg.types import Path as Walk
+
+# m -bore-> e1 … e25;  e1 -in-> z (since 1999)
+M, Z = EntityId("m"), EntityId("z")
+ENDS = tuple(EntityId(f"e{number}") for number in range(1, 26))
+HOP = Triple(M, "bore", ENDS[0], 4)
+BACK = Triple(ENDS[0], "in", Z, 7, {"since": 1999, "share": 0.1234567})
+MENTION = Mention("Zürich", 10, 16)
+
+
+def answer(*evidence: Evidence) -> Answer:
+    """Return an answer of one round with this evidence."""
+    round_ = Round(
+        number=0,
+        artifacts=Artifacts(mentions=(MENTION,), paths=(ProposedPath(("bore",), 0.123456789, M),)),
+        linked=Linked((LinkedEntity(Z, "Zürich", MENTION, "exact", 1.0),)),
+        evidence=evidence,
+    )
+    items = (AnswerItem("Ann “A” Abt", ENDS[0], 0.9, ("e1",)), AnswerItem("1999", None, 0.5))
+    return Answer("q-1", items, (round_,), seconds={"link": 0.25})
+
+
+def path_evidence(walk: Walk) -> PathEvidence:
+    """Return what the metapath `bore` reaches from m, shown by one walk."""
+    return PathEvidence("path", 1 / 3, id="e1", source=M, relations=("bore",), ends=ENDS, paths=(walk,))
+
+
+def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
+    assert answered(answer(), 1.5).predictions.decode() == (
+        '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
+        '"grounded":[true,false],"citations":[["e1"],[]],"error":null}\n'
+    )
+
+
+def test_a_failed_prediction_names_the_error() -> None:
+    assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
+        '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
+        '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
+        'stores take ids, so pass names through an EntityLinker first"}}\n'
+    )
+
+
+def test_a_memory_address_is_cut_from_an_error_since_it_differs_between_runs() -> None:
+    lines = failed("q", TypeError("unhashable <object at 0x7f3a5c01d2e0>, code 0x1F"), 0.0)
+    assert b"unhashable <object at 0x\xe2\x80\xa6>, code 0x1F" in lines.predictions
+
+
+def test_the_trace_shows_artifacts_links_and_evidence() -> None:
+    evidence = path_evidence(Walk(Z, (BACK, HOP), (True, True)))
+    (round_,) = json.loads(answered(answer(evidence), 1.5).trace)["rounds"]
+    mention = {"text": "Zürich", "start": 10, "end": 16, "ids": []}
+    assert round_ == {
+        "number": 0,
+        "artifacts": {
+            "mentions": [mention],
+            "paths": [{"relations": ["bore"], "score": 0.123457, "source": "m"}],
+            "query": None,
+            "draft_answers": [],
+            "bfsql": None,
+            "finished": False,
+        },
+        "linked": {
+            "entities": [{"id": "z", "name": "Zürich", "mention": mention, "method": "exact", "score": 1.0}],
+            "drafts": [],
+        },
+        "evidence": [
+            {
+                "kind": "PathEvidence",
+                "id": "e1",
+                "retriever": "path",
+                "round": 0,
+                "score": 0.333333,
+                "source": "m",
+                "relations": ["bore"],
+                "ends": [f"e{number}" for number in range(1, 21)],
+                "n_ends": 25,
+                "paths": [
+                    [["e1", "in", "z", 7, True, {"since": 1999, "share": 0.1234567}], ["m", "bore", "e1", 4, True]]
+                ],
+                "truncated": False,
+            }
+        ],
+    }
+
+
+def test_evidence_of_any_kind_is_written_with_all_its_fields() -> None:
+    @dataclass(frozen=True)
+    class RowEvidence(Evidence):
+        rows: tuple[tuple[str, int], ...]
+        walk: Walk
+
+    evidence = RowEvidence("query", 0.5, id="e2", round=1, rows=(("Bern", 1191),), walk=Walk(M, (HOP,), (False,)))
+    (round_,) = json.loads(answered(answer(evidence), 1.5).trace)["rounds"]
+    assert round_["evidence"] == [
+        {
+            "kind": "RowEvidence",
+            "id": "e2",
+            "retriever": "query",
+            "round": 1,
+            "score": 0.5,
+            "rows": [["Bern", 1191]],
+            "walk": [["m", "bore", "e1", 4, False]],
+        }
+    ]
+
+
+def test_numbers_of_numpy_are_written_as_numbers() -> None:
+    walk = Walk(M, (Triple(M, "bore", ENDS[0], np.int64(4)),), (np.bool_(False),))  # type: ignore[arg-type]
+    evidence = replace(path_evidence(walk), score=np.float32(1 / 3))  # type: ignore[arg-type]
+    (round_,) = json.loads(answered(answer(evidence), 1.5).trace)["rounds"]
+    assert round_["evidence"][0]["score"] == 0.333333
+    assert round_["evidence"][0]["paths"] == [[["m", "bore", "e1", 4, False]]]
+
+
+def test_what_json_cannot_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        answered(answer(Evidence("path", float("inf"))), 1.5)
+    with pytest.raises(TypeError, match="a set cannot be written to the trace"):
+        answered(answer(Evidence({"path"}, 0.0)), 1.5)  # type: ignore[arg-type]
+
+
+def test_what_differs_between_equal_runs_is_in_the_timings_alone() -> None:
+    one, other = answered(answer(), 1.5), answered(answer(), 2.5)
+    assert (one.predictions, one.trace) == (other.predictions, other.trace)
+    assert one.timings == b'{"schema":1,"id":"q-1","seconds":{"link":0.25,"total":1.5}}\n'
+    assert failed("q-1", ValueError(), 0.5).timings == b'{"schema":1,"id":"q-1","seconds":{"total":0.5}}\n'
+
+
+def test_a_prediction_reads_back(tmp_path: Path) -> None:
+    lines = [answered(answer(), 1.5), failed("q-2", ValueError("no"), 0.5)]
+    (tmp_path / PREDICTIONS).write_bytes(b"".join(line.predictions for line in lines))
+    assert list(read_predictions(tmp_path)) == [
+        Prediction("q-1", "ok", ("Ann “A” Abt", "1999"), ("e1", None), (True, False), (("e1",), ()), None),
+        Prediction("q-2", "failed", error=Failure("ValueError", "no")),
+    ]
+
+
+@pytest.mark.parametrize("id", ["q", 'say "hi"', "back\\slash", "Zürich", "tab\t", "half \ud83d", "new\nline"])
+def test_the_question_of_a_whole_line_is_known(id: str) -> None:
+    lines = failed(id, ValueError("no"), 0.0)
+    for line in (lines.predictions, lines.trace, lines.timings):
+        assert line_id(line, "here") == id
+        assert line.count(b"\n") == 1
+
+
+def test_a_torn_line_is_no_record() -> None:
+    line = answered(answer(), 1.5).predictions
+    assert all(line_id(line[:cut], "here") is None for cut in range(len(line)))
+    assert line_id(b"\0" * 40 + b"\n", "here") is None
+    assert line_id(line[:60] + b"\0" * 20 + line[80:], "here") is None
+
+
+def test_lines_of_a_newer_version_are_refused_with_their_place() -> None:
+    line = answered(answer(), 1.5).predictions.replace(b'"schema":1', b'"schema":2')
+    with pytest.raises(RunError, match="here:3: schema 2, this byokg reads up to 1; upgrade"):
+        line_id(line, "here:3")
+    with pytest.raises(RunError, match="here:3: schema 2, this byokg reads up to 1; upgrade"):
+        parse_prediction(line, "here:3")
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b"{}", b'{"schema":1,"id":"q"}', b"\xff"])
+def test_a_line_that_is_no_prediction_is_refused_with_its_place(line: bytes) -> None:
+    with pytest.raises(RunError, match="here:3: is not a prediction"):
+        parse_prediction(line, "here:3")
+
+
+def test_metrics_read_back_equal(tmp_path: Path) -> None:
+    scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
+    metrics = aggregate([Outcome(scores, type="count", hops=1), Outcome(scores, failed=True, type="Länge")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
+    assert read_metrics(tmp_path) == metrics
+    written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
+    assert list(written) == [
+        *("schema", "profile", "n", "failed"),
+        *("hit", "hits@1", "precision", "recall", "f1", "em"),
+        *("by_type", "by_hops"),
+    ]
+    assert list(written["by_type"]) == ["Länge", "count"]
+
+
+def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no predictions\.jsonl in"):
+        list(read_predictions(tmp_path))
+    with pytest.raises(RunError, match=r"no metrics\.json in .*not finished"):
+        read_metrics(tmp_path)
+    with pytest.raises(RunError, match=r"no config\.yaml in"):
+        read_config(tmp_path)
+    for text in ("{", "{}", '{"schema":1,"profile":"lenient"}', "[]"):
+        (tmp_path / METRICS_FILE).write_text(text)
+        with pytest.raises(RunError, match=r"metrics\.json: .*cannot be read"):
+            read_metrics(tmp_path)
+    for text in ("a: [", "- a", ""):
+        (tmp_path / CONFIG).write_text(text)
+        with pytest.raises(RunError, match=r"config\.yaml: "):
+            read_config(tmp_path)

@@ -1,0 +1,49 @@
+"""Tests of `byokg.evaluation.report_table`."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Scores, aggregate
+from byokg.evaluation.report_table import metrics_tables
+
+
+def shown(metrics: Metrics, width: int = 80) -> str:
+    """Return the tables as plain text."""
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as capture:
+        console.print(metrics_tables(metrics, "offline on [atlas] test"))
+    return capture.get()
+
+
+RIGHT = Scores(1.0, 1.0, 0.5, 1.0, 2 / 3, 0.0)
+
+
+def test_all_metrics_are_shown_with_their_interval_and_the_failures() -> None:
+    text = shown(aggregate([Outcome(RIGHT)] * 3))
+    assert "offline on [atlas] test" in text
+    assert "Hit      100.0   100.0 to 100.0" in text
+    assert "Hits@1   100.0   100.0 to 100.0" in text
+    assert "Prec.     50.0     50.0 to 50.0" in text
+    assert "Recall   100.0   100.0 to 100.0" in text
+    assert "F1        66.7     66.7 to 66.7" in text
+    assert "EM         0.0       0.0 to 0.0" in text
+    assert "3 questions, 0 failed" in text
+    assert "by type" not in text
+
+
+def test_each_type_and_hop_count_has_its_line_within_80_columns() -> None:
+    kinds = ["multiple constraints", "superlative", "[temporal]"]
+    outcomes = [Outcome(RIGHT, type=kind, hops=2) for kind in kinds] * 2000 + [Outcome(ZERO, failed=True)]
+    text = shown(aggregate(outcomes, resamples=100))
+    assert "6,001 questions, 1 failed" in text
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    for kind in kinds:
+        (line,) = [line for line in lines if line.strip().startswith(kind)]
+        assert line.split()[-8:] == ["2,000", "0", "100.0", "100.0", "50.0", "100.0", "66.7", "0.0"]
+    (unstated, hopless) = [line for line in lines if line.strip().startswith("(none)")]
+    assert unstated.split() == hopless.split() == ["(none)", "1", "1", "0.0", "0.0", "0.0", "0.0", "0.0", "0.0"]
+    assert "±0.0" in text

@@ -1,0 +1,441 @@
+"""Tests of `byokg.evaluation.runner` and of the run folder it writes."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from byokg.errors import ConfigError, RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.records import CONFIG, METRICS_FILE, PREDICTIONS, TIMINGS, TRACE, read_config, read_predictions
+from byokg.evaluation.run_folder import config_hash
+from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
+from byokg.types import Answer, AnswerItem, EntityId, Question
+from tests.evaluation.scripted import SETTINGS, Scripted, examples
+
+ROOT = Path(__file__).resolve().parents[2]
+COUNT = 150
+SAME = (PREDICTIONS, TRACE, METRICS_FILE, CONFIG)
+"""The files that equal runs write equal, byte for byte."""
+
+
+def files(folder: Path, names: tuple[str, ...] = SAME) -> dict[str, bytes]:
+    """Return the content of a run folder's files."""
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def ids(file: Path) -> list[str]:
+    """Return the ids in a record file, in file order."""
+    return [json.loads(line)["id"] for line in file.read_bytes().splitlines()]
+
+
+class Asked(Scripted):
+    """A scripted pipeline that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions: list[Question] = []
+
+    def run(self, question: Question) -> Answer:
+        """Remember the question, then answer it."""
+        self.questions.append(question)
+        return super().run(question)
+
+
+class StopsAt(Asked):
+    """A scripted pipeline during whose n-th question the user presses Ctrl-C."""
+
+    def __init__(self, stop: int) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def run(self, question: Question) -> Answer:
+        """Answer, or be interrupted."""
+        if len(self.questions) == self._stop:
+            raise KeyboardInterrupt
+        return super().run(question)
+
+
+def test_every_question_is_recorded_once_in_data_set_order(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(40), tmp_path, SETTINGS)
+    for name in (PREDICTIONS, TRACE, TIMINGS):
+        assert ids(tmp_path / name) == [f"q{number}" for number in range(40)]
+
+
+def test_metrics_count_failures_in_the_denominator(tmp_path: Path) -> None:
+    # Of ten questions two fail and one gets no answer. Seven hit; of these 1, 3 and 5 have the right answer alone,
+    # 0, 2, 4 and 6 a wrong one before it.
+    metrics = run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    written = json.loads((tmp_path / METRICS_FILE).read_text())
+    assert (written["n"], written["failed"]) == (10, 2) == (metrics.overall.n, metrics.overall.failed)
+    assert written["hit"]["value"] == pytest.approx(0.7)
+    assert written["hits@1"]["value"] == pytest.approx(0.3)
+    assert written["precision"]["value"] == pytest.approx((3 + 4 / 2) / 10)
+    assert written["recall"]["value"] == pytest.approx(0.7)
+    assert written["f1"]["value"] == pytest.approx((3 + 4 * 2 / 3) / 10)
+    assert written["em"]["value"] == pytest.approx(0.3)
+    assert [written["by_type"][key]["n"] for key in ("even", "odd")] == [5, 5]
+    assert [written["by_hops"][key]["n"] for key in ("1", "2", "3")] == [4, 3, 3]
+    low, high = written["hit"]["ci95"]
+    assert 0.0 <= low < 0.7 < high <= 1.0
+
+
+def test_a_failed_question_is_recorded_with_the_error_and_the_run_goes_on(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    predictions = list(read_predictions(tmp_path))
+    assert Counter(prediction.status for prediction in predictions) == {"ok": 8, "failed": 2}
+    known, unexpected = predictions[7].error, predictions[8].error
+    assert known is not None and known.type == "EntityNotFound" and "'node 7'" in known.message
+    assert unexpected is not None and (unexpected.type, unexpected.message) == (
+        "ZeroDivisionError",
+        "division by zero",
+    )
+    assert predictions[9].error is None and predictions[9].answers == ()
+
+
+def test_an_answer_that_cannot_be_recorded_is_a_failed_question(tmp_path: Path) -> None:
+    class Odd(Scripted):
+        def run(self, question: Question) -> Answer:
+            answer = super().run(question)
+            if question.id == "q1":
+                return replace(answer, question_id="q2")
+            if question.id == "q2":
+                evidence = replace(answer.rounds[0].evidence[0], score=float("nan"))
+                return replace(answer, rounds=(replace(answer.rounds[0], evidence=(evidence,)),))
+            if question.id == "q3":
+                return None  # type: ignore[return-value]
+            return answer
+
+    metrics = run_evaluation(Odd(), examples(5), tmp_path, SETTINGS)
+    errors = {p.id: p.error.type for p in read_predictions(tmp_path) if p.error is not None}
+    assert errors == {"q1": "RunError", "q2": "ValueError", "q3": "AttributeError"}
+    assert (metrics.overall.n, metrics.overall.failed) == (5, 3)
+
+
+def test_many_workers_write_the_same_bytes_as_one(tmp_path: Path) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    run_evaluation(Scripted(), examples(COUNT), alone, SETTINGS)
+    run_evaluation(Scripted(pause_s=0.01), examples(COUNT), together, SETTINGS, workers=8)
+    assert files(alone) == files(together)
+    assert ids(together / TIMINGS) == ids(together / PREDICTIONS)
+
+
+def test_a_pipeline_sees_only_the_annotations_that_are_granted(tmp_path: Path) -> None:
+    question = Example("q1", "Where?", ("right 1",), topic_ids=(EntityId("m.1"),), hops=2)
+    blind, told = Asked(), Asked()
+    run_evaluation(blind, [question], tmp_path / "blind", SETTINGS)
+    run_evaluation(told, [question], tmp_path / "told", replace(SETTINGS, entities="gold", hops="gold"))
+    assert blind.questions == [Question("q1", "Where?")]
+    assert told.questions == [Question("q1", "Where?", (EntityId("m.1"),), 2)]
+
+
+def test_progress_counts_questions_failures_and_hits(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS, on_progress=seen.append)
+    assert [progress.done for progress in seen] == list(range(1, 11))
+    assert seen[6] == Progress(done=7, total=10, failed=0, hit=1.0)
+    assert seen[-1] == Progress(done=10, total=10, failed=2, hit=0.7)
+
+
+def test_a_finished_run_is_read_not_run_again(tmp_path: Path) -> None:
+    metrics = run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
+    pipeline = Asked()
+    assert run_evaluation(pipeline, examples(10), tmp_path, SETTINGS, workers=3) == metrics
+    assert pipeline.questions == []
+    assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == before
+
+
+def test_a_run_whose_metrics_are_gone_measures_without_asking(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    before = files(tmp_path)
+    (tmp_path / METRICS_FILE).unlink()
+    pipeline = Asked()
+    run_evaluation(pipeline, examples(10), tmp_path, SETTINGS)
+    assert pipeline.questions == []
+    assert files(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that nothing happened to."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run_evaluation(Scripted(), examples(COUNT), folder, SETTINGS)
+    return folder
+
+
+@given(cuts=st.tuples(*[st.floats(0, 1)] * 3), shuffle=st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_records_torn_anywhere_are_completed(
+    undisturbed: Path, tmp_path_factory: pytest.TempPathFactory, cuts: tuple[float, ...], shuffle: random.Random
+) -> None:
+    folder = tmp_path_factory.mktemp("torn")
+    (folder / CONFIG).write_bytes((undisturbed / CONFIG).read_bytes())
+    for name, cut in zip((PREDICTIONS, TRACE, TIMINGS), cuts, strict=True):
+        lines = (undisturbed / name).read_bytes().splitlines(keepends=True)
+        shuffle.shuffle(lines)  # the three files need not agree on the order either
+        content = b"".join(lines)
+        (folder / name).write_bytes(content[: round(len(content) * cut)])
+    run_evaluation(Scripted(), examples(COUNT), folder, SETTINGS, workers=2)
+    assert files(folder) == files(undisturbed)
+    assert sorted(ids(folder / TIMINGS)) == sorted(ids(undisturbed / TIMINGS))
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_only_what_is_missing_is_asked_again(undisturbed: Path, tmp_path: Path) -> None:
+    for name in (CONFIG, PREDICTIONS, TRACE, TIMINGS):
+        (tmp_path / name).write_bytes((undisturbed / name).read_bytes())
+    lines = (tmp_path / PREDICTIONS).read_bytes().splitlines(keepends=True)
+    (tmp_path / PREDICTIONS).write_bytes(b"".join(lines[:-2]) + lines[-2][:20])  # torn in the last line but one
+    (tmp_path / TRACE).write_bytes(b"\0" * 30 + b"\n" + (tmp_path / TRACE).read_bytes())  # as after a power cut
+    pipeline = Asked()
+    seen: list[Progress] = []
+    run_evaluation(pipeline, examples(COUNT), tmp_path, SETTINGS, on_progress=seen.append)
+    assert [question.id for question in pipeline.questions] == [f"q{COUNT - 2}", f"q{COUNT - 1}"]
+    assert [progress.done for progress in seen] == [COUNT - 2, COUNT - 1, COUNT]
+    assert files(tmp_path) == files(undisturbed)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_an_interrupted_run_keeps_what_was_answered_and_can_be_continued(
+    undisturbed: Path, tmp_path: Path, workers: int
+) -> None:
+    interrupted = StopsAt(60)
+    with pytest.raises(KeyboardInterrupt):
+        run_evaluation(interrupted, examples(COUNT), tmp_path, SETTINGS, workers=workers)
+    assert sorted(ids(tmp_path / PREDICTIONS)) == sorted(question.id for question in interrupted.questions)
+    assert not (tmp_path / METRICS_FILE).exists()
+    rest = Asked()
+    run_evaluation(rest, examples(COUNT), tmp_path, SETTINGS, workers=workers)
+    assert len(interrupted.questions) + len(rest.questions) == COUNT
+    assert files(tmp_path) == files(undisturbed)
+
+
+class Program:
+    """The scripted evaluation in a process of its own."""
+
+    def __init__(self, folder: Path, workers: int = 4, limit: int = 0) -> None:
+        self.out = folder / "run"
+        self.log = folder / "asked.log"
+        self._arguments = [str(self.out), str(COUNT), str(workers), str(self.log), str(limit)]
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start it."""
+        command = [sys.executable, "-m", "tests.evaluation.scripted", *self._arguments]
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_for(self, count: int, process: subprocess.Popen[str]) -> None:
+        """Return once `count` predictions are written, or the program has ended."""
+        while process.poll() is None:
+            if (self.out / PREDICTIONS).exists() and (self.out / PREDICTIONS).read_bytes().count(b"\n") >= count:
+                return
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_killed_again_and_again_ends_with_the_same_files(
+    undisturbed: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    program = Program(tmp_path)
+    moments = random.Random(int(how))
+    kills = 0
+    for fraction in (0.0, 0.3, 0.6, 0.95):
+        process = program.start()
+        program.wait_for(round(COUNT * fraction), process)
+        time.sleep(moments.random() * 0.01)
+        process.send_signal(how)
+        process.communicate()
+        kills += process.returncode != 0
+    process = program.start()
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert output.split()[1] == str(COUNT)
+    assert kills >= 3
+    assert files(program.out) == files(undisturbed)
+    assert sorted(ids(program.out / TIMINGS)) == sorted(ids(undisturbed / TIMINGS))
+    asked_again = len(program.log.read_text().splitlines()) - COUNT
+    # A kill loses the eight questions that four workers have at hand; Ctrl-C one that is just being handed to them.
+    assert asked_again <= kills * (8 if how is signal.SIGKILL else 1)
+
+
+def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_continued(undisturbed: Path, tmp_path: Path) -> None:
+    program = Program(tmp_path, limit=20_000)
+    process = program.start()
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert "RunError: cannot write to" in errors
+    assert "make room and start the same command again" in errors
+    recorded = ids(program.out / PREDICTIONS)
+    assert 0 < len(recorded) < COUNT
+    run_evaluation(Scripted(), examples(COUNT), program.out, SETTINGS)
+    assert files(program.out) == files(undisturbed)
+
+
+def test_a_second_process_is_refused_while_the_first_one_runs(undisturbed: Path, tmp_path: Path) -> None:
+    program = Program(tmp_path, workers=1)
+    process = program.start()
+    program.wait_for(1, process)
+    with pytest.raises(RunError, match=rf"written by another process \(pid {process.pid}\)"):
+        run_evaluation(Scripted(), examples(COUNT), program.out, SETTINGS)
+    process.kill()
+    process.communicate()
+    run_evaluation(Scripted(), examples(COUNT), program.out, SETTINGS)
+    assert files(program.out) == files(undisturbed)
+
+
+CHANGED_CONFIG = {"pipeline": {"name": "scripted", "paths": 5}, "linking": {"entities": "linked"}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        (replace(SETTINGS, config=CHANGED_CONFIG), "config.pipeline.paths: 3 there, 5 now"),
+        (replace(SETTINGS, config={}), "config.pipeline.name: 'scripted' there, nothing now"),
+        (replace(SETTINGS, graph_checksum="2" * 64), f"graph.checksum: '{'1' * 64}' there, '{'2' * 64}' now"),
+        (replace(SETTINGS, dataset_checksum="3" * 64), f"dataset.checksum: '{'0' * 64}' there, '{'3' * 64}' now"),
+        (replace(SETTINGS, entities="gold"), "entities: 'linked' there, 'gold' now"),
+        (replace(SETTINGS, seed=1), "seed: 0 there, 1 now"),
+    ],
+)
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_folder_of_another_run_is_refused_with_both_hashes_and_the_difference(
+    tmp_path: Path, changed: RunSettings, difference: str, finished: bool
+) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    if not finished:
+        (tmp_path / METRICS_FILE).unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".lock"}
+    with pytest.raises(RunError) as refused:
+        run_evaluation(Scripted(), examples(10), tmp_path, changed)
+    message = str(refused.value)
+    assert difference in message
+    other = tmp_path / "other"
+    run_evaluation(Scripted(), examples(10), other, changed)
+    for folder in (tmp_path, other):
+        assert read_config(folder)["hash"][:12] in message
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.*") if path.name != ".lock"} == before
+
+
+def test_other_questions_are_another_run(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    with pytest.raises(RunError, match=r"questions\.n: 10 there, 11 now"):
+        run_evaluation(Scripted(), examples(11), tmp_path, SETTINGS)
+    reworded = [replace(example, answers=("elsewhere",)) for example in examples(10)]
+    with pytest.raises(RunError, match=r"questions\.checksum: "):
+        run_evaluation(Scripted(), reworded, tmp_path, SETTINGS)
+
+
+def test_an_edited_configuration_is_noticed(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    config = (tmp_path / CONFIG).read_text()
+    (tmp_path / CONFIG).write_text(config.replace("paths: 3", "paths: 4"))
+    with pytest.raises(RunError, match=r"config\.pipeline\.paths: 4 there, 3 now"):
+        run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+
+
+def test_the_commit_alone_does_not_make_another_run(tmp_path: Path) -> None:
+    metrics = run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    config = read_config(tmp_path)
+    assert config["code"].keys() == {"version", "digest", "commit"}
+    elsewhere = {**config, "code": {**config["code"], "commit": "0" * 40}}
+    assert config_hash(elsewhere) == config["hash"] == config_hash(config)
+    assert config_hash({**config, "code": {**config["code"], "digest": "0"}}) != config["hash"]
+    assert run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS) == metrics
+
+
+def test_records_without_a_configuration_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / PREDICTIONS).write_text("mine\n")
+    with pytest.raises(RunError, match=r"holds predictions\.jsonl but no config\.yaml"):
+        run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    assert (tmp_path / PREDICTIONS).read_text() == "mine\n"
+    assert not (tmp_path / CONFIG).exists()
+
+
+def test_records_of_a_newer_version_are_left_alone(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    (tmp_path / METRICS_FILE).unlink()
+    newer = (tmp_path / TRACE).read_bytes().replace(b'"schema":1', b'"schema":2')
+    (tmp_path / TRACE).write_bytes(newer)
+    with pytest.raises(RunError, match=r"trace\.jsonl:1: schema 2.*upgrade byokg"):
+        run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
+    assert (tmp_path / TRACE).read_bytes() == newer
+
+
+def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot use run folder"):
+        run_evaluation(Scripted(), examples(1), tmp_path / "file", SETTINGS)
+
+
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(RunError, match="no question"):
+        run_evaluation(Scripted(), [], out, SETTINGS)
+    with pytest.raises(RunError, match="3 questions have only 2 distinct ids"):
+        run_evaluation(Scripted(), [*examples(2), *examples(1)], out, SETTINGS)
+    with pytest.raises(ConfigError, match="workers=0"):
+        run_evaluation(Scripted(), examples(1), out, SETTINGS, workers=0)
+    with pytest.raises(ConfigError, match=r"config\.model\[1\] is a object"):
+        run_evaluation(Scripted(), examples(1), out, replace(SETTINGS, config={"model": [1, object()]}))
+    assert not out.exists()
+
+
+JSON_LIKE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), values),
+    max_leaves=8,
+)
+
+
+@given(config=st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_LIKE, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_any_configuration_reads_back_as_the_same_run(
+    tmp_path_factory: pytest.TempPathFactory, config: dict[str, object]
+) -> None:
+    folder = tmp_path_factory.mktemp("config")
+    run_evaluation(Scripted(), examples(1), folder, replace(SETTINGS, config=config))
+    written = read_config(folder)
+    assert written["config"] == config
+    assert config_hash(written) == written["hash"]
+
+
+def test_predictions_are_measured_as_when_they_were_made(tmp_path: Path) -> None:
+    metrics = run_evaluation(Scripted(), examples(30), tmp_path, SETTINGS)
+    predictions = list(read_predictions(tmp_path))
+    assert measure(examples(30), predictions) == metrics
+    assert measure(examples(30), predictions[::-1]) == metrics
+
+
+def test_a_question_without_a_prediction_counts_as_failed() -> None:
+    metrics = measure(examples(4), [])
+    assert (metrics.overall.n, metrics.overall.failed) == (4, 4)
+    assert metrics.overall.estimates["hit"].value == 0.0
+
+
+def test_a_prediction_for_another_data_set_is_refused(tmp_path: Path) -> None:
+    run_evaluation(Scripted(), examples(3), tmp_path, SETTINGS)
+    with pytest.raises(RunError, match="'q2', which is no question"):
+        measure(examples(2), read_predictions(tmp_path))
+
+
+def test_text_that_is_no_unicode_survives_the_records(tmp_path: Path) -> None:
+    class Surrogate:
+        def run(self, question: Question) -> Answer:
+            return Answer(question.id, (AnswerItem("half \ud83d", None, 1.0),), ())
+
+    odd = Example("q\ud83d\n1", "Where?", ("half \ud83d",))
+    metrics = run_evaluation(Surrogate(), [odd], tmp_path, SETTINGS)
+    assert metrics.overall.estimates["em"].value == 1.0
+    (prediction,) = read_predictions(tmp_path)
+    assert (prediction.id, prediction.answers) == (odd.id, ("half \ud83d",))

@@ -1,0 +1,251 @@
+"""What every graph store promises. Subclass `GraphStoreContract`, provide `make`, inherit the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.types import EntityId, Node, Triple
+
+Make = Callable[[Sequence[Node], Sequence[Triple]], GraphStore]
+
+STRANGE_IDS = [
+    'say "hi"',
+    "it's `this`",
+    "two\nlines",
+    "tab\there",
+    "😀 naïve 東京",
+    " leading and trailing ",
+    "a|b",
+    "back\\slash",
+    "{curly} $dollar %d",
+    "x" * 3000,
+]
+STRANGE_RELATIONS = ["film.film.directed by", "is a", "ns:has-part", "`quoted`", 'a "b"', "рядом", "^up", "line\nbreak"]
+
+
+def node(entity: str, type: str = "", **properties: str | int | float | bool) -> Node:
+    return Node(EntityId(entity), entity, type, properties)
+
+
+def edge(head: str, relation: str, tail: str, **properties: str | int | float | bool) -> Triple:
+    return Triple(EntityId(head), relation, EntityId(tail), properties=properties)
+
+
+def ids(*names: str) -> list[EntityId]:
+    return [EntityId(name) for name in names]
+
+
+def spelled(store: GraphStore, batch: EdgeBatch) -> list[tuple[int, bool, str, str, str]]:
+    """Write each edge as (origin, inverse, head, relation, tail)."""
+    heads, tails = store.ids(batch.head), store.ids(batch.tail)
+    labels = [store.relations[number] for number in batch.relation.tolist()]
+    return list(zip(batch.origin.tolist(), batch.inverse.tolist(), heads, labels, tails, strict=True))
+
+
+class GraphStoreContract:
+    """The checks. `make` turns nodes and edges into the store under test."""
+
+    @pytest.fixture
+    def make(self) -> Make:
+        raise NotImplementedError("a subclass provides the fixture `make`")
+
+    #   a -r-> b -s-> c      b -r-> a      c -r-> c      d stands alone
+    #   e -r-> b twice: parallel edges
+    @pytest.fixture
+    def store(self, make: Make) -> GraphStore:
+        return make(
+            [node(name) for name in "abcde"],
+            [
+                edge("a", "r", "b"),
+                edge("b", "s", "c"),
+                edge("b", "r", "a"),
+                edge("c", "r", "c"),
+                edge("e", "r", "b", since=1990),
+                edge("e", "r", "b", since=2001),
+            ],
+        )
+
+    def test_entities_lists_each_node_once_whether_head_tail_or_alone(self, store: GraphStore) -> None:
+        entities = list(store.entities())
+        assert len(entities) == 5
+        assert set(entities) == set("abcde")
+
+    def test_entities_come_in_node_number_order(self, store: GraphStore) -> None:
+        entities = list(store.entities())
+        numbers = store.numbers(entities)
+        assert numbers.tolist() == sorted(numbers.tolist())
+
+    def test_numbers_and_ids_undo_each_other_in_the_order_asked(self, store: GraphStore) -> None:
+        asked = ids("c", "a", "c", "e")
+        numbers = store.numbers(asked)
+        assert store.ids(numbers) == asked
+        assert numbers[0] == numbers[2]
+
+    def test_numbers_of_nothing_is_empty(self, store: GraphStore) -> None:
+        assert len(store.numbers([])) == 0
+        assert store.ids(store.numbers([])) == []
+
+    @pytest.mark.parametrize("count", [1, 200])
+    def test_an_unknown_id_raises_and_is_named(self, store: GraphStore, count: int) -> None:
+        asked = ids(*["a"] * (count - 1), "nobody")
+        with pytest.raises(EntityNotFound, match="'nobody'"):
+            store.numbers(asked)
+        with pytest.raises(EntityNotFound, match="'nobody'"):
+            store.nodes(asked)
+
+    def test_an_unknown_relation_number_raises(self, store: GraphStore) -> None:
+        with pytest.raises(RelationNotFound):
+            store.edges(store.numbers(ids("a")), Direction.OUT, np.array([len(store.relations)]))
+
+    def test_outgoing_edges_are_those_whose_head_was_asked(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("b")), Direction.OUT)
+        assert sorted(spelled(store, batch)) == [(0, False, "b", "r", "a"), (0, False, "b", "s", "c")]
+
+    def test_incoming_edges_keep_their_stored_orientation(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("b")), Direction.IN)
+        assert sorted(spelled(store, batch)) == [
+            (0, True, "a", "r", "b"),
+            (0, True, "e", "r", "b"),
+            (0, True, "e", "r", "b"),
+        ]
+
+    def test_both_directions_is_the_default(self, store: GraphStore) -> None:
+        assert len(store.edges(store.numbers(ids("b")))) == 5
+
+    def test_other_is_the_far_end(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("b")))
+        assert sorted(store.ids(batch.other)) == ["a", "a", "c", "e", "e"]
+
+    def test_origin_counts_positions_of_the_request_also_when_a_node_is_asked_twice(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("c", "a", "c")), Direction.OUT)
+        assert spelled(store, batch) == [
+            (0, False, "c", "r", "c"),
+            (1, False, "a", "r", "b"),
+            (2, False, "c", "r", "c"),
+        ]
+
+    def test_edges_are_ordered_by_origin_direction_relation_other_end_and_edge(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("e", "b", "c", "a")))
+        columns = (batch.origin, batch.inverse, batch.relation, batch.other, batch.edge)
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        assert rows == sorted(rows)
+        assert len(rows) == 2 + 5 + 3 + 2
+
+    def test_a_self_loop_appears_once_for_each_direction(self, store: GraphStore) -> None:
+        number = store.relations.index("r")
+        batch = store.edges(store.numbers(ids("c")), Direction.BOTH, np.array([number]))
+        assert spelled(store, batch) == [(0, False, "c", "r", "c"), (0, True, "c", "r", "c")]
+        assert batch.edge[0] == batch.edge[1]
+
+    def test_parallel_edges_are_all_kept_with_their_own_numbers_and_properties(self, store: GraphStore) -> None:
+        batch = store.edges(store.numbers(ids("e")), Direction.OUT)
+        assert len(set(batch.edge.tolist())) == 2
+        assert sorted(row["since"] for row in store.edge_properties(batch.edge)) == [1990, 2001]
+
+    def test_the_same_edge_has_one_number_from_both_ends(self, store: GraphStore) -> None:
+        out = store.edges(store.numbers(ids("a")), Direction.OUT)
+        back = store.edges(store.numbers(ids("b")), Direction.IN)
+        assert out.edge[0] in back.edge.tolist()
+
+    def test_edge_properties_come_in_the_order_asked_and_are_empty_where_there_are_none(
+        self, store: GraphStore
+    ) -> None:
+        parallel = store.edges(store.numbers(ids("e")), Direction.OUT).edge
+        plain = store.edges(store.numbers(ids("a")), Direction.OUT).edge
+        forth = store.edge_properties(np.concatenate((parallel, plain)))
+        assert store.edge_properties(np.concatenate((plain, parallel[::-1]))) == [{}, *forth[1::-1]]
+
+    def test_relations_filter_edges_whatever_their_order_or_repetition(self, store: GraphStore) -> None:
+        r, s = (store.relations.index(label) for label in "rs")
+        b = store.numbers(ids("b"))
+        assert spelled(store, store.edges(b, Direction.OUT, np.array([s]))) == [(0, False, "b", "s", "c")]
+        both = spelled(store, store.edges(b, Direction.BOTH))
+        assert spelled(store, store.edges(b, Direction.BOTH, np.array([s, r, s]))) == both
+        assert len(store.edges(b, Direction.BOTH, np.array([], np.int64))) == 0
+
+    def test_a_node_without_edges_gives_an_empty_batch(self, store: GraphStore) -> None:
+        assert len(store.edges(store.numbers(ids("d")))) == 0
+        assert len(store.edges(store.numbers([]))) == 0
+
+    def test_equal_requests_give_equal_answers(self, make: Make) -> None:
+        nodes = [node(f"n{number}") for number in range(20)]
+        edges = [edge(f"n{k * 7 % 20}", f"r{k % 3}", f"n{k * 11 % 20}") for k in range(60)]
+        answers = []
+        for _ in range(2):
+            store = make(nodes, edges)
+            batch = store.edges(store.numbers(list(store.entities())))
+            answers.append((list(store.entities()), list(store.relations), spelled(store, batch), batch.edge.tolist()))
+        assert answers[0] == answers[1]
+
+    def test_any_character_may_stand_in_an_id(self, make: Make) -> None:
+        chain = [edge(head, "next", tail) for head, tail in pairwise(STRANGE_IDS)]
+        store = make([node(name) for name in STRANGE_IDS], chain)
+        assert set(store.entities()) == set(STRANGE_IDS)
+        assert store.ids(store.numbers(ids(*STRANGE_IDS))) == STRANGE_IDS
+        batch = store.edges(store.numbers(ids(*STRANGE_IDS)), Direction.OUT)
+        assert [(head, tail) for _, _, head, _, tail in spelled(store, batch)] == [(t.head, t.tail) for t in chain]
+
+    def test_any_character_may_stand_in_a_relation(self, make: Make) -> None:
+        store = make([node("a"), node("b")], [edge("a", label, "b") for label in STRANGE_RELATIONS])
+        assert sorted(store.relations) == sorted(STRANGE_RELATIONS)
+        for label in STRANGE_RELATIONS:
+            batch = store.edges(store.numbers(ids("a")), Direction.OUT, np.array([store.relations.index(label)]))
+            assert spelled(store, batch) == [(0, False, "a", label, "b")]
+
+    def test_nodes_have_id_name_type_and_properties_of_every_kind(self, make: Make) -> None:
+        paris = Node(
+            EntityId("Q90"), "Paris", "City", {"area": 105.4, "people": 2100000, "capital": True, "code": "75"}
+        )
+        other = Node(EntityId("Q830149"), "Paris", "City", {"people": 24839})
+        plain = Node(EntityId("x"), "x")
+        store = make([paris, other, plain], [])
+        assert store.nodes(ids("x", "Q830149", "Q90", "x")) == [plain, other, paris, plain]
+
+    def test_schema_counts_types_and_relations_and_names_their_ends_and_properties(self, make: Make) -> None:
+        #   Ann:Person -lives_in-> Rome:City   Bob:Person -lives_in-> Rome   Rex:Dog -lives_in-> Oslo:City
+        #   Ann -knows-> Bob
+        store = make(
+            [
+                node("Ann", "Person", age=5),
+                node("Bob", "Person"),
+                node("Rex", "Dog"),
+                node("Rome", "City", km2=1285.0),
+                node("Oslo", "City"),
+            ],
+            [
+                edge("Ann", "lives_in", "Rome", since=1999),
+                edge("Bob", "lives_in", "Rome"),
+                edge("Rex", "lives_in", "Oslo"),
+                edge("Ann", "knows", "Bob"),
+            ],
+        )
+        schema = store.schema()
+        assert schema.node_types == {"City": 2, "Person": 2, "Dog": 1}
+        assert schema.node_properties == {"City": ("km2",), "Person": ("age",)}
+        assert [relation.name for relation in schema.relations] == list(store.relations)
+        found = {relation.name: relation for relation in schema.relations}
+        assert set(found) == {"lives_in", "knows"}
+        lives_in, knows = found["lives_in"], found["knows"]
+        assert (lives_in.count, lives_in.domain, lives_in.range) == (3, ("Person", "Dog"), ("City",))
+        assert lives_in.properties == ("since",)
+        assert (knows.count, knows.domain, knows.range, knows.properties) == (1, ("Person",), ("Person",), ())
+
+    def test_an_empty_graph_answers_everything_with_nothing(self, make: Make) -> None:
+        store = make([], [])
+        assert list(store.entities()) == []
+        assert list(store.relations) == []
+        assert store.schema().node_types == {}
+        assert store.schema().relations == ()
+        assert store.nodes([]) == []
+        assert len(store.edges(store.numbers([]))) == 0
+        assert store.edge_properties(np.empty(0, np.int64)) == []
+        with pytest.raises(EntityNotFound):
+            store.numbers(ids("a"))
+        with pytest.raises(EntityNotFound):
+            store.numbers(ids(*"abcdefghijklmnopqrstuvwxyz"))

