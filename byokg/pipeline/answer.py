@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import combinations
+
 from byokg.graph.store import GraphStore
-from byokg.types import AnswerItem, Context, PathEvidence, Question
+from byokg.index.identifiers import is_identifier
+from byokg.types import AnswerItem, Context, EntityId, Mention, PathEvidence, Question
 
 
 class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
 
-    Ends come in the order of the evidence: those that most walks reach first, then by node number. That decides
+    A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
+    a metapath from one and a metapath from another end, if there are any. Nodes without a name are no answers.
+
+    Answers keep the order of the evidence: those that most walks reach first, then by node number. That decides
     which answer Hits@1 looks at.
 
     Args:
         store: gives the names of the nodes.
+        agreement: worth of two topic entities leading to the same node, in the unit of path scores.
     """
 
-    def __init__(self, store: GraphStore) -> None:
+    def __init__(self, store: GraphStore, agreement: float = 40.0) -> None:
         self._store = store
+        self._agreement = agreement
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the ends of the best path evidence; nothing when there is none."""
         found = [item for item in context.evidence if isinstance(item, PathEvidence)]
-        if not found:
-            return []
-        best = max(found, key=lambda item: item.score)
-        return [
-            AnswerItem(node.name, node.id, best.score, citations=(best.id,)) for node in self._store.nodes(best.ends)
-        ]
+        agreeing = self._agreeing(found, context)
+        single = [(item.score, item.ends, (item.id,)) for item in found]
+        for score, ends, citations in sorted([*agreeing, *single], key=lambda choice: -choice[0]):
+            nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
+            if nodes:
+                return [AnswerItem(node.name, node.id, score, citations) for node in nodes]
+        return []
+
+    def _agreeing(
+        self, found: list[PathEvidence], context: Context
+    ) -> list[tuple[float, tuple[EntityId, ...], tuple[str, ...]]]:
+        """Return what pairs of metapaths from different mentions have in common: score, ends, citations."""
+        meant: dict[EntityId, Mention] = {
+            entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
+        }
+        by_mention: dict[Mention, list[PathEvidence]] = defaultdict(list)
+        for item in found:
+            if item.source in meant:
+                by_mention[meant[item.source]].append(item)
+        agreeing = []
+        for here, there in combinations(by_mention.values(), 2):
+            sets = [frozenset(item.ends) for item in there]
+            for item in here:
+                for other, ends in zip(there, sets, strict=True):
+                    common = tuple(end for end in item.ends if end in ends)
+                    if common:
+                        score = (item.score + other.score) / 2 + self._agreement
+                        agreeing.append((score, common, (item.id, other.id)))
+        return agreeing

@@ -28,6 +28,5 @@ CREATE VIEW born (person, country) AS SELECT head, tail FROM edge WHERE relation
 CREATE VIEW led (person, country, since, until) AS
   SELECT head, tail, start, COALESCE("end", 9999) FROM edge WHERE relation = 'head_of_government_of';
 
--- A border is stored once and read from both sides.
-CREATE VIEW neighbour (a, b) AS
-  SELECT head, tail FROM edge WHERE relation = 'borders' UNION SELECT tail, head FROM edge WHERE relation = 'borders';
+-- A border is stored from both sides.
+CREATE VIEW neighbour (a, b) AS SELECT head, tail FROM edge WHERE relation = 'borders';
