@@ -93,7 +93,7 @@ def run_evaluation(
 
     Raises:
         RunError: the folder belongs to another run or is in use, or cannot be written; or the questions'
-            ids are not distinct; or there is no question.
+            ids are not distinct; or there is no question, or one without gold answers.
         ConfigError: `workers` is below 1, or `settings.config` holds what YAML cannot.
         KeyboardInterrupt: the run was interrupted; the questions then in flight are recorded first, and a
             second interrupt gives them up.
@@ -105,6 +105,11 @@ def run_evaluation(
         raise RunError("there is no question to evaluate; check dataset.split and limit")
     if len(by_id) < len(examples):
         raise RunError(f"{len(examples)} questions have only {len(by_id)} distinct ids; make the ids distinct")
+    for example in examples:
+        if not example.answers:
+            raise RunError(
+                f"question {example.id!r} has no gold answers, so it cannot be scored; leave it out or add them"
+            )
     config = _run_config(settings, examples)
     path = Path(out)
     metrics = finished_metrics(path, config)

@@ -37,6 +37,7 @@ _BLOCK_BYTES = (1 << 22, 1 << 29)
 """Arrow parses files in blocks of the first size; a record longer than that asks for the second."""
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
+_AROUND_QUOTES = b',"\r\n'
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
 
@@ -95,15 +96,10 @@ class RecordFile:
         for block_bytes in _BLOCK_BYTES:
             read = arrow_csv.ReadOptions(column_names=None if self.titled else names, block_size=block_bytes)
             try:
-                with self._reading(), self._open() as stream:
-                    if not self.quoted:
-                        return arrow_csv.read_csv(stream, read, parse, convert)
-                    check = QuoteCheck(stream)
-                    table = arrow_csv.read_csv(check, read, parse, convert)
-                if check.misplaced is None:
-                    return table
-                line = self._line_at(check.misplaced)
-                raise ImportFailed(self.path, line, f"a quote is misplaced or never closed; {_QUOTING}")
+                with self._reading():
+                    table = arrow_csv.read_csv(self._for_arrow(), read, parse, convert)
+                self._check_quotes()
+                return table
             except pa.ArrowInvalid as error:
                 failure = error
                 if "straddling" not in str(error):
@@ -159,6 +155,15 @@ class RecordFile:
                 raise self.ragged(width, line, fields)
         raise ImportFailed(self.path, None, f"Arrow cannot read it: {failure}") from failure
 
+    def _check_quotes(self) -> None:
+        """Refuse quotes that Arrow reads past as if nothing were wrong: never closed ones, and those text follows."""
+        if self.quoted:
+            with self._reading(), self._open() as stream:
+                offset = misplaced_quote(stream)
+            if offset is not None:
+                line = self._line_at(offset)
+                raise ImportFailed(self.path, line, f"a quote is misplaced or never closed; {_QUOTING}")
+
     def _check_text(self, line: int, fields: Sequence[str]) -> None:
         for field in fields:
             if found := _UNDECODED.search(field):
@@ -170,6 +175,20 @@ class RecordFile:
         with self._reading(), self._open() as stream:
             before = stream.read(offset)
         return 1 + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+
+    def _for_arrow(self) -> str | pa.BufferReader:
+        """Return what Arrow reads by itself; it knows gzip, but not xz.
+
+        Arrow's threads may still read ahead after an error, and some versions crash when that reaches a file or bytes
+        that Python owns and has let go of.
+        """
+        if self.path.suffix != ".xz":
+            return str(self.path)
+        text = pa.BufferOutputStream()
+        with self._open() as stream:
+            while block := stream.read(_BLOCK_BYTES[0]):
+                text.write(block)
+        return pa.BufferReader(text.getvalue())
 
     def _open(self) -> BinaryIO:
         """Open the decompressed bytes."""
@@ -184,61 +203,41 @@ class RecordFile:
         """Translate what goes wrong below the level of records."""
         try:
             yield
-        except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-            raise ImportFailed(
-                self.path, None, f"the compressed data is damaged ({error}); fetch or compress the file again"
-            ) from error
-        except OSError as error:
-            raise ImportFailed(self.path, None, f"cannot be read ({error})") from error
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
+            reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
+            raise ImportFailed(self.path, None, reason) from error
 
 
-class QuoteCheck(io.RawIOBase):
-    """Passes a file on, and notes where a quote stands that RFC 4180 does not allow.
+def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:
+    """Find the first quote that RFC 4180 does not allow.
 
-    Arrow reads past a quote that is never closed, or that text follows, as if nothing were wrong. Every second quote
-    closes a quoted field or is the first of a doubled one, so the neighbours of quotes tell it all.
+    Every second quote closes a quoted field or is the first of a doubled one, so a quote's neighbour tells it all.
+
+    Args:
+        stream: the text of a CSV file.
+        block_bytes: how much to read at once.
+
+    Returns:
+        Its offset in bytes; the last opening quote where one is never closed; None where all is well.
     """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._offset = 0
-        self._last = b","
-        self._inside = False
-        self._opened = 0
-        self._misplaced: int | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        if data and self._misplaced is None:
-            self._misplaced = self._watch(data)
-        self._offset += len(data)
-        return data
-
-    def _watch(self, data: bytes) -> int | None:
-        """Return the offset of the first misplaced quote in `data`, or just before it."""
-        if self._offset == 0 and data.startswith(codecs.BOM_UTF8):
+    offset, opened, inside, last = 0, 0, False, b","
+    while data := stream.read(block_bytes):
+        if offset == 0 and data.startswith(codecs.BOM_UTF8):
             data = b",,," + data[3:]  # a field may start after the mark
-        closed = self._last == b'"' and not self._inside
-        if closed and data[:1] not in (b",", b'"', b"\r", b"\n"):
-            return self._offset - 1
-        if b'"' not in data:
-            self._last = data[-1:]
-            return None
-        window = np.frombuffer(self._last + data, np.uint8)
-        places = np.flatnonzero(window[1:] == ord('"')) + 1
-        opening = (np.arange(len(places)) + self._inside) % 2 == 0
-        neighbours = window[np.where(opening, places - 1, np.minimum(places + 1, len(data)))]
-        misplaced = places[~np.isin(neighbours, np.frombuffer(b',"\r\n', np.uint8))]
-        if opening.any():
-            self._opened = self._offset + int(places[opening][-1]) - 1
-        self._inside ^= len(places) % 2 == 1
-        self._last = data[-1:]
-        return self._offset + int(misplaced[0]) - 1 if len(misplaced) else None
-
-    @property
-    def misplaced(self) -> int | None:
-        """Return the offset in bytes of the first misplaced quote; call after reading to the end."""
-        return self._opened if self._misplaced is None and self._inside else self._misplaced
+        if last == b'"' and not inside and data[0] not in _AROUND_QUOTES:
+            return offset - 1
+        if b'"' in data:
+            window = np.frombuffer(last + data, np.uint8)
+            places = np.flatnonzero(window[1:] == ord('"')) + 1
+            opening = (np.arange(len(places)) + inside) % 2 == 0
+            neighbours = window[np.where(opening, places - 1, np.minimum(places + 1, len(data)))]
+            wrong = places[~np.isin(neighbours, np.frombuffer(_AROUND_QUOTES, np.uint8))]
+            if len(wrong):
+                return offset + int(wrong[0]) - 1
+            if opening.any():
+                opened = offset + int(places[opening][-1]) - 1
+            inside ^= len(places) % 2 == 1
+        offset, last = offset + len(data), data[-1:]
+    return opened if inside else None

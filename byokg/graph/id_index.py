@@ -106,7 +106,7 @@ def _powers_to(length: int) -> UInt64:
 
 
 def _hash_one(data: bytes) -> np.uint64:
-    values = np.frombuffer(data, np.uint8) + np.uint64(1)
+    values = np.frombuffer(data, np.uint8).astype(np.uint64) + 1
     return np.uint64(values.dot(_powers_to(len(data))))
 
 
@@ -120,7 +120,8 @@ def _hash_column(strings: pa.LargeStringArray) -> UInt64:
         stop = min(max(stop, start + 1), len(strings))
         local = offsets[start : stop + 1] - offsets[start]
         lengths = np.diff(local)
-        values = data[offsets[start] : offsets[stop]] + np.uint64(1)
+        values = data[offsets[start] : offsets[stop]].astype(np.uint64)
+        values += 1
         values *= _powers_to(int(lengths.max()))[np.arange(len(values)) - np.repeat(local[:-1], lengths)]
         filled = np.flatnonzero(lengths)
         if len(filled):

@@ -32,25 +32,29 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each feature of a metapath counts; found on the dev splits of MetaQA, WebQSP and atlas."""
+    """How much each feature of a metapath counts; found on dev splits by `scripts/fit_path_scorer.py`."""
 
-    coverage: float = 31.0
+    coverage: float = 38.0
     """Share of the question's content words that some hop explains."""
-    likeness: float = 22.0
+    likeness: float = 15.0
     """Cosine of the question with the text of all relations."""
-    asked: float = 57.0
+    asked: float = 68.0
     """Cosine of who, when or where with the names at the end."""
-    focus: float = 23.0
+    focus: float = 30.0
     """Cosine of the noun asked for with the names at the end."""
-    weakest: float = 26.0
+    weakest: float = 21.0
     """How well the least explained hop is explained."""
-    choice: float = -12.0
+    weakest_of_several: float = 20.0
+    """The same again where there are several hops."""
+    choice: float = -16.0
     """For each hop, the logarithm of the number of steps in the graph: what it costs to name one."""
-    hop: float = 12.0
+    hop: float = 2.7
     """For each hop."""
+    third: float = 17.0
+    """For a third hop."""
     back: float = 5.0
     """For each hop straight back."""
-    to_and_fro: float = -29.0
+    to_and_fro: float = -28.0
     """More than one hop straight back."""
 
 
@@ -132,12 +136,19 @@ class QuestionScorer:
             if self._content
             else np.empty((0, steps.count), np.float32)
         )
+        self._reach = (
+            np.stack([steps.reach(words[position]) for position in reading.focus])
+            if reading.focus
+            else np.empty((0, steps.count), np.float32)
+        )
         self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
         self._focus_rows = [self._row[position] for position in reading.focus]
         none = np.zeros(steps.count, np.float32)
-        self._asked = steps.kinship("who" if reading.asks == "whom" else reading.asks) if reading.asks in (
-            "who", "whom", "when", "where"
-        ) else none
+        self._asked = (
+            steps.kinship("who" if reading.asks == "whom" else reading.asks)
+            if reading.asks in ("who", "whom", "when", "where")
+            else none
+        )
         focus = [words[position] for position in reading.focus]
         self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
         if reading.asks == "when":
@@ -156,6 +167,7 @@ class QuestionScorer:
         units = scorer.units(metapaths)
         columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
         affinity = np.stack([self._affinity[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        reach = np.stack([self._reach[:, unit[-1]] for unit in columns], axis=1)
         explained = np.zeros(len(units), np.float32)
         weakest = np.zeros(len(units), np.float32)
         hops = np.array([len(path) for path in units])
@@ -163,9 +175,11 @@ class QuestionScorer:
         for count in np.unique(hops).tolist():
             rows = np.flatnonzero(hops == count)
             numbers = np.array([[columns[unit] for unit in units[row]] for row in rows])
-            returns = np.array([[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows])
+            returns = np.array(
+                [[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows]
+            )
             returns = returns.reshape(len(rows), count - 1)
-            explained[rows], weakest[rows] = self._best_cut(affinity, numbers, returns)
+            explained[rows], weakest[rows] = self._best_cut(affinity, reach, numbers, returns)
             back[rows] = returns.sum(axis=1)
         text = unit_rows(scorer.steps.text_vectors[metapaths >> 1].sum(axis=1))
         last = metapaths[:, -1]
@@ -175,36 +189,46 @@ class QuestionScorer:
             "asked": self._asked[last],
             "focus": self._asked_noun[last],
             "weakest": weakest,
+            "weakest_of_several": weakest * (hops > 1),
             "choice": hops * np.log10(max(2, scorer.steps.count)),
             "hop": hops,
+            "third": hops > 2,
             "back": back,
             "to_and_fro": back > 1,
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
         return Aligned(np.stack(columns_in_order, axis=1).astype(np.float32), affinity.max(axis=1, initial=0.0))
 
+    def features(self, aligned: Sequence[Aligned]) -> Float:
+        """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
+        rows = np.concatenate([part.features for part in aligned])
+        rows[:, 0] /= self._whole(np.max([part.best for part in aligned], axis=0))
+        return rows
+
     def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
         """Turn features into scores that can be compared with each other: one (P,) array for each `Aligned`."""
-        weights = np.array(astuple(self._scorer.weights), np.float32)
-        weights[0] /= self.whole(np.max([part.best for part in aligned], axis=0))
-        return [part.features @ weights for part in aligned]
+        scores = self.features(aligned) @ np.array(astuple(self._scorer.weights), np.float32)
+        return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
-    def whole(self, best: Float) -> float:
+    def _whole(self, best: Float) -> float:
         """Return the explanation that makes a coverage of 1, given the best there is for each content word."""
         return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
 
-    def _best_cut(self, affinity: Float, units: Int64, returns: npt.NDArray[np.bool_]) -> tuple[Float, Float]:
+    def _best_cut(
+        self, affinity: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
+    ) -> tuple[Float, Float]:
         """Find, for each metapath of H hops, the cut that explains most: (P,) explained words, (P,) weakest hop.
 
         Args:
             affinity: (N, C) how well each hop that occurs explains each content word.
+            reach: (F, C) how well it leads to what each focus word names.
             units: (P, H) columns of `affinity`.
             returns: (P, H - 1) whether a hop goes straight back over the one before.
         """
         count, hops = units.shape
-        focus_best = affinity[self._focus_rows].max(axis=0, initial=0.0)[units[:, -1]]
-        focus_sum = (self._importance[self._focus_rows, None] * affinity[self._focus_rows]).sum(axis=0)[units[:, -1]]
-        whole = self.whole(affinity.max(axis=1, initial=0.0))
+        focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
+        focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
+        whole = self._whole(affinity.max(axis=1, initial=0.0))
         best_value = np.full(count, -np.inf)
         best_explained, best_weakest = np.zeros(count, np.float32), np.zeros(count, np.float32)
         everything = np.arange(count)
@@ -266,5 +290,3 @@ def _cuts(words: int, hops: int) -> Int64:
     inner = inner[(np.diff(inner, axis=1) >= 0).all(axis=1)]
     ends = np.zeros((len(inner), 1), np.int64)
     return np.concatenate((ends, inner, ends + words), axis=1)
-
-

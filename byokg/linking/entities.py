@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
-from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, Mention
-
-import numpy as np
+from byokg.types import Artifacts, Linked, LinkedEntity, Mention
 
 
 class EntityLinker:
@@ -67,9 +67,10 @@ class EntityLinker:
     def _all(self, mentions: Iterable[Mention]) -> tuple[LinkedEntity, ...]:
         return tuple(candidate for mention in mentions for candidate in self.candidates(mention))
 
-    def _linked(self, mention: Mention, method: str, numbers: list[int], scores: list[float]) -> tuple[LinkedEntity, ...]:
+    def _linked(
+        self, mention: Mention, method: str, numbers: list[int], scores: list[float]
+    ) -> tuple[LinkedEntity, ...]:
         nodes = self._store.nodes(self._store.ids(np.array(numbers, np.int64)))
         return tuple(
-            LinkedEntity(node.id, node.name, mention, method, score)
-            for node, score in zip(nodes, scores, strict=True)
+            LinkedEntity(node.id, node.name, mention, method, score) for node, score in zip(nodes, scores, strict=True)
         )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.metapaths import Growth, grow, labels, start
 from byokg.graph.store import GraphStore
-from byokg.linking.alignment import MAX_HOPS, Aligned, PathScorer, QuestionScorer
+from byokg.linking.alignment import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
 from byokg.linking.reading import locate, read_question
 from byokg.types import Artifacts, Context, EntityId, Mention, ProposedPath, Question
 
+Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 
 
@@ -78,7 +79,7 @@ class OfflineLinker:
         """Return mentions, and metapaths best first, each with the entity it starts from.
 
         Raises:
-            EntityNotFound: a topic entity given with the question is not in the store.
+            EntityNotFound: none of the topic entities given with the question is in the store.
             ConfigError: the hop count given with the question is out of range.
         """
         if context.rounds:
@@ -87,6 +88,27 @@ class OfflineLinker:
             raise ConfigError(
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
+        mentions, scorer, grown = self._explore(question)
+        return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops))
+
+    def considered(self, question: Question) -> tuple[list[Growth], Float, npt.NDArray[np.bool_]]:
+        """Return what was scored, for fitting and diagnosis.
+
+        Returns:
+            P metapaths in parts, their features (P, F) in the order of `Weights`, and whether they end at nodes
+            that have names: (P,).
+        """
+        _, scorer, grown = self._explore(question)
+        parts = [aligned for *_, aligned in grown]
+        if not parts:
+            return [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_)
+        named = [~scorer.nameless(growth.steps[:, -1]) for _, growth, _ in grown]
+        return [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named)
+
+    def _explore(
+        self, question: Question
+    ) -> tuple[tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
+        """Read the question and grow metapaths out of every topic entity."""
         mentions, topics = self._mentions(question)
         missing = [name for mention, name in mentions if mention.start < 0]
         reading = read_question(question.text, [mention for mention, _ in mentions], missing)
@@ -96,15 +118,12 @@ class OfflineLinker:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops)]
-        return Artifacts(
-            mentions=tuple(mention for mention, _ in mentions),
-            paths=self._ranked(scorer, grown, question.hops),
-        )
+        return tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of what it means, and the nodes to start from."""
         if question.topic_ids:
-            nodes = self._store.nodes(question.topic_ids)
+            nodes = self._store.nodes(self._known(question))
             mentions = [locate(node.name, question.text, (node.id,)) for node in nodes]
         else:
             mentions = self._spotter.spot(question.text)
@@ -119,9 +138,21 @@ class OfflineLinker:
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, topics
 
-    def _grow(
-        self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None
-    ) -> list[tuple[Growth, Aligned]]:
+    def _known(self, question: Question) -> list[EntityId]:
+        """Return the given topic entities that the graph has; a question needs one of them at least."""
+        known: list[EntityId] = []
+        missing: EntityNotFound | None = None
+        for topic in question.topic_ids:
+            try:
+                self._store.numbers([topic])
+                known.append(topic)
+            except EntityNotFound as error:
+                missing = missing or error
+        if missing is not None and not known:
+            raise missing
+        return known
+
+    def _grow(self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None) -> list[tuple[Growth, Aligned]]:
         """Grow metapaths out of one topic entity: one entry a hop."""
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
         most = self._max_hops if hops is None else hops

@@ -13,15 +13,102 @@ from rapidfuzz import fuzz
 
 from byokg.types import EntityId, Mention
 
-QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
+QUESTION_WORDS = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "how", "why"])
 
-AUXILIARIES = frozenset("is are was were be do does did has have had the a an of some can could many much".split())
+REQUESTS = frozenset(["name", "list", "give", "find", "show", "tell"])
+"""Words that ask for what follows when the question has no question word (`Name the capitals of …`)."""
+
+AUXILIARIES = frozenset(
+    [
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "do",
+        "does",
+        "did",
+        "has",
+        "have",
+        "had",
+        "the",
+        "a",
+        "an",
+        "of",
+        "some",
+        "all",
+        "me",
+        "can",
+        "could",
+        "many",
+        "much",
+    ]
+)
 """Words between a question word and the noun it asks for (`what is the language …`)."""
 
 FUNCTION_WORDS = frozenset(
-    "a an the of in on at by to for from with and or is are was were be been am do does did done has have had having "
-    "that this these those there as into also it its their his her he she they them i you me my your we us our can "
-    "could would should will s".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "by",
+        "to",
+        "for",
+        "from",
+        "with",
+        "and",
+        "or",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "am",
+        "do",
+        "does",
+        "did",
+        "done",
+        "has",
+        "have",
+        "had",
+        "having",
+        "that",
+        "this",
+        "these",
+        "those",
+        "there",
+        "as",
+        "into",
+        "also",
+        "it",
+        "its",
+        "their",
+        "his",
+        "her",
+        "he",
+        "she",
+        "they",
+        "them",
+        "i",
+        "you",
+        "me",
+        "my",
+        "your",
+        "we",
+        "us",
+        "our",
+        "can",
+        "could",
+        "would",
+        "should",
+        "will",
+        "s",
+    ]
 )
 
 _WORD = re.compile(r"[^\W_]+")
@@ -75,8 +162,7 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
     spans = list(_WORD.finditer(text))
     words = tuple(span.group().casefold() for span in spans)
     masked = [
-        any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0)
-        for span in spans
+        any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
     ]
     parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
     for position, word in enumerate(words):
@@ -103,11 +189,12 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
 
 def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]]:
     """Find the question word and the noun phrase after it."""
-    for start, word in enumerate(words):
-        if word in QUESTION_WORDS and not masked[start]:
-            break
-    else:
+    asking = [start for start, word in enumerate(words) if word in QUESTION_WORDS and not masked[start]]
+    asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
+    if not asking:
         return "", []
+    start = asking[0]
+    word = words[start]
     position = start + 1
     while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
         position += 1

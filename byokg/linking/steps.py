@@ -7,7 +7,6 @@ hand: relation labels, node types if there are any, and a sample of the names at
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.index.embedder import Embedder, Vectors, unit_rows
 from byokg.index.identifiers import is_identifier
+from byokg.linking.lexicon import Lexicon
 from byokg.linking.reading import FUNCTION_WORDS, split_words
 
 Float = npt.NDArray[np.float32]
@@ -26,13 +26,6 @@ Int64 = npt.NDArray[np.int64]
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 _SEPARATORS = re.compile(r"[./#:]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-_SUFFIXES = frozenset(
-    " s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en n t te "
-    "tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian ians ity "
-    "ical ic ics iage ages age red ring ren ry rian rians ional ish ese".split(" ")
-)
-"""Endings of English words: `written` and `writers` are related because they part after `writ`."""
 
 _CACHE_BYTES = 64 << 20
 
@@ -79,21 +72,13 @@ class Steps:
         labels = [_label_words(label) for label in store.relations]
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
-        self.vocabulary = sorted({word for words in (*self._own, *self._namespace) for word in words})
-        number = {word: position for position, word in enumerate(self.vocabulary)}
-        self._own_numbers = _padded([[number[word] for word in words] for words in self._own])
-        self._namespace_numbers = _padded([[number[word] for word in words] for words in self._namespace])
-        self._word_vectors = embedder.encode(self.vocabulary)
-        self._stems: dict[str, list[int]] = defaultdict(list)
-        for word, position in number.items():
-            self._stems[word[:3]].append(position)
+        self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
+        self._word_vectors = embedder.encode(self._lexicon.words)
         self._own_vectors = embedder.encode([" ".join(own) for _, own in labels])
         self.text_vectors: Float = embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels])
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
-        entry_bytes = 4 * max(1, self.count)
-        self._affinity = lru_cache(max(64, _CACHE_BYTES // entry_bytes // 2))(self._compute_affinity)
-        self._kinship = lru_cache(max(64, _CACHE_BYTES // entry_bytes // 2))(self._compute_kinship)
+        self._compared = lru_cache(max(64, _CACHE_BYTES // (12 * max(1, self.count))))(self._compute)
 
     def affinity(self, word: str) -> Float:
         """Return how well each step explains a word: (S,) in [0, 1].
@@ -101,38 +86,43 @@ class Steps:
         A step explains a word that resembles its relation's name, the names it leads to, or the kind of node it
         leads to.
         """
-        return self._affinity(word)
+        return self._compared(word)[0]
+
+    def reach(self, word: str) -> Float:
+        """Return how well each step leads to what a noun names: (S,) in [0, 1].
+
+        A relation's own name tells what its tail is (`capital`), its namespace what its head is (`film.…`).
+        """
+        return self._compared(word)[1]
 
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
-        return self._kinship(word)
+        return self._compared(word)[2]
 
-    def _compute_affinity(self, word: str) -> Float:
+    def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
         vector = self._embedder.encode([word])[0]
-        cosines = np.append(self._word_vectors @ vector, np.float32(-1.0))  # the last one is the padding
-        for position in self._stems.get(word[:3], ()):
-            other = self.vocabulary[position]
-            if other == word:
-                cosines[position] = 1.0
-            elif related(word, other):
-                cosines[position] = min(1.0, cosines[position] + settings.derived)
+        cosines = _nearer(self._word_vectors @ vector, self._lexicon.kin(word, settings.derived))
+        cosines = np.append(cosines, np.float32(-1.0))  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        relation = np.maximum(own, settings.namespace * cosines[self._namespace_numbers].max(axis=1))
-        kinds = self._kind_vectors @ vector
-        for position, words in self._kind_words:
-            if word in words:
-                kinds[position] = 1.0
-            elif any(related(word, other) for other in words):
-                kinds[position] = min(1.0, kinds[position] + settings.derived)
+        namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        kin = np.append(self._kind_lexicon.kin(word, settings.derived), np.float32(0.0))
+        kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, np.float32(0.0)), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
-        best = np.maximum(np.repeat(relation, 2), np.maximum(settings.names * self.kinship(word), kind))
-        stretched: Float = np.clip((best - settings.threshold) / (1 - settings.threshold), 0, 1).astype(np.float32)
-        return stretched
+        kinship: Float = self._name_vectors @ vector
+        end = np.maximum(settings.names * kinship, kind)
+        reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
+        return (
+            self._stretched(np.maximum(np.repeat(np.maximum(own, namespace), 2), end)),
+            self._stretched(reach),
+            kinship,
+        )
 
-    def _compute_kinship(self, word: str) -> Float:
-        cosine: Float = self._name_vectors @ self._embedder.encode([word])[0]
-        return cosine
+    def _stretched(self, similarity: Float) -> Float:
+        """Map similarities above the threshold to (0, 1], others to 0."""
+        threshold = self.settings.threshold
+        stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
+        return stretched
 
     # What lies at the ends
 
@@ -205,7 +195,7 @@ class Steps:
         self._step_kinds[step_of[top], rank[top]] = kind_of[top]
         self._kind_weights[step_of[top], rank[top]] = np.minimum(1.0, share[top] / self.settings.enough)
         self._kind_vectors = self._embedder.encode(list(names))
-        self._kind_words = [(position, _content(split_words(name))) for position, name in enumerate(names)]
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
 
     def _set_profiles(self, batch: EdgeBatch, ends: int, step: Int64, place: Int64, size: Int64) -> None:
         """Describe the ends of each step by their own relations, for want of types: one kind a step."""
@@ -214,26 +204,10 @@ class Steps:
         profile = _sum_rows(self._own_vectors[relation], owner, ends)
         having = np.bincount(owner, minlength=ends) > 0
         self._kind_vectors = unit_rows(_sum_rows(profile[place], step, self.count))
-        self._kind_words: list[tuple[int, list[str]]] = []
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([[]] * self.count)
         self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
         self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
-
-
-def related(word: str, other: str) -> bool:
-    """Tell whether two words share a stem and differ in English endings alone (`written`, `writers`)."""
-    same = 0
-    for here, there in zip(word, other, strict=False):
-        if here != there:
-            break
-        same += 1
-    return any(
-        stem >= 3
-        and word[stem:] in _SUFFIXES
-        and other[stem:] in _SUFFIXES
-        and (stem >= 4 or min(len(word), len(other)) <= stem + 2)
-        for stem in (same, same - 1)
-    )
 
 
 def _label_words(label: str) -> tuple[list[str], list[str]]:
@@ -247,6 +221,19 @@ def _label_words(label: str) -> tuple[list[str], list[str]]:
 
 def _content(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def _numbered(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
+    """Make a lexicon of all words, and turn each list of words into numbers, filled up with -1."""
+    lexicon = Lexicon(sorted({word for words in lists for row in words for word in row}))
+    number = {word: position for position, word in enumerate(lexicon.words)}
+    return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
+
+
+def _nearer(cosines: Float, kin: Float) -> Float:
+    """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
+    nearer: Float = np.where(kin >= 1, np.float32(1.0), np.minimum(1.0, cosines + kin))
+    return nearer
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Int64:

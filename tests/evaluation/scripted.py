@@ -1,7 +1,8 @@
 """A pipeline that follows a script, and a program that runs it, for tests that kill it.
 
-Started as a program it evaluates `COUNT` questions into the folder `OUT` with `WORKERS` workers, and appends the
-id of every question asked to `LOG`. `LIMIT` bounds, in bytes, what a file may grow to; 0 leaves it unbounded.
+Started as a program it evaluates `COUNT` questions into the folder `OUT` with `WORKERS` workers, taking up to
+`PAUSE_S` seconds for each, and appends the id of every question asked to `LOG`. `LIMIT` bounds, in bytes, what a
+file may grow to; 0 leaves it unbounded.
 """
 
 from __future__ import annotations
@@ -105,10 +106,10 @@ def examples(count: int) -> list[Example]:
 
 
 if __name__ == "__main__":
-    out, count, workers, log, limit = sys.argv[1:]
+    out, count, workers, pause_s, log, limit = sys.argv[1:]
     if limit != "0":
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     metrics = run_evaluation(
-        Scripted(pause_s=0.004, log=Path(log)), examples(int(count)), Path(out), SETTINGS, workers=int(workers)
+        Scripted(float(pause_s), Path(log)), examples(int(count)), Path(out), SETTINGS, workers=int(workers)
     )
     print(os.getpid(), metrics.overall.n)

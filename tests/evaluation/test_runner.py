@@ -207,6 +207,19 @@ def test_only_what_is_missing_is_asked_again(undisturbed: Path, tmp_path: Path) 
     assert files(tmp_path) == files(undisturbed)
 
 
+def test_a_question_recorded_twice_is_kept_once(undisturbed: Path, tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_bytes((undisturbed / CONFIG).read_bytes())
+    for name in (PREDICTIONS, TRACE, TIMINGS):
+        lines = (undisturbed / name).read_bytes().splitlines(keepends=True)
+        (tmp_path / name).write_bytes(b"".join([*lines[:9], lines[3], *lines[9:], lines[0]]))
+        (tmp_path / f"{name}.tmp").write_bytes(b"left by a kill")
+    pipeline = Asked()
+    run_evaluation(pipeline, examples(COUNT), tmp_path, SETTINGS)
+    assert pipeline.questions == []
+    assert files(tmp_path, (*SAME, TIMINGS)) == files(undisturbed, (*SAME, TIMINGS))
+    assert not list(tmp_path.glob("*.tmp"))
+
+
 @pytest.mark.parametrize("workers", [1, 4])
 def test_an_interrupted_run_keeps_what_was_answered_and_can_be_continued(
     undisturbed: Path, tmp_path: Path, workers: int
@@ -225,10 +238,10 @@ def test_an_interrupted_run_keeps_what_was_answered_and_can_be_continued(
 class Program:
     """The scripted evaluation in a process of its own."""
 
-    def __init__(self, folder: Path, workers: int = 4, limit: int = 0) -> None:
+    def __init__(self, folder: Path, workers: int = 4, pause_s: float = 0.02, limit: int = 0) -> None:
         self.out = folder / "run"
         self.log = folder / "asked.log"
-        self._arguments = [str(self.out), str(COUNT), str(workers), str(self.log), str(limit)]
+        self._arguments = [str(self.out), str(COUNT), str(workers), str(pause_s), str(self.log), str(limit)]
 
     def start(self) -> subprocess.Popen[str]:
         """Start it."""
@@ -261,7 +274,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_files(
     output, errors = process.communicate()
     assert process.returncode == 0, errors
     assert output.split()[1] == str(COUNT)
-    assert kills >= 3
+    assert kills >= 2
     assert files(program.out) == files(undisturbed)
     assert sorted(ids(program.out / TIMINGS)) == sorted(ids(undisturbed / TIMINGS))
     asked_again = len(program.log.read_text().splitlines()) - COUNT
@@ -270,7 +283,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_files(
 
 
 def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_continued(undisturbed: Path, tmp_path: Path) -> None:
-    program = Program(tmp_path, limit=20_000)
+    program = Program(tmp_path, pause_s=0.0, limit=20_000)
     process = program.start()
     _, errors = process.communicate()
     assert process.returncode != 0
@@ -283,7 +296,7 @@ def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_continued(undisturb
 
 
 def test_a_second_process_is_refused_while_the_first_one_runs(undisturbed: Path, tmp_path: Path) -> None:
-    program = Program(tmp_path, workers=1)
+    program = Program(tmp_path, workers=1, pause_s=0.1)
     process = program.start()
     program.wait_for(1, process)
     with pytest.raises(RunError, match=rf"written by another process \(pid {process.pid}\)"):
@@ -384,6 +397,8 @@ def test_what_cannot_be_evaluated_is_refused_before_anything_is_written(tmp_path
         run_evaluation(Scripted(), [], out, SETTINGS)
     with pytest.raises(RunError, match="3 questions have only 2 distinct ids"):
         run_evaluation(Scripted(), [*examples(2), *examples(1)], out, SETTINGS)
+    with pytest.raises(RunError, match="question 'q0' has no gold answers"):
+        run_evaluation(Scripted(), [replace(examples(1)[0], answers=())], out, SETTINGS)
     with pytest.raises(ConfigError, match="workers=0"):
         run_evaluation(Scripted(), examples(1), out, SETTINGS, workers=0)
     with pytest.raises(ConfigError, match=r"config\.model\[1\] is a object"):

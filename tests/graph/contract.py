@@ -183,6 +183,21 @@ class GraphStoreContract:
             answers.append((list(store.entities()), list(store.relations), spelled(store, batch), batch.edge.tolist()))
         assert answers[0] == answers[1]
 
+    @pytest.mark.parametrize("count", [0, 1, 3, 100])
+    def test_a_sample_holds_so_many_different_edges_of_each_relation(self, make: Make, count: int) -> None:
+        # r has 10 edges, s has 2
+        edges = [edge("a", "r", f"n{number}") for number in range(10)] + [edge("n0", "s", "a"), edge("n1", "s", "a")]
+        store = make([node("a"), *(node(f"n{number}") for number in range(10))], edges)
+        batch = store.sample_edges(count)
+        labels = [store.relations[number] for number in batch.relation.tolist()]
+        assert (labels.count("r"), labels.count("s")) == (min(count, 10), min(count, 2))
+        assert batch.relation.tolist() == sorted(batch.relation.tolist())
+        assert len(set(batch.edge.tolist())) == len(batch)
+        stored = {(triple.head, triple.relation, triple.tail) for triple in edges}
+        assert {(head, label, tail) for _, _, head, label, tail in spelled(store, batch)} <= stored
+        assert batch.origin.tolist() == list(range(len(batch)))
+        assert not batch.inverse.any()
+
     def test_any_character_may_stand_in_an_id(self, make: Make) -> None:
         chain = [edge(head, "next", tail) for head, tail in pairwise(STRANGE_IDS)]
         store = make([node(name) for name in STRANGE_IDS], chain)
@@ -245,6 +260,7 @@ class GraphStoreContract:
         assert store.nodes([]) == []
         assert len(store.edges(store.numbers([]))) == 0
         assert store.edge_properties(np.empty(0, np.int64)) == []
+        assert len(store.sample_edges(5)) == 0
         with pytest.raises(EntityNotFound):
             store.numbers(ids("a"))
         with pytest.raises(EntityNotFound):

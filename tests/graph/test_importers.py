@@ -198,9 +198,20 @@ class TestBadTriples:
     @pytest.mark.parametrize("ending", [".gz", ".xz"])
     def test_damaged_compression_is_named(self, tmp_path: Path, ending: str) -> None:
         name = f"kb.txt{ending}"
-        whole = packed(random.Random(1).randbytes(5000).hex().encode() + b"|r|b\n", ending)
-        refused(written(tmp_path, name, b"this is not compressed"), None, "compressed data is damaged")
-        refused(written(tmp_path, name, whole[: len(whole) // 2]), None, "compressed data is damaged")
+        rng = random.Random(1)
+        whole = packed("".join(f"{rng.random()}|r|{rng.random()}\n" for _ in range(2000)).encode(), ending)
+        middle = len(whole) // 2
+        for damaged in (
+            b"this is not compressed",
+            whole[:middle],
+            whole[:-5],
+            whole[:middle] + b"XXXX" + whole[middle + 4 :],
+        ):
+            refused(written(tmp_path, name, damaged), None, "compressed data is damaged")
+
+    def test_what_the_system_refuses_to_read_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "kb.txt").mkdir()
+        refused(tmp_path, None, "cannot be read: Is a directory")
 
     def test_a_name_that_tells_no_format_is_refused(self, tmp_path: Path) -> None:
         refused(written(tmp_path, "graph.nt", b"a|r|b\n"), None, "end it in one of .txt, .tsv, .csv")

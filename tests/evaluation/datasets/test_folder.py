@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, DatasetError
-from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys
 from byokg.graph.columnar import ColumnarGraph
 
@@ -163,7 +163,7 @@ def test_the_webqsp_questions_have_the_stated_counts(real_data: Path) -> None:
     graph = real_data / "freebase_core" / "graph.tsv.xz"
     counts = {}
     for split in ("dev", "test"):
-        dataset = Folder(real_data / "webqsp", split=split, graph=graph, ids="names")
+        dataset: Dataset = Folder(real_data / "webqsp", split=split, graph=graph, ids="names")
         counts[split] = len(dataset.examples())
         assert dataset.checksum == "be8218e9e84c780e7bc39e31e33c9fd1d24bc936c9dfb5242115ed91cf6ea3f8"
         assert dataset.graph_source() == graph

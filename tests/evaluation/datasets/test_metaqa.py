@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from byokg.errors import ConfigError, DatasetError
-from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.metaqa import MetaQA
 
 LINES = "what does [Grégoire Colin] appear in\tBefore the Rain\n[Jaws] was directed by whom\tA|B\n"
@@ -194,7 +194,7 @@ def test_the_real_files_have_the_published_counts(
     first: tuple[str, tuple[str, ...]],
     last: tuple[str, tuple[str, ...]],
 ) -> None:
-    dataset = MetaQA(real_data / "metaqa", hops=hops, split=split)
+    dataset: Dataset = MetaQA(real_data / "metaqa", hops=hops, split=split)
     examples = dataset.examples()
     assert len(examples) == count
     assert dataset.checksum == checksum

@@ -1,0 +1,103 @@
+"""Answers questions over any knowledge graph, with evidence and a score that can be trusted.
+
+The names below are the library; each is imported when first used, so that `import byokg` costs nothing.
+"""
+
+import importlib
+import importlib.metadata
+import typing
+
+if typing.TYPE_CHECKING:
+    from byokg.errors import ByokgError
+    from byokg.evaluation.datasets.atlas import atlas
+    from byokg.evaluation.datasets.base import Example
+    from byokg.evaluation.datasets.folder import Folder
+    from byokg.evaluation.datasets.metaqa import MetaQA
+    from byokg.evaluation.metrics import Metrics
+    from byokg.evaluation.report_table import metrics_tables
+    from byokg.evaluation.runner import RunSettings, run_evaluation
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.importers import import_graph
+    from byokg.graph.knowledge_graph import KnowledgeGraph
+    from byokg.index.langchain import LangChainEmbedder
+    from byokg.index.sentence import SentenceTransformerEmbedder
+    from byokg.index.static import StaticEmbedder
+    from byokg.linking.entities import EntityLinker
+    from byokg.pipeline.byokg import Byokg
+    from byokg.pipeline.offline import offline_pipeline
+    from byokg.types import Answer, AnswerItem, Question
+
+    __version__: str
+
+_HOMES = {
+    "Answer": "byokg.types",
+    "AnswerItem": "byokg.types",
+    "Byokg": "byokg.pipeline.byokg",
+    "ByokgError": "byokg.errors",
+    "ColumnarGraph": "byokg.graph.columnar",
+    "EntityLinker": "byokg.linking.entities",
+    "Example": "byokg.evaluation.datasets.base",
+    "Folder": "byokg.evaluation.datasets.folder",
+    "KnowledgeGraph": "byokg.graph.knowledge_graph",
+    "LangChainEmbedder": "byokg.index.langchain",
+    "MetaQA": "byokg.evaluation.datasets.metaqa",
+    "Metrics": "byokg.evaluation.metrics",
+    "Question": "byokg.types",
+    "RunSettings": "byokg.evaluation.runner",
+    "SentenceTransformerEmbedder": "byokg.index.sentence",
+    "StaticEmbedder": "byokg.index.static",
+    "atlas": "byokg.evaluation.datasets.atlas",
+    "import_graph": "byokg.graph.importers",
+    "metrics_tables": "byokg.evaluation.report_table",
+    "offline_pipeline": "byokg.pipeline.offline",
+    "run_evaluation": "byokg.evaluation.runner",
+}
+
+__all__ = [
+    "Answer",
+    "AnswerItem",
+    "Byokg",
+    "ByokgError",
+    "ColumnarGraph",
+    "EntityLinker",
+    "Example",
+    "Folder",
+    "KnowledgeGraph",
+    "LangChainEmbedder",
+    "MetaQA",
+    "Metrics",
+    "Question",
+    "RunSettings",
+    "SentenceTransformerEmbedder",
+    "StaticEmbedder",
+    "__version__",
+    "atlas",
+    "import_graph",
+    "metrics_tables",
+    "offline_pipeline",
+    "run_evaluation",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from where it is defined."""
+    if name == "__version__":
+        value: object = _version()
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'byokg' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("byokg")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,460 @@
+"""Settings from YAML files and the command line, and the parts they name.
+
+Hydra composes the groups (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are set on what it composed,
+so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them. An option of a component
+group names a class or function in `_target_`, whose signature says which settings there are and of which type;
+the settings of the run itself are `RunOptions`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import pkgutil
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, cast
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
+from byokg.errors import ByokgError, ConfigError
+
+COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
+"""Groups whose chosen option may be built."""
+
+_TARGET = "_target_"
+_MISSING = "???"
+_WORD = re.compile(r"[^\W\d]\w*")
+_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_PATH_KEYS = {
+    "graph": "graph.path={}",
+    "dataset": "dataset=folder dataset.root={}",
+    "embedding": "embedding=static embedding.path={}",
+}
+"""How to say it, where a folder is given to a group."""
+
+_PLACES = frozenset({"out", "workers", "graph.path", "graph.cache", "dataset.root", "dataset.graph", "embedding.path"})
+"""Left out of a run's record: where files lie changes no answer (checksums say what was in them)."""
+
+
+@dataclass(frozen=True)
+class GraphPlace:
+    """Which graph a run reads; see `configs/config.yaml`."""
+
+    path: Path | None = None
+    cache: Path | None = None
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What a pipeline is given of a data set's annotations."""
+
+    entities: Literal["linked", "gold"] = "linked"
+    hops: Literal["predicted", "gold"] = "predicted"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Settings of a run that belong to no component. `configs/config.yaml` holds the same defaults."""
+
+    out: Path | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    workers: Annotated[int, Field(ge=1)] = 1
+    graph: GraphPlace = field(default_factory=GraphPlace)
+    linking: Grants = field(default_factory=Grants)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A composed and checked configuration."""
+
+    run: RunOptions
+    options: Mapping[str, str | None]
+    """Chosen option of each group."""
+    components: Mapping[str, Mapping[str, Any]]
+    """By group, `_target_` and arguments; groups whose option builds nothing are left out."""
+    values: Mapping[str, Any]
+    """Everything, as nested mappings with checked values."""
+
+    def build(self, group: str, **given: object) -> Any:
+        """Make the component that was chosen from a group, handing it what was made before.
+
+        Raises:
+            ConfigError: none was chosen, a setting it needs is missing, or it does not take what is given.
+            MissingExtra: it needs a package that is not installed.
+        """
+        if self.options.get(group) is None:
+            raise ConfigError(f"no {group} is chosen; choose one of {_listed(f'{group}={o}' for o in options(group))}")
+        missing = list(_missing(self.components[group], group))
+        if missing:
+            example = " ".join(f"{key}=…" for key in missing)
+            raise ConfigError(f"{group}={self.options[group]} needs {_listed(missing)}; add {example}")
+        return _build(self.components[group], group, given)
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what a run's record keeps: all that can change an answer, no places of files and no secrets."""
+        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _PLACES}
+        kept = {key: value for key, value in values.items() if value != {}}
+        chosen = {group: self.options[group] for group in COMPONENTS}  # an experiment is a way of choosing these
+        return {"options": chosen, **_masked(kept)}
+
+
+def config_dir() -> Path:
+    """Return the folder of the YAML files: inside an installed package, or beside it in a source folder."""
+    package = Path(str(resources.files("byokg")))
+    for folder in (package / "configs", package.parent / "configs"):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise ConfigError(f"no configs in {str(package)!r} or beside it; run: pip install --force-reinstall byokg")
+
+
+def groups() -> list[str]:
+    """Return the names of all groups."""
+    return sorted(folder.name for folder in config_dir().iterdir() if folder.is_dir())
+
+
+def options(group: str) -> list[str]:
+    """Return the names of a group's options."""
+    return sorted(file.stem for file in (config_dir() / group).glob("*.yaml"))
+
+
+def read_settings(words: Sequence[str]) -> Settings:
+    """Compose the configuration for words from the command line.
+
+    Args:
+        words: `KEY=VALUE`, of which a later one replaces an earlier one. `GROUP=OPTION` chooses an option. The
+            value `null` stands for nothing.
+
+    Raises:
+        ConfigError: a key or option does not exist (the message names the nearest), or a value has the wrong type.
+    """
+    chosen: dict[str, str] = {}
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
+        if key in groups():
+            chosen[key] = _option(key, text)
+        else:
+            values[key] = text
+    config, selected = _compose(chosen)
+    for key, text in values.items():
+        _set(config, key, text, selected)
+    try:
+        plain = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    except OmegaConfBaseException as error:
+        raise ConfigError(_first_line(error)) from error
+    run = _run_options(plain)
+    components = {}
+    for group in COMPONENTS:
+        node = {key: value for key, value in plain.get(group, {}).items() if key not in _run_keys(group)}
+        if _TARGET in node:
+            components[group] = _checked(node, group)
+    checked = plain | _plain_options(run)
+    for group, component in components.items():
+        checked[group] = {**checked.get(group, {}), **component}
+    return Settings(run, selected, components, checked)
+
+
+def show_settings(settings: Settings) -> str:
+    """Return the whole configuration as YAML, secrets masked."""
+    content = {"options": dict(settings.options), **_masked(settings.values)}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+
+
+# Composing
+
+
+def _option(group: str, text: str) -> str:
+    """Check that a group has an option of this name."""
+    known = options(group)
+    if text in known:
+        return text
+    if group in _PATH_KEYS and ("/" in text or "." in text or Path(text).exists()):
+        hint = f"for a folder write {_PATH_KEYS[group].format(text)}"
+    else:
+        hint = _nearest(text, known)
+    raise ConfigError(f"{group}={text} is no option{hint and '; '}{hint}; options of {group}: {_listed(known)}")
+
+
+def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
+    """Let Hydra merge the chosen options; return the configuration, and the option of each group."""
+    overrides = [f"{group}={option}" for group, option in chosen.items()]
+    try:
+        with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
+            config = compose("config", overrides, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {_first_line(error)}") from error
+    choices = config.hydra.runtime.choices
+    selected = {group: choices.get(group) for group in groups()}
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return config, selected
+
+
+def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | None]) -> None:
+    """Set one value given as text, where a setting of that name exists."""
+    known = dict(_leaves(config))
+    value: Any = None if text == "null" else text
+    if key not in known:
+        if not _is_open(config, key):
+            raise _unknown(key, known, selected)
+        value = _natural(text)
+    # What is typed is meant literally: only YAML files may refer to other settings.
+    OmegaConf.update(config, key, value.replace("${", r"\${") if isinstance(value, str) else value, merge=False)
+
+
+def _leaves(node: DictConfig, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name of each setting, with its value, interpolations unresolved."""
+    for name, value in node.items_ex(resolve=False):
+        key = f"{place}.{name}" if place else str(name)
+        if isinstance(value, DictConfig):
+            yield from _leaves(value, key)
+        else:
+            yield key, value
+
+
+def _is_open(config: DictConfig, key: str) -> bool:
+    """Tell whether a key lies in a component that the user names (`_target_: ???`), so that its arguments are unknown."""
+    place, _, name = key.rpartition(".")
+    parent = OmegaConf.select(config, place) if place else None
+    if not isinstance(parent, DictConfig) or not _WORD.fullmatch(name):
+        return False
+    target = parent._get_node(_TARGET)
+    return target is not None and not str(parent.get(_TARGET, "")).startswith("byokg.")
+
+
+def _natural(text: str) -> Any:
+    """Read a value of which no type is known as YAML would: 16 is a number."""
+    try:
+        return yaml.safe_load(text) if text else text
+    except yaml.YAMLError:
+        return text
+
+
+def _unknown(key: str, known: Iterable[str], selected: Mapping[str, str | None]) -> ConfigError:
+    """Say what is wrong with a key that does not exist."""
+    keys = [name for name in known if not name.endswith(_TARGET)]
+    inside = [name for name in known if name.startswith(f"{key}.")]
+    if inside:
+        return ConfigError(f"{key} holds several settings; set one of them: {_listed(inside)}")
+    elsewhere = _elsewhere(key)
+    if elsewhere:
+        return ConfigError(f"no setting {key!r} here; there is {_listed(elsewhere)}")
+    group, _, rest = key.partition(".")
+    if rest and selected.get(group):
+        own = {name.removeprefix(f"{group}."): name for name in keys if name.startswith(f"{group}.")}
+        hint = _nearest(rest, list(own), f"{group}.") or f"it has {_listed(own.values()) or 'none'}"
+        return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
+    if rest and group in selected:
+        choices = _listed(f"{group}={option}" for option in options(group))
+        return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
+    hint = _nearest(key, [*keys, *selected]) or "see all with: byokg eval --show"
+    return ConfigError(f"no setting {key!r}; {hint}")
+
+
+def _elsewhere(key: str) -> list[str]:
+    """Find settings of this name, or of this name without its group, in all options there are."""
+    found: dict[str, list[str]] = {}
+    for group in COMPONENTS:
+        for option in options(group):
+            content = yaml.safe_load((config_dir() / group / f"{option}.yaml").read_text("utf-8")) or {}
+            for name in content:
+                if key in (name, f"{group}.{name}"):
+                    found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
+    return [f"{name} with {' or '.join(places)}" for name, places in found.items()]
+
+
+def _nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
+    """Propose the known words most like `word`; empty when there is none."""
+    near = difflib.get_close_matches(word, known, n=2)
+    return f"nearest: {_listed(prefix + name for name in near)}" if near else ""
+
+
+# Checking values
+
+
+def _run_keys(group: str) -> frozenset[str]:
+    """Return which settings inside a group are the run's own."""
+    kinds = {"graph": GraphPlace, "linking": Grants}
+    return frozenset(kinds[group].__dataclass_fields__ if group in kinds else ())
+
+
+def _run_options(plain: Mapping[str, Any]) -> RunOptions:
+    """Check the run's own settings."""
+    given: dict[str, Any] = {name: plain[name] for name in ("out", "limit", "seed", "workers")}
+    given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in ("graph", "linking")}
+    for key in ("out", "graph.path", "graph.cache"):
+        group, _, name = key.rpartition(".")
+        place = given[group] if group else given
+        if place[name] == "":
+            raise ConfigError(f"{key} is empty; name a folder, or leave it out")
+        if place[name] is not None:
+            place[name] = Path(str(place[name])).expanduser()
+    try:
+        return TypeAdapter(RunOptions).validate_python(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"] if str(part).isidentifier())
+        raise ConfigError(_misfit(key, first["input"], first["msg"])) from error
+
+
+def _plain_options(run: RunOptions) -> dict[str, Any]:
+    return {"limit": run.limit, "seed": run.seed, "workers": run.workers}
+
+
+def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return a component's node with its values converted to what its target's signature says.
+
+    Raises:
+        ConfigError: the target cannot be imported, has no such argument, or takes no such value.
+    """
+    if node[_TARGET] == _MISSING:
+        return dict(node)
+    target = _located(node[_TARGET], f"{place}.{_TARGET}")
+    if isinstance(target, type) and issubclass(target, BaseModel):
+        return dict(node)  # checks itself when it is built, and may take more than its signature says
+    parameters = inspect.signature(target).parameters
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    checked: dict[str, Any] = {}
+    for name, value in node.items():
+        key = f"{place}.{name}"
+        if name == _TARGET or value == _MISSING:
+            checked[name] = value
+        elif isinstance(value, Mapping) and _TARGET in value:
+            checked[name] = _checked(value, key)
+        elif name in parameters:
+            checked[name] = _converted(value, _annotation(target, parameters[name]), key)
+        elif open_ended:
+            checked[name] = value
+        else:
+            hint = _nearest(name, list(parameters)) or f"it takes {_listed(parameters)}"
+            raise ConfigError(f"{node[_TARGET]} takes no {name!r}, which {key} sets; {hint}")
+    return checked
+
+
+def _located(target: str, place: str) -> Callable[..., Any]:
+    """Import what a dotted name means."""
+    try:
+        found = pkgutil.resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{place}={target} cannot be imported: {_first_line(error)}") from error
+    if not callable(found):
+        raise ConfigError(f"{place}={target} is a {type(found).__name__}; name a class or a function")
+    return cast("Callable[..., Any]", found)
+
+
+def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    function = target.__init__ if isinstance(target, type) else target
+    wanted = SimpleNamespace(__annotations__={"value": parameter.annotation})
+    try:
+        return typing.get_type_hints(wanted, getattr(function, "__globals__", {}))["value"]
+    except NameError:
+        return Any
+
+
+def _converted(value: Any, kind: Any, key: str) -> Any:
+    """Convert a value to a type: text from the command line freely, values from YAML only without loss."""
+    if isinstance(value, str) and Path in typing.get_args(kind):
+        return Path(value).expanduser()
+    try:
+        return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
+    except ValidationError as error:
+        raise ConfigError(_misfit(key, value, error.errors()[0]["msg"])) from error
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+        return value  # a type that pydantic does not know: its owner has to check
+
+
+def _misfit(key: str, value: Any, reason: str) -> str:
+    shown = "null" if value is None else value
+    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}"
+
+
+def _missing(node: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield the keys that must be given and were not."""
+    for name, value in node.items():
+        if isinstance(value, Mapping):
+            yield from _missing(value, f"{place}.{name}")
+        elif value == _MISSING:
+            yield f"{place}.{name}"
+
+
+# Building
+
+
+def _build(node: Mapping[str, Any], place: str, given: Mapping[str, object]) -> Any:
+    """Call a component's target with its settings and what is given."""
+    name = node[_TARGET]
+    target = _located(name, f"{place}.{_TARGET}")
+    arguments = {
+        key: _build(value, f"{place}.{key}", {}) if isinstance(value, Mapping) and _TARGET in value else value
+        for key, value in node.items()
+        if key != _TARGET
+    }
+    try:
+        inspect.signature(target).bind(**arguments, **given)
+    except TypeError as error:
+        raise ConfigError(f"{place}: {name} cannot be called: {error}") from error
+    if name.startswith("byokg."):
+        return target(**arguments, **given)
+    try:
+        return target(**arguments, **given)
+    except ByokgError:
+        raise
+    except Exception as error:  # code that is not ours raises what it likes
+        raise ConfigError(f"{place}: {name} refused its settings: {_refusal(error, arguments)}") from error
+
+
+def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
+    """Say why foreign code refused its arguments, without repeating a secret."""
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    text = f"{type(error).__name__}: {_first_line(error)}"
+    for key, value in arguments.items():
+        if _SECRET.search(key) and isinstance(value, str) and value:
+            text = text.replace(value, "…")
+    return text
+
+
+# Records
+
+
+def _without_places(value: Any, place: str) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _without_places(each, f"{place}.{name}") for name, each in value.items() if f"{place}.{name}" not in _PLACES}
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    """Replace what looks like a secret, and paths by text."""
+    if isinstance(value, Mapping):
+        return {key: _masked(each, str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(each, name) for each in value]
+    if value is not None and _SECRET.search(name):
+        return "(not recorded)"
+    return str(value) if isinstance(value, Path) else value
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,165 @@
+"""`byokg eval` and what it shares with `byokg ask`: from settings to a graph, a pipeline and a scored run."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from byokg.cli.config import Settings
+from byokg.cli.graph_cache import cache_folder, cached_graph
+from byokg.cli.progress import shown
+from byokg.errors import ConfigError, RunError
+from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.folder import graph_keys
+from byokg.evaluation.metrics import Metrics
+from byokg.evaluation.records import read_predictions
+from byokg.evaluation.report_table import metrics_tables
+from byokg.evaluation.runner import Progress, RunSettings, run_evaluation
+from byokg.evaluation.version import code_version
+from byokg.graph.columnar import ColumnarGraph
+from byokg.index.embedder import Embedder
+
+_FAILURES_LISTED = 5
+_HASH_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A graph, and a pipeline over it."""
+
+    store: ColumnarGraph
+    embedder: Embedder
+    pipeline: Any
+
+
+def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> Bench:
+    """Open the graph and build the pipeline; store, embedder and entity linker are built once and handed on.
+
+    Args:
+        settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
+        dataset: whose graph to take.
+        note: told in one line which graph it is.
+
+    Raises:
+        ConfigError: there is neither a graph nor a data set.
+    """
+    path = settings.run.graph.path
+    if path is None:
+        if dataset is None:
+            raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
+        cache = settings.run.graph.cache or cache_folder()
+        path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
+    elif path.is_file():
+        raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
+    else:
+        note(f"graph: {path}")
+    store = settings.build("graph", folder=path)
+    embedder = settings.build("embedding")
+    entities = settings.build("linking", store=store)
+    pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
+    return Bench(store, embedder, pipeline)
+
+
+def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> None:
+    """Run an evaluation and print its table and the run folder to `out`; what happens meanwhile goes to `err`.
+
+    Raises:
+        ConfigError: the settings do not fit together.
+        RunError: the run folder cannot be used, or every single question failed.
+        KeyboardInterrupt: the run was interrupted; how to continue it has been said.
+    """
+
+    def note(text: str) -> None:
+        if not quiet:
+            err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    dataset: Dataset = settings.build("dataset")
+    examples = list(itertools.islice(dataset.examples(), settings.run.limit))
+    bench = set_up(settings, dataset, note)
+    grants = settings.run.linking
+    if grants.entities == "gold" and graph_keys(examples, bench.store) == "names":
+        raise ConfigError(
+            f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
+            "add dataset.ids=names"
+        )
+    run = RunSettings(
+        dataset=dataset.name,
+        dataset_checksum=dataset.checksum,
+        graph_checksum=bench.store.checksum or "",
+        entities=grants.entities,
+        hops=grants.hops,
+        seed=settings.run.seed,
+        config={**settings.recorded(), "embedder": bench.embedder.name},
+    )
+    folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
+    title = f"{dataset.name}, pipeline={settings.options['pipeline']}, entities {grants.entities}, hops {grants.hops}"
+    counter = _Counter()
+    began = time.perf_counter()
+    try:
+        with shown(dataset.name, err, quiet) as progress:
+            counter.then = progress
+            metrics = run_evaluation(bench.pipeline, examples, folder, run, settings.run.workers, counter.count)
+    except KeyboardInterrupt:
+        done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
+        err.print(f"interrupted: {done}; the same command continues there", markup=False, highlight=False, soft_wrap=True)
+        raise
+    seconds = time.perf_counter() - began
+    if counter.done:
+        before = f", {counter.before:,} were recorded before" if counter.before else ""
+        answered = counter.done - counter.before
+        note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
+    else:
+        note("this run is finished already; its recorded result:")
+    out.print(metrics_tables(metrics, title))
+    _list_failures(metrics, folder, out)
+    out.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
+    if metrics.overall.failed == metrics.overall.n:
+        raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / 'predictions.jsonl'}")
+
+
+def default_folder(run: RunSettings, pipeline: str) -> Path:
+    """Name a run folder after all that the run belongs to, so equal runs meet there and others never do."""
+    identity = json.dumps([asdict(run), code_version().digest], sort_keys=True, default=str)
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:_HASH_DIGITS]
+    name = re.sub(r"[^\w.-]+", "-", run.dataset).strip("-.")
+    return Path("runs") / f"{name}-{pipeline}-{digest}"
+
+
+class _Counter:
+    """Remembers how far a run is, and how far it was when it started."""
+
+    def __init__(self) -> None:
+        self.then: Callable[[Progress], None] = lambda progress: None
+        self.done = 0
+        self.before = 0
+        self._began = False
+
+    def count(self, progress: Progress) -> None:
+        if not self._began:
+            # A continued run reports once before its first question.
+            self.before = progress.done if progress.done != 1 else 0
+            self._began = True
+        self.done = progress.done
+        self.then(progress)
+
+
+def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
+    """Print the first failed questions with their reasons."""
+    if not metrics.overall.failed:
+        return
+    failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
+    for prediction in itertools.islice(failed, _FAILURES_LISTED):
+        reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
+        out.print(f"failed {prediction.id}: {reason}", markup=False, highlight=False, soft_wrap=True)
+    rest = metrics.overall.failed - _FAILURES_LISTED
+    if rest > 0:
+        out.print(f"(+{rest:,} more failed, all in {folder / 'predictions.jsonl'})", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,117 @@
+"""What is in a built graph, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.store import RelationSchema
+
+_ROWS = 20
+"""Rows of each table unless all are asked for; Freebase has thousands of relations."""
+
+_ENDS = 3
+"""Node types shown at one end of a relation."""
+
+_UNTYPED = "(no type)"
+
+
+def summary(graph: ColumnarGraph) -> dict[str, Any]:
+    """Return all there is to tell about a saved graph, as JSON holds it."""
+    schema = graph.schema()
+    return {
+        "path": graph.name,
+        "nodes": graph.node_count,
+        "edges": graph.edge_count,
+        "dropped_duplicates": graph.dropped_duplicates,
+        "checksum": graph.checksum,
+        "source": graph.source,
+        "node_types": schema.node_types,
+        "node_properties": schema.node_properties,
+        "relations": [asdict(relation) for relation in by_count(schema.relations)],
+    }
+
+
+def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
+    """Return relations in order of their number of edges, then by name."""
+    return sorted(relations, key=lambda relation: (-relation.count, relation.name))
+
+
+def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
+    """Print counts, origin, node types and relations of a graph whose checksums were found to agree.
+
+    Args:
+        graph: a saved graph.
+        console: where to print.
+        everything: list all types and relations, not only the most frequent.
+    """
+    schema = graph.schema()
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("graph", Text(graph.name))
+    facts.add_row("nodes", f"{graph.node_count:,}")
+    facts.add_row("edges", f"{graph.edge_count:,}")
+    facts.add_row("relations", f"{len(schema.relations):,}")
+    facts.add_row("source", Text(_origin(graph)))
+    if graph.dropped_duplicates:
+        facts.add_row("left out", f"{graph.dropped_duplicates:,} repetitions of a triple")
+    facts.add_row("checksum", Text(f"{graph.checksum} (all files agree)"))
+    console.print(facts)
+
+    if set(schema.node_types) != {""}:
+        types = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        types.add_column("node type", overflow="fold")
+        types.add_column("nodes", justify="right", no_wrap=True)
+        types.add_column("properties", overflow="fold")
+        rows = list(schema.node_types.items())
+        for name, count in rows if everything else rows[:_ROWS]:
+            properties = ", ".join(schema.node_properties.get(name, ()))
+            types.add_row(Text(name or _UNTYPED), f"{count:,}", Text(properties))
+        console.print(types)
+        _say_more(console, len(rows), "node types", everything)
+
+    relations = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    relations.add_column("relation", overflow="fold")
+    relations.add_column("edges", justify="right", no_wrap=True)
+    typed = set(schema.node_types) != {""}
+    propertied = any(relation.properties for relation in schema.relations)
+    if typed:
+        relations.add_column("from", overflow="fold")
+        relations.add_column("to", overflow="fold")
+    if propertied:
+        relations.add_column("properties", overflow="fold")
+    listed = by_count(schema.relations)
+    for relation in listed if everything else listed[:_ROWS]:
+        cells = [Text(relation.name), Text(f"{relation.count:,}")]
+        if typed:
+            cells += [Text(_ends(relation.domain)), Text(_ends(relation.range))]
+        if propertied:
+            cells.append(Text(", ".join(relation.properties)))
+        relations.add_row(*cells)
+    console.print(relations)
+    _say_more(console, len(listed), "relations", everything)
+
+
+def _origin(graph: ColumnarGraph) -> str:
+    """Say what a graph was made from."""
+    files = ", ".join(f"{file['name']} ({file['bytes']:,} bytes)" for file in graph.source.get("files", ()))
+    kind = str(graph.source.get("kind", "unknown"))
+    return f"{kind}: {files}" if files else kind
+
+
+def _ends(types: Sequence[str]) -> str:
+    shown = ", ".join(name or _UNTYPED for name in types[:_ENDS])
+    return f"{shown}, +{len(types) - _ENDS}" if len(types) > _ENDS else shown
+
+
+def _say_more(console: Console, count: int, noun: str, everything: bool) -> None:
+    if count > _ROWS and not everything:
+        console.print(f"the {_ROWS} most frequent of {count:,} {noun}; all of them: --all", highlight=False)
