@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from byokg.evaluation.records import answered
 from byokg.graph.store import GraphStore
-from byokg.types import INVERSE, Answer, EntityId, LinkedEntity, Node, PathEvidence, Properties, Triple
+from byokg.types import INVERSE, Answer, LinkedEntity, Node, PathEvidence, Properties
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
@@ -42,18 +42,22 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         console.print()
         for entity in linked:
             console.print(_linked(entity), soft_wrap=True)
-    shown = [item for item in found if item.id in cited]
-    for item in shown:
-        console.print()
-        console.print(f"evidence {item.id}: a path, score {item.score:.2f}", highlight=False)
-        console.print(_tree(item, store, ascii_only=console.options.ascii_only))
+    arrows = _Arrows("-", "<", ">") if console.options.ascii_only else _Arrows("─", "◀", "▶")
+    for item in found:
+        if item.id in cited:
+            console.print()
+            console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
+            console.print(_tree(item, store, arrows))
     rest = [item for item in found if item.id not in cited]
     if rest:
         best = max(rest, key=lambda item: item.score)
-        path = " ".join(best.relations)
         console.print()
+        noun = "one other path" if len(rest) == 1 else f"{len(rest)} other paths"
+        path = " ".join(
+            arrows.around(label.removeprefix(INVERSE), label.startswith(INVERSE)) for label in best.relations
+        )
         console.print(
-            Text(f"{len(rest)} other paths were considered, the best of them: {path}, score {best.score:.2f}", "dim")
+            Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
         )
 
 
@@ -83,42 +87,45 @@ def _linked(entity: LinkedEntity) -> Text:
     return line.append(f"  ({sure})")
 
 
-def _tree(item: PathEvidence, store: GraphStore, ascii_only: bool) -> Tree:
+@dataclass(frozen=True)
+class _Arrows:
+    """The characters of an arrow: its line, and its two heads."""
+
+    line: str
+    left: str
+    right: str
+
+    def around(self, label: str, inverse: bool) -> str:
+        """Draw an arrow from the edge's head to its tail, read from left to right."""
+        if inverse:
+            return f"{self.left}{self.line} {label} {self.line}{self.line}"
+        return f"{self.line}{self.line} {label} {self.line}{self.right}"
+
+
+def _tree(item: PathEvidence, store: GraphStore, arrows: _Arrows) -> Tree:
     """Draw the walks that the evidence shows, merged where they begin alike."""
     ids = dict.fromkeys([item.source, *(node for path in item.paths for node in path.nodes)])
     nodes = dict(zip(ids, store.nodes(ids), strict=True))
     root = Tree(_named(nodes[item.source], "bold"))
     branches: dict[tuple[int, ...], Tree] = {(): root}
-    ends = set()
     for path in item.paths:
         place: tuple[int, ...] = ()
         for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
             parent, place = branches[place], (*place, triple.edge)
             if place not in branches:
-                is_end = len(place) == len(path.triples)
-                branches[place] = parent.add(_step(triple, inverse, nodes[node], is_end, ascii_only))
-        ends.add(path.end)
-    more = len(item.ends) - len(ends)
+                label = Text(f"{arrows.around(triple.relation, inverse)} ", "cyan")
+                label.append_text(_named(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
+                branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
+    more = len(item.ends) - len({path.end for path in item.paths})
     if more > 0:
-        cut = "or more, the search was cut" if item.truncated else "more"
-        along = " ".join(item.relations)
-        root.add(Text(f"(+{more:,} {cut}, by the same path: {along})", "dim"))
+        root.add(Text(f"(+{more:,} more{', and the search was cut short' if item.truncated else ''})", "dim"))
     return root
 
 
-def _step(triple: Triple, inverse: bool, node: Node, is_end: bool, ascii_only: bool) -> Text:
-    """Draw one edge and the node it leads to; the arrow points from head to tail, whichever way it is walked."""
-    line, right, left = ("-", ">", "<") if ascii_only else ("─", "▶", "◀")
-    before, after = (f"{left}{line} ", f" {line}{line} ") if inverse else (f"{line}{line} ", f" {line}{right} ")
-    label = Text(before).append(triple.relation, "cyan")
-    label.append(_bracketed(triple.properties), "dim").append(after)
-    return label.append_text(_named(node, "bold green" if is_end else ""))
-
-
 def _named(node: Node, style: str) -> Text:
-    label = Text(node.name, style)
+    label = Text().append(node.name, style)
     return label.append(f"  {node.type}", "not bold dim") if node.type else label
 
 
-def _bracketed(properties: Properties | Mapping[str, object]) -> str:
-    return f" [{', '.join(f'{key} {value}' for key, value in properties.items())}]" if properties else ""
+def _bracketed(properties: Properties) -> str:
+    return f"  ({', '.join(f'{key} {value}' for key, value in properties.items())})" if properties else ""

@@ -14,7 +14,7 @@ import pkgutil
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -197,7 +197,9 @@ def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | Non
         with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {_first_line(error)}") from error
+        raise ConfigError(
+            f"the configuration {' '.join(overrides)} cannot be composed: {_first_line(error)}"
+        ) from error
     choices = config.hydra.runtime.choices
     selected = {group: choices.get(group) for group in groups()}
     OmegaConf.set_struct(config, False)
@@ -220,7 +222,7 @@ def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | N
 def _leaves(node: DictConfig, place: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the dotted name of each setting, with its value, interpolations unresolved."""
     for name, value in node.items_ex(resolve=False):
-        key = f"{place}.{name}" if place else str(name)
+        key = f"{place}.{name}" if place else f"{name!s}"
         if isinstance(value, DictConfig):
             yield from _leaves(value, key)
         else:
@@ -228,13 +230,13 @@ def _leaves(node: DictConfig, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _is_open(config: DictConfig, key: str) -> bool:
-    """Tell whether a key lies in a component that the user names (`_target_: ???`), so that its arguments are unknown."""
+    """Tell whether a key is an argument of something that is not ours, so that any name may be right."""
     place, _, name = key.rpartition(".")
     parent = OmegaConf.select(config, place) if place else None
-    if not isinstance(parent, DictConfig) or not _WORD.fullmatch(name):
+    if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
         return False
-    target = parent._get_node(_TARGET)
-    return target is not None and not str(parent.get(_TARGET, "")).startswith("byokg.")
+    # A target that is still missing (`???`) is one that the user will name.
+    return _WORD.fullmatch(name) is not None and not str(parent.get(_TARGET)).startswith("byokg.")
 
 
 def _natural(text: str) -> Any:
@@ -289,8 +291,8 @@ def _nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
 
 def _run_keys(group: str) -> frozenset[str]:
     """Return which settings inside a group are the run's own."""
-    kinds = {"graph": GraphPlace, "linking": Grants}
-    return frozenset(kinds[group].__dataclass_fields__ if group in kinds else ())
+    kinds: dict[str, type[GraphPlace] | type[Grants]] = {"graph": GraphPlace, "linking": Grants}
+    return frozenset(each.name for each in fields(kinds[group])) if group in kinds else frozenset()
 
 
 def _run_options(plain: Mapping[str, Any]) -> RunOptions:
@@ -361,7 +363,7 @@ def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any
     """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
     if parameter.annotation is parameter.empty:
         return Any
-    function = target.__init__ if isinstance(target, type) else target
+    function = vars(target).get("__init__") if isinstance(target, type) else target
     wanted = SimpleNamespace(__annotations__={"value": parameter.annotation})
     try:
         return typing.get_type_hints(wanted, getattr(function, "__globals__", {}))["value"]
@@ -438,7 +440,11 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
 def _without_places(value: Any, place: str) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return {name: _without_places(each, f"{place}.{name}") for name, each in value.items() if f"{place}.{name}" not in _PLACES}
+    return {
+        name: _without_places(each, f"{place}.{name}")
+        for name, each in value.items()
+        if f"{place}.{name}" not in _PLACES
+    }
 
 
 def _masked(value: Any, name: str = "") -> Any:

@@ -7,8 +7,8 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.progress import shown
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.base import Dataset
 from byokg.evaluation.datasets.folder import graph_keys
 from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import read_predictions
+from byokg.evaluation.records import PREDICTIONS, read_predictions
 from byokg.evaluation.report_table import metrics_tables
 from byokg.evaluation.runner import Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
@@ -55,7 +55,9 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     path = settings.run.graph.path
     if path is None:
         if dataset is None:
-            raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
+            raise ConfigError(
+                "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
+            )
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     elif path.is_file():
@@ -80,7 +82,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
 
     def note(text: str) -> None:
         if not quiet:
-            err.print(text, markup=False, highlight=False, soft_wrap=True)
+            _print_line(err, text)
 
     dataset: Dataset = settings.build("dataset")
     examples = list(itertools.islice(dataset.examples(), settings.run.limit))
@@ -101,7 +103,6 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
         config={**settings.recorded(), "embedder": bench.embedder.name},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
-    title = f"{dataset.name}, pipeline={settings.options['pipeline']}, entities {grants.entities}, hops {grants.hops}"
     counter = _Counter()
     began = time.perf_counter()
     try:
@@ -110,7 +111,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
             metrics = run_evaluation(bench.pipeline, examples, folder, run, settings.run.workers, counter.count)
     except KeyboardInterrupt:
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
-        err.print(f"interrupted: {done}; the same command continues there", markup=False, highlight=False, soft_wrap=True)
+        _print_line(err, f"interrupted: {done}; the same command continues there")
         raise
     seconds = time.perf_counter() - began
     if counter.done:
@@ -119,11 +120,14 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
         note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
         note("this run is finished already; its recorded result:")
-    out.print(metrics_tables(metrics, title))
+    out.print(metrics_tables(metrics, dataset.name))
     _list_failures(metrics, folder, out)
-    out.print(f"run folder: {folder}", markup=False, highlight=False, soft_wrap=True)
+    chosen = [f"{group}={settings.options[group]}" for group in ("pipeline", "embedding")]
+    granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
+    _print_line(out, f"settings: {' '.join([*chosen, *granted])}")
+    _print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
-        raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / 'predictions.jsonl'}")
+        raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
 
 
 def default_folder(run: RunSettings, pipeline: str) -> Path:
@@ -159,7 +163,12 @@ def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
     failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
     for prediction in itertools.islice(failed, _FAILURES_LISTED):
         reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
-        out.print(f"failed {prediction.id}: {reason}", markup=False, highlight=False, soft_wrap=True)
+        _print_line(out, f"failed {prediction.id}: {reason}")
     rest = metrics.overall.failed - _FAILURES_LISTED
     if rest > 0:
-        out.print(f"(+{rest:,} more failed, all in {folder / 'predictions.jsonl'})", markup=False, highlight=False, soft_wrap=True)
+        _print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")
+
+
+def _print_line(console: Console, text: str) -> None:
+    """Print text as it is, in one line however long: it may be copied or parsed."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -20,6 +20,9 @@ _ROWS = 20
 _ENDS = 3
 """Node types shown at one end of a relation."""
 
+_LABEL_WIDTH = 36
+"""Characters of a relation's name that are never folded; the columns beside it fold first."""
+
 _UNTYPED = "(no type)"
 
 
@@ -63,7 +66,8 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
     facts.add_row("source", Text(_origin(graph)))
     if graph.dropped_duplicates:
         facts.add_row("left out", f"{graph.dropped_duplicates:,} repetitions of a triple")
-    facts.add_row("checksum", Text(f"{graph.checksum} (all files agree)"))
+    facts.add_row("checksum", Text(str(graph.checksum)))
+    facts.add_row("verified", "every file agrees with its checksum")
     console.print(facts)
 
     if set(schema.node_types) != {""}:
@@ -79,7 +83,10 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
         _say_more(console, len(rows), "node types", everything)
 
     relations = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    relations.add_column("relation", overflow="fold")
+    listed = by_count(schema.relations)
+    rows_shown = listed if everything else listed[:_ROWS]
+    longest = max((len(relation.name) for relation in rows_shown), default=0)
+    relations.add_column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH))
     relations.add_column("edges", justify="right", no_wrap=True)
     typed = set(schema.node_types) != {""}
     propertied = any(relation.properties for relation in schema.relations)
@@ -88,8 +95,7 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
         relations.add_column("to", overflow="fold")
     if propertied:
         relations.add_column("properties", overflow="fold")
-    listed = by_count(schema.relations)
-    for relation in listed if everything else listed[:_ROWS]:
+    for relation in rows_shown:
         cells = [Text(relation.name), Text(f"{relation.count:,}")]
         if typed:
             cells += [Text(_ends(relation.domain)), Text(_ends(relation.range))]

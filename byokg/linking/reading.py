@@ -13,102 +13,20 @@ from rapidfuzz import fuzz
 
 from byokg.types import EntityId, Mention
 
-QUESTION_WORDS = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "how", "why"])
+QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
 
-REQUESTS = frozenset(["name", "list", "give", "find", "show", "tell"])
+REQUESTS = frozenset("name list give find show tell".split())
 """Words that ask for what follows when the question has no question word (`Name the capitals of …`)."""
 
 AUXILIARIES = frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "the",
-        "a",
-        "an",
-        "of",
-        "some",
-        "all",
-        "me",
-        "can",
-        "could",
-        "many",
-        "much",
-    ]
+    "is are was were be do does did has have had the a an of some all me can could many much".split()
 )
 """Words between a question word and the noun it asks for (`what is the language …`)."""
 
 FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "to",
-        "for",
-        "from",
-        "with",
-        "and",
-        "or",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "am",
-        "do",
-        "does",
-        "did",
-        "done",
-        "has",
-        "have",
-        "had",
-        "having",
-        "that",
-        "this",
-        "these",
-        "those",
-        "there",
-        "as",
-        "into",
-        "also",
-        "it",
-        "its",
-        "their",
-        "his",
-        "her",
-        "he",
-        "she",
-        "they",
-        "them",
-        "i",
-        "you",
-        "me",
-        "my",
-        "your",
-        "we",
-        "us",
-        "our",
-        "can",
-        "could",
-        "would",
-        "should",
-        "will",
-        "s",
-    ]
+    "a an the of in on at by to for from with and or is are was were be been am do does did done has have had "
+    "having that this these those there as into also it its their his her he she they them i you me my your we "
+    "us our can could would should will s".split()
 )
 
 _WORD = re.compile(r"[^\W_]+")

@@ -1,0 +1,174 @@
+"""How right and how fast the offline pipeline is on real graphs. Nothing is trained or tuned on what is read here.
+
+python benchmarks/offline.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N]
+
+MetaQA (all questions of the split unless --questions says otherwise) and WebQSP with gold topic entities, atlas with
+linked ones. WebQSP runs on the graph in `freebase_core`, which is not the published one: its figures stand beside no
+published figure. Each accuracy is a Hits@1 or Hit of the `strict` profile with its 95 % interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from byokg.evaluation.datasets.atlas import atlas
+from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.datasets.metaqa import MetaQA
+from byokg.evaluation.metrics import normalise
+from byokg.evaluation.runner import RunSettings, run_evaluation
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.importers import build_graph
+from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import PathEvidence
+
+TOP_PATHS = 20
+WARM_UP = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure; `low` and `high` bound its 95 % interval where it has one."""
+
+    name: str
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+
+class Bench:
+    """Graphs and options shared by all measurements; collects rows."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path, console: Console) -> None:
+        self.options = options
+        self.folder = folder
+        self.console = console
+        self.rows: list[Row] = []
+
+    def graph(self, name: str, source: Path) -> ColumnarGraph:
+        """Build a graph once and open it."""
+        out = self.folder / f"{name}.graph"
+        return ColumnarGraph.open(out) if out.exists() else build_graph(source, out)
+
+    def examples(self, dataset: Dataset) -> list[Example]:
+        """Return all examples, or a seeded sample of the size asked for."""
+        found = list(dataset.examples())
+        if self.options.questions and self.options.questions < len(found):
+            found = random.Random(0).sample(found, self.options.questions)
+        return found
+
+    def evaluate(
+        self,
+        name: str,
+        pipeline: Byokg,
+        examples: Sequence[Example],
+        entities: Literal["gold", "linked"],
+        hops: Literal["gold", "predicted"] = "predicted",
+        metrics: Sequence[str] = ("hits@1", "hit"),
+    ) -> None:
+        """Run an evaluation as `byokg eval` does, and keep some of its metrics and its speed."""
+        settings = RunSettings(name, "", "", entities=entities, hops=hops)
+        began = time.perf_counter()
+        result = run_evaluation(pipeline, examples, self.folder / name, settings, self.options.workers)
+        seconds = time.perf_counter() - began
+        for metric in metrics:
+            estimate = result.overall.estimates[metric]
+            self.add(Row(f"{name}_{metric}", estimate.value, "share", *estimate.ci95))
+        if result.overall.failed:
+            self.add(Row(f"{name}_failed", result.overall.failed, "questions"))
+        self.add(Row(f"{name}_speed", len(examples) / seconds, "questions/s"))
+
+    def add(self, row: Row) -> None:
+        """Keep a row and say it at once, since the next one may take minutes."""
+        self.rows.append(row)
+        self.console.print(f"{row.name} {row.value:.4g} {row.unit}", highlight=False)
+
+
+def metaqa(bench: Bench) -> None:
+    """Measure 1, 2 and 3 hops, with the hop count predicted and given; then the speed of 2 hops after a warm-up."""
+    root = bench.options.data / "metaqa"
+    pipeline = offline_pipeline(bench.graph("metaqa", MetaQA(root, hops=1).graph_source()))
+    for hops in (1, 2, 3):
+        examples = bench.examples(MetaQA(root, hops=hops, split=bench.options.split))
+        bench.evaluate(f"metaqa_{hops}hop", pipeline, examples, "gold")
+        bench.evaluate(f"metaqa_{hops}hop_given", pipeline, examples, "gold", "gold")
+        if hops == 2:
+            questions = [example.asked("gold") for example in examples[: WARM_UP + 1000]]
+            for question in questions[:WARM_UP]:
+                pipeline.run(question)
+            began = time.perf_counter()
+            for question in questions[WARM_UP:]:
+                pipeline.run(question)
+            rate = (len(questions) - WARM_UP) / (time.perf_counter() - began)
+            bench.add(Row("metaqa_2hop_warm_speed_one_thread", rate, "questions/s"))
+
+
+def webqsp(bench: Bench) -> None:
+    """Measure answers, and whether the ends of the first paths hold one."""
+    source = bench.options.data / "freebase_core" / "graph.tsv.xz"
+    graph = bench.graph("freebase_core", source)
+    dataset = Folder(bench.options.data / "webqsp", split=bench.options.split, graph=source, ids="names")
+    examples = bench.examples(dataset)
+    bench.evaluate("webqsp", offline_pipeline(graph, max_hops=2), examples, "gold")
+    bench.evaluate("webqsp_linked", offline_pipeline(graph, max_hops=2), examples, "linked")
+    wide = offline_pipeline(graph, max_hops=2, top_k=TOP_PATHS)
+    reached = 0
+    for example in examples:
+        rounds = wide.run(example.asked("gold")).rounds
+        paths = [item for step in rounds for item in step.evidence if isinstance(item, PathEvidence)][:TOP_PATHS]
+        ends = list(dict.fromkeys(end for path in paths for end in path.ends))
+        gold = {normalise(answer) for answer in example.answers}
+        reached += any(normalise(node.name) in gold for node in graph.nodes(ends))
+    bench.add(Row(f"webqsp_answer_in_top{TOP_PATHS}_paths", reached / len(examples), "share"))
+
+
+def shipped(bench: Bench) -> None:
+    """Measure atlas, entities linked by name."""
+    dataset = atlas(bench.options.split)
+    pipeline = offline_pipeline(bench.graph("atlas", dataset.graph_source()))
+    bench.evaluate("atlas_linked", pipeline, bench.examples(dataset), "linked")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--split", default="test", choices=["dev", "test"])
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    console = Console()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, Path(folder), console)
+        shipped(bench)
+        if (options.data / "metaqa").is_dir():
+            webqsp(bench)
+            metaqa(bench)
+        else:
+            console.print(f"no data in {options.data}: only atlas was measured; name the folder with --data")
+    table = Table("figure", "value", "95 % interval", "unit", title=f"offline pipeline, {options.split} split")
+    for row in bench.rows:
+        interval = "" if row.low is None else f"{row.low:.3f} to {row.high:.3f}"
+        table.add_row(row.name, f"{row.value:.3f}" if row.unit == "share" else f"{row.value:,.0f}", interval, row.unit)
+    console.print(table)
+    if options.json:
+        rows = [{"name": row.name, "value": row.value, "unit": row.unit} for row in bench.rows]
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The `byokg` command. Everything heavy is imported inside the command that needs it, so `--help` is instant."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from byokg.linking.entities import EntityLinker
+
+DEBUG = "BYOKG_DEBUG"
+"""Environment variable that asks for tracebacks and logs."""
+
+INTERRUPTED = 1
+WRONG = 2
+BUG = 70
+"""Exit codes: stopped by Ctrl-C; the settings, files or data are wrong; byokg itself is (EX_SOFTWARE)."""
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.",
+)
+graph_app = typer.Typer(no_args_is_help=True, help="Build a graph from files, and look at one.")
+app.add_typer(graph_app, name="graph")
+
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+
+@app.callback()
+def _start(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help=f"Show tracebacks and logs (or set {DEBUG}=1).")] = False,
+) -> None:
+    if version:
+        import byokg
+
+        print(f"byokg {byokg.__version__}")
+        raise typer.Exit
+    if debug:
+        os.environ[DEBUG] = "1"
+    if _debugging():
+        import logging
+
+        logging.basicConfig(level=logging.INFO)
+
+
+@graph_app.command("build")
+def build(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to import.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
+) -> None:
+    """Import a graph and save it.
+
+    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, or a folder with one of these or with
+    nodes.csv and edges.csv; each also as .gz or .xz.
+    """
+    import time
+
+    from byokg.graph.importers import build_graph
+
+    began = time.perf_counter()
+    try:
+        graph = build_graph(source, out, overwrite)
+    except GraphExists as error:
+        # The library's advice, in the words of this command.
+        error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
+        raise
+    seconds = time.perf_counter() - began
+    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
+    dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
+    print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
+
+
+@graph_app.command("info")
+def info(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A built graph.")],
+    everything: Annotated[bool, typer.Option("--all", help="List every node type and relation.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a graph's checksums, and show its counts, origin, node types and relations."""
+    from byokg.cli.graph_summary import show, summary
+    from byokg.graph.columnar import ColumnarGraph
+
+    graph = ColumnarGraph.open(folder)
+    graph.verify()
+    if as_json:
+        print(json.dumps(summary(graph), ensure_ascii=False, indent=2))
+    else:
+        show(graph, _stdout(), everything)
+
+
+@app.command("eval")
+def evaluate(
+    words: Words = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
+) -> None:
+    """Run a pipeline over a data set and score it.
+
+    Settings are KEY=VALUE, for instance:
+
+    byokg eval dataset=atlas
+
+    byokg eval dataset=metaqa dataset.root=DIR dataset.hops=2 limit=500 workers=2
+
+    byokg eval dataset=folder dataset.root=DIR linking.entities=gold out=runs/mine
+
+    The same command continues a run that was interrupted, and shows the result of one that is finished.
+    """
+    from byokg.cli.config import read_settings, show_settings
+
+    settings = read_settings(words or [])
+    if show:
+        print(show_settings(settings), end="")
+        return
+    from byokg.cli.evaluation import evaluate as run
+
+    run(settings, _stdout(), _stderr(), quiet)
+
+
+@app.command("ask")
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    words: Words = None,
+    entity: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
+    ] = None,
+    hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one question and show the evidence.
+
+    byokg ask "Which river flows through Paris?" dataset=atlas
+
+    byokg ask "Who directed Heat?" graph.path=DIR
+    """
+    from byokg.cli.answer_tree import as_json as answer_json
+    from byokg.cli.answer_tree import show
+    from byokg.cli.config import read_settings
+    from byokg.cli.evaluation import set_up
+    from byokg.linking.entities import EntityLinker
+    from byokg.types import EntityId, Question
+
+    if not question.strip():
+        raise ConfigError("the question is empty")
+    settings = read_settings(_settings_only(words or [], question))
+    dataset = settings.build("dataset") if settings.options["dataset"] else None
+    bench = set_up(settings, dataset, lambda line: _stderr().print(line, style="dim", markup=False, soft_wrap=True))
+    topics = tuple(EntityId(id) for id in entity or ())
+    try:
+        bench.store.numbers(topics)
+    except EntityNotFound as error:
+        raise ConfigError(_no_such_entity(error, EntityLinker(bench.store))) from error
+    answer = bench.pipeline.run(Question("ask", question, topics, hops))
+    if as_json:
+        print(json.dumps(answer_json(question, answer), ensure_ascii=False, indent=2))
+    else:
+        show(answer, bench.store, _stdout())
+
+
+@app.command("doctor")
+def doctor(
+    graph: Annotated[Path | None, typer.Argument(metavar="GRAPH", help="A built graph to check as well.")] = None,
+) -> None:
+    """Check this machine, the installed extras, keys (set or not, never shown) and a graph, and say what to do."""
+    from byokg.cli.doctor import diagnose, exit_code, show
+
+    checks = diagnose(graph)
+    show(checks, _stdout())
+    raise typer.Exit(exit_code(checks))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Args:
+        arguments: words after `byokg`; None takes those the process was started with.
+    """
+    try:
+        code = app(None if arguments is None else list(arguments), prog_name="byokg", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough; without this the interpreter complains when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERRUPTED
+    except Exception as error:
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    """Report an error in one line, or with its traceback where that is wanted; return the exit code."""
+    if _debugging():
+        traceback.print_exc()
+    usage = getattr(error, "format_message", None)  # click's errors, which come from click or typer by version
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(usage() if callable(usage) else "", end="")  # empty where the help was printed already
+        return WRONG
+    if callable(usage):
+        print(f"error: {_one_line(usage())}; see: byokg --help", file=sys.stderr)
+        return WRONG
+    if isinstance(error, ByokgError | OSError):
+        print(f"error: {type(error).__name__}: {_one_line(str(error))}", file=sys.stderr)
+        return WRONG
+    text = f"error: {type(error).__name__}: {_one_line(str(error))}"
+    print(f"{text} (this is a bug in byokg; {DEBUG}=1 shows where)", file=sys.stderr)
+    return BUG
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split("\n")).strip().rstrip(".")
+
+
+def _debugging() -> bool:
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
+    """Refuse a question that was typed without quotes."""
+    if words and "=" not in words[0]:
+        raise ConfigError(
+            f'{words[0]!r} is no setting; put the whole question in quotes: byokg ask "{question} {words[0]} …"'
+        )
+    return words
+
+
+def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
+    """Say which nodes may have been meant where a name was given for an id."""
+    from byokg.types import Mention
+
+    found = linker.candidates(Mention(error.entity))
+    near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
+    return f"--entity {error.entity}: no node has this id{near if found else ''}"
+
+
+def _stdout() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
