@@ -34,27 +34,27 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 class Weights:
     """How much each feature of a metapath counts; found on dev splits by `scripts/fit_path_scorer.py`."""
 
-    coverage: float = 38.0
+    coverage: float = 40.0
     """Share of the question's content words that some hop explains."""
-    likeness: float = 15.0
+    likeness: float = 23.0
     """Cosine of the question with the text of all relations."""
-    asked: float = 68.0
+    asked: float = 75.0
     """Cosine of who, when or where with the names at the end."""
-    focus: float = 30.0
+    focus: float = 31.0
     """Cosine of the noun asked for with the names at the end."""
-    weakest: float = 21.0
+    weakest: float = 22.0
     """How well the least explained hop is explained."""
     weakest_of_several: float = 20.0
     """The same again where there are several hops."""
-    choice: float = -16.0
+    choice: float = -18.0
     """For each hop, the logarithm of the number of steps in the graph: what it costs to name one."""
-    hop: float = 2.7
+    hop: float = 3.0
     """For each hop."""
-    third: float = 17.0
+    third: float = 17.5
     """For a third hop."""
-    back: float = 5.0
+    back: float = 6.5
     """For each hop straight back."""
-    to_and_fro: float = -28.0
+    to_and_fro: float = -31.0
     """More than one hop straight back."""
 
 
@@ -131,15 +131,12 @@ class QuestionScorer:
         self._phrase = reading.phrase
         self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
         self._row = {position: row for row, position in enumerate(self._content)}
-        self._affinity = (
-            np.stack([steps.affinity(words[position]) for position in self._content])
-            if self._content
-            else np.empty((0, steps.count), np.float32)
-        )
-        self._reach = (
-            np.stack([steps.reach(words[position]) for position in reading.focus])
-            if reading.focus
-            else np.empty((0, steps.count), np.float32)
+        self._relation = self._rows([steps.relation(words[position]) for position in self._content])
+        self._kind = self._rows([steps.kind(words[position]) for position in self._content])
+        # After «who is» may come a noun (`who is the director`) or a verb (`who was born`), which no end is a kind of.
+        named = [steps.relation, steps.reach] if reading.asks in ("who", "whom") else [steps.reach]
+        self._reach = self._rows(
+            [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
         )
         self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
         self._focus_rows = [self._row[position] for position in reading.focus]
@@ -156,6 +153,9 @@ class QuestionScorer:
         if _DATES & set(focus):
             self._asked_noun = np.maximum(self._asked_noun, steps.years)
 
+    def _rows(self, rows: list[Float]) -> Float:
+        return np.stack(rows) if rows else np.empty((0, self._scorer.steps.count), np.float32)
+
     def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
         """Tell which steps lead mostly to nodes without a name, which are no answers: (P,)."""
         told: npt.NDArray[np.bool_] = self._scorer.steps.nameless[steps] > 0.5
@@ -166,7 +166,9 @@ class QuestionScorer:
         scorer = self._scorer
         units = scorer.units(metapaths)
         columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
-        affinity = np.stack([self._affinity[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        relation = np.stack([self._relation[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        kind = np.stack([self._kind[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        either = np.maximum(relation, kind)
         reach = np.stack([self._reach[:, unit[-1]] for unit in columns], axis=1)
         explained = np.zeros(len(units), np.float32)
         weakest = np.zeros(len(units), np.float32)
@@ -179,7 +181,7 @@ class QuestionScorer:
                 [[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows]
             )
             returns = returns.reshape(len(rows), count - 1)
-            explained[rows], weakest[rows] = self._best_cut(affinity, reach, numbers, returns)
+            explained[rows], weakest[rows] = self._best_cut(relation, kind, reach, numbers, returns)
             back[rows] = returns.sum(axis=1)
         text = unit_rows(scorer.steps.text_vectors[metapaths >> 1].sum(axis=1))
         last = metapaths[:, -1]
@@ -197,7 +199,7 @@ class QuestionScorer:
             "to_and_fro": back > 1,
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
-        return Aligned(np.stack(columns_in_order, axis=1).astype(np.float32), affinity.max(axis=1, initial=0.0))
+        return Aligned(np.stack(columns_in_order, axis=1).astype(np.float32), either.max(axis=1, initial=0.0))
 
     def features(self, aligned: Sequence[Aligned]) -> Float:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
@@ -215,12 +217,13 @@ class QuestionScorer:
         return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
 
     def _best_cut(
-        self, affinity: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
+        self, relation: Float, kind: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
     ) -> tuple[Float, Float]:
         """Find, for each metapath of H hops, the cut that explains most: (P,) explained words, (P,) weakest hop.
 
         Args:
-            affinity: (N, C) how well each hop that occurs explains each content word.
+            relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
+            kind: (N, C) what it leads to.
             reach: (F, C) how well it leads to what each focus word names.
             units: (P, H) columns of `affinity`.
             returns: (P, H - 1) whether a hop goes straight back over the one before.
@@ -228,12 +231,12 @@ class QuestionScorer:
         count, hops = units.shape
         focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
         focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
-        whole = self._whole(affinity.max(axis=1, initial=0.0))
+        whole = self._whole(np.maximum(relation, kind).max(axis=1, initial=0.0))
         best_value = np.full(count, -np.inf)
         best_explained, best_weakest = np.zeros(count, np.float32), np.zeros(count, np.float32)
         everything = np.arange(count)
         for number, order in enumerate(self._orders):
-            peak, total = self._stretches(affinity, order)
+            peak, total = self._stretches(relation, kind, order)
             cuts = _cuts(len(order), hops)
             supports = [peak[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)]
             explained = sum(total[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)) + focus_sum
@@ -256,26 +259,33 @@ class QuestionScorer:
             supports[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
             supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
 
-    def _stretches(self, affinity: Float, order: Sequence[int]) -> tuple[Float, Float]:
+    def _stretches(self, relation: Float, kind: Float, order: Sequence[int]) -> tuple[Float, Float]:
         """For every stretch of an order of n words, say how well each hop explains it.
 
         Returns:
-            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that one
-            phrase in there adds up to: a hop is named once, so it explains one phrase, not every mention.
+            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
+            phrases in there add up to: a hop is named once and what it leads to is named once, so it explains one
+            phrase for each, not every mention.
         """
-        count, columns = len(order), affinity.shape[1]
+        count, columns = len(order), relation.shape[1]
         peak = np.zeros((count + 1, count + 1, columns), np.float32)
         total = np.zeros((count + 1, count + 1, columns), np.float32)
-        rows = affinity[[self._row[position] for position in order]]
-        credits = rows * self._importance[[self._row[position] for position in order], None]
+        rows = [self._row[position] for position in order]
         phrases = [self._phrase[position] for position in order]
+        support = np.maximum(relation[rows], kind[rows])
+        credits = np.stack((relation[rows], kind[rows], support)) * self._importance[rows, None]
         for first in range(count):
-            running = peak[first, first]
+            named: list[Float] = []  # for each phrase so far (3, C): as relation, as kind, as either
             for last in range(first, count):
-                peak[first, last + 1] = np.maximum(peak[first, last], rows[last])
-                same = last > first and phrases[last] == phrases[last - 1]
-                running = running + credits[last] if same else credits[last]
-                total[first, last + 1] = np.maximum(total[first, last], running)
+                peak[first, last + 1] = np.maximum(peak[first, last], support[last])
+                if last > first and phrases[last] == phrases[last - 1]:
+                    named[-1] = named[-1] + credits[:, last]
+                else:
+                    named.append(credits[:, last])
+                best = named[-1][2]
+                for earlier in named[:-1]:
+                    best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
+                total[first, last + 1] = np.maximum(total[first, last], best)
         return peak, total
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from threading import Lock
+from typing import Literal
 
 import numpy as np
 
@@ -10,6 +13,10 @@ from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
 from byokg.types import Artifacts, Linked, LinkedEntity, Mention
+
+_NAMES_AT_ONCE = 1 << 16
+_NAMESAKES = 1000
+"""Nodes of one name among which those written just like the mention are looked for."""
 
 
 class EntityLinker:
@@ -32,14 +39,19 @@ class EntityLinker:
         self._top_k = top_k
         self._cutoff = cutoff
         self._names: NameIndex | None = None
+        self._lock = Lock()
 
     @property
     def names(self) -> NameIndex:
         """Return the index over the names of all nodes, by node number."""
-        if self._names is None:
-            ids = list(self._store.entities())
-            self._names = NameIndex([node.name for node in self._store.nodes(ids)])
-        return self._names
+        with self._lock:  # threads that come while it is made wait, instead of making it again
+            if self._names is None:
+                names: list[str] = []
+                ids = self._store.entities()
+                while some := list(islice(ids, _NAMES_AT_ONCE)):
+                    names += [node.name for node in self._store.nodes(some)]
+                self._names = NameIndex(names)
+            return self._names
 
     def link(self, artifacts: Artifacts) -> Linked:
         """Link a round's mentions and draft answers."""
@@ -51,6 +63,8 @@ class EntityLinker:
     def candidates(self, mention: Mention) -> tuple[LinkedEntity, ...]:
         """Return the nodes one mention may mean: those given, else exact matches, else fuzzy ones.
 
+        Of exact matches, those written just like the mention come first, then those of lower node number.
+
         Raises:
             EntityNotFound: an id given with the mention is not in the store.
         """
@@ -58,19 +72,22 @@ class EntityLinker:
             return tuple(
                 LinkedEntity(node.id, node.name, mention, "given", 1.0) for node in self._store.nodes(mention.ids)
             )
-        exact = self.names.exact(mention.text)[: self._top_k]
-        if len(exact):
-            return self._linked(mention, "exact", exact.tolist(), [1.0] * len(exact))
-        matches = self.names.fuzzy(mention.text, self._top_k, self._cutoff)[: self._top_k]
-        return self._linked(mention, "fuzzy", [match.position for match in matches], [match.score for match in matches])
+        names = self.names
+        exact = names.exact(mention.text)[:_NAMESAKES].tolist()
+        if exact:
+            exact.sort(key=lambda number: names.name(number) != mention.text)
+            return self._linked(mention, "exact", [(number, 1.0) for number in exact[: self._top_k]])
+        matches = names.fuzzy(mention.text, self._top_k, self._cutoff)
+        return self._linked(mention, "fuzzy", [(match.position, match.score) for match in matches])
 
     def _all(self, mentions: Iterable[Mention]) -> tuple[LinkedEntity, ...]:
         return tuple(candidate for mention in mentions for candidate in self.candidates(mention))
 
     def _linked(
-        self, mention: Mention, method: str, numbers: list[int], scores: list[float]
+        self, mention: Mention, method: Literal["exact", "fuzzy"], found: Sequence[tuple[int, float]]
     ) -> tuple[LinkedEntity, ...]:
-        nodes = self._store.nodes(self._store.ids(np.array(numbers, np.int64)))
+        nodes = self._store.nodes(self._store.ids(np.array([number for number, _ in found], np.int64)))
         return tuple(
-            LinkedEntity(node.id, node.name, mention, method, score) for node, score in zip(nodes, scores, strict=True)
+            LinkedEntity(node.id, node.name, mention, method, score)
+            for node, (_, score) in zip(nodes, found, strict=True)
         )

@@ -5,12 +5,12 @@ The word lists are English function words, nothing about any data set.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
+from byokg.index.normalize import WORD
 from byokg.types import EntityId, Mention
 
 QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
@@ -29,7 +29,6 @@ FUNCTION_WORDS = frozenset(
     "us our can could would should will s".split()
 )
 
-_WORD = re.compile(r"[^\W_]+")
 _FOCUS_WORDS = 3
 _SIMILAR = 85
 """Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
@@ -65,7 +64,7 @@ class Reading:
 
 def split_words(text: str) -> list[str]:
     """Return the casefolded runs of letters and digits."""
-    return _WORD.findall(text.casefold())
+    return [word.casefold() for word in WORD.findall(text)]
 
 
 def read_question(text: str, mentions: Sequence[Mention], names: Collection[str] = ()) -> Reading:
@@ -77,7 +76,7 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
         names: names of topic entities that do not stand in the text as they are; words resembling theirs
             are masked.
     """
-    spans = list(_WORD.finditer(text))
+    spans = list(WORD.finditer(text))
     words = tuple(span.group().casefold() for span in spans)
     masked = [
         any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
@@ -159,11 +158,11 @@ def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int
 
 def locate(name: str, text: str, ids: tuple[EntityId, ...]) -> Mention:
     """Return the mention of a known entity: where its name stands in the text, if it does."""
-    spans = list(_WORD.finditer(text))
+    spans = list(WORD.finditer(text))
     wanted = split_words(name)
     words = [span.group().casefold() for span in spans]
-    for first in range(len(words) - len(wanted) + 1):
-        if wanted and words[first : first + len(wanted)] == wanted:
+    for first in range(len(words) - len(wanted) + 1 if wanted else 0):
+        if words[first : first + len(wanted)] == wanted:
             start, end = spans[first].start(), spans[first + len(wanted) - 1].end()
             return Mention(text[start:end], start, end, ids)
     return Mention(name, ids=ids)

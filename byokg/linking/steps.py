@@ -78,28 +78,29 @@ class Steps:
         self.text_vectors: Float = embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels])
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
-        self._compared = lru_cache(max(64, _CACHE_BYTES // (12 * max(1, self.count))))(self._compute)
+        self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
 
-    def affinity(self, word: str) -> Float:
-        """Return how well each step explains a word: (S,) in [0, 1].
-
-        A step explains a word that resembles its relation's name, the names it leads to, or the kind of node it
-        leads to.
-        """
+    def relation(self, word: str) -> Float:
+        """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
         return self._compared(word)[0]
+
+    def kind(self, word: str) -> Float:
+        """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
+        return self._compared(word)[1]
 
     def reach(self, word: str) -> Float:
         """Return how well each step leads to what a noun names: (S,) in [0, 1].
 
-        A relation's own name tells what its tail is (`capital`), its namespace what its head is (`film.…`).
+        That is its kind; besides, a relation's own name tells what its tail is (`capital`), and its namespace what
+        its head is (`film.…`).
         """
-        return self._compared(word)[1]
+        return self._compared(word)[2]
 
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
-        return self._compared(word)[2]
+        return self._compared(word)[3]
 
-    def _compute(self, word: str) -> tuple[Float, Float, Float]:
+    def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
         settings = self.settings
         vector = self._embedder.encode([word])[0]
         cosines = _nearer(self._word_vectors @ vector, self._lexicon.kin(word, settings.derived))
@@ -113,7 +114,8 @@ class Steps:
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
         return (
-            self._stretched(np.maximum(np.repeat(np.maximum(own, namespace), 2), end)),
+            self._stretched(np.repeat(np.maximum(own, namespace), 2)),
+            self._stretched(end),
             self._stretched(reach),
             kinship,
         )

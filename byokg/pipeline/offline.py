@@ -39,7 +39,7 @@ def offline_pipeline(
     entities = entities or EntityLinker(store)
     steps = Steps(store, embedder)
     importance = lru_cache(1 << 14)(static.importance)
-    spotter = MentionSpotter(entities, importance, lambda word: float(steps.affinity(word).max(initial=0.0)))
+    spotter = MentionSpotter(entities, importance, lambda word: float(steps.relation(word).max(initial=0.0)))
     scorer = PathScorer(steps, embedder, importance=importance)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     return Byokg(linker, entities, [PathRetriever(store)], ExtractiveAnswerer(store), rounds=1)
