@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,10 +13,14 @@ from rich.tree import Tree
 
 from byokg.evaluation.records import answered
 from byokg.graph.store import GraphStore
-from byokg.types import INVERSE, Answer, LinkedEntity, Node, PathEvidence, Properties
+from byokg.graph.traversal import follow_metapath
+from byokg.types import INVERSE, Answer, EntityId, LinkedEntity, Node, Path, PathEvidence, Properties
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
+
+_WALKS = 3
+"""Answers to which evidence draws a walk; the rest is counted."""
 
 
 def as_json(question: str, answer: Answer) -> dict[str, Any]:
@@ -47,7 +51,8 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         if item.id in cited:
             console.print()
             console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
-            console.print(_tree(item, store, arrows))
+            answers = [one.id for one in answer.items if one.id is not None and item.id in one.citations]
+            console.print(_tree(item, answers, _walks(item, answers[:_WALKS], linked, store), store, arrows))
     rest = [item for item in found if item.id not in cited]
     if rest:
         best = max(rest, key=lambda item: item.score)
@@ -67,8 +72,8 @@ def _show_answers(answer: Answer, console: Console) -> None:
         if item.id is not None and item.id != item.name:
             line.append(f"  {item.id}", "not bold dim")
         console.print(line, soft_wrap=True)
-    if len(answer.items) > _ANSWERS:
-        console.print(Text(f"(+{len(answer.items) - _ANSWERS:,} more answers; all of them: --json)", "dim"))
+    if (more := len(answer.items) - _ANSWERS) > 0:
+        console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))
 
 
 def _no_answer(linked: Iterable[LinkedEntity]) -> Text:
@@ -80,7 +85,7 @@ def _no_answer(linked: Iterable[LinkedEntity]) -> Text:
 def _linked(entity: LinkedEntity) -> Text:
     """Say what a piece of the question was taken for, and how sure that is."""
     sure = f"fuzzy, {entity.score:.2f}" if entity.method in ("fuzzy", "dense") else entity.method
-    line = Text(f"linked “{entity.mention.text}” to ")
+    line = Text(f"linked {entity.mention.text!r} to ")
     line.append(entity.name, "bold")
     if entity.id != entity.name:
         line.append(f"  {entity.id}", "dim")
@@ -102,13 +107,30 @@ class _Arrows:
         return f"{self.line}{self.line} {label} {self.line}{self.right}"
 
 
-def _tree(item: PathEvidence, store: GraphStore, arrows: _Arrows) -> Tree:
-    """Draw the walks that the evidence shows, merged where they begin alike."""
-    ids = dict.fromkeys([item.source, *(node for path in item.paths for node in path.nodes)])
+def _walks(
+    item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore
+) -> list[Path]:
+    """Return one walk to each answer: evidence keeps walks for its first ends only, and answers may be others."""
+    kept = {path.end: path for path in item.paths}
+    lacking = [end for end in answers if end not in kept]
+    if lacking:
+        mentions = {entity.mention for entity in linked if entity.id == item.source}
+        # As the path was retrieved: never through what another piece of the question names.
+        avoid = [item.source, *(entity.id for entity in linked if entity.mention not in mentions)]
+        walks = follow_metapath(store, [item.source], item.relations, avoid=avoid)
+        kept |= {path.end: path for path in walks.paths(store.numbers(lacking))}
+    return [kept[end] for end in answers]
+
+
+def _tree(
+    item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[Path], store: GraphStore, arrows: _Arrows
+) -> Tree:
+    """Draw walks from the topic entity to the first answers, merged where they begin alike; count what is left out."""
+    ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
     nodes = dict(zip(ids, store.nodes(ids), strict=True))
     root = Tree(_named(nodes[item.source], "bold"))
     branches: dict[tuple[int, ...], Tree] = {(): root}
-    for path in item.paths:
+    for path in walks:
         place: tuple[int, ...] = ()
         for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
             parent, place = branches[place], (*place, triple.edge)
@@ -116,9 +138,15 @@ def _tree(item: PathEvidence, store: GraphStore, arrows: _Arrows) -> Tree:
                 label = Text(f"{arrows.around(triple.relation, inverse)} ", "cyan")
                 label.append_text(_named(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
                 branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
-    more = len(item.ends) - len({path.end for path in item.paths})
-    if more > 0:
-        root.add(Text(f"(+{more:,} more{', and the search was cut short' if item.truncated else ''})", "dim"))
+    left_out = []
+    if more := len(answers) - len(walks):
+        left_out.append(f"+{more:,} more {'answer' if more == 1 else 'answers'}")
+    if others := len(item.ends) - len(answers):
+        left_out.append("one end that is no answer" if others == 1 else f"{others:,} ends that are no answers")
+    if item.truncated:
+        left_out.append("the search was cut short")
+    if left_out:
+        root.add(Text(f"({', '.join(left_out)})", "dim"))
     return root
 
 

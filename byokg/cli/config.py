@@ -9,8 +9,9 @@ the settings of the run itself are `RunOptions`.
 from __future__ import annotations
 
 import difflib
+import functools
+import importlib
 import inspect
-import pkgutil
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -209,7 +210,7 @@ def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | Non
 
 def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | None]) -> None:
     """Set one value given as text, where a setting of that name exists."""
-    known = dict(_leaves(config))
+    known = list(_keys(config))
     value: Any = None if text == "null" else text
     if key not in known:
         if not _is_open(config, key):
@@ -219,14 +220,14 @@ def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | N
     OmegaConf.update(config, key, value.replace("${", r"\${") if isinstance(value, str) else value, merge=False)
 
 
-def _leaves(node: DictConfig, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted name of each setting, with its value, interpolations unresolved."""
+def _keys(node: DictConfig, place: str = "") -> Iterator[str]:
+    """Yield the dotted name of each setting."""
     for name, value in node.items_ex(resolve=False):
-        key = f"{place}.{name}" if place else f"{name!s}"
+        key = f"{place}.{name!s}" if place else str(name)
         if isinstance(value, DictConfig):
-            yield from _leaves(value, key)
+            yield from _keys(value, key)
         else:
-            yield key, value
+            yield key
 
 
 def _is_open(config: DictConfig, key: str) -> bool:
@@ -247,7 +248,7 @@ def _natural(text: str) -> Any:
         return text
 
 
-def _unknown(key: str, known: Iterable[str], selected: Mapping[str, str | None]) -> ConfigError:
+def _unknown(key: str, known: Sequence[str], selected: Mapping[str, str | None]) -> ConfigError:
     """Say what is wrong with a key that does not exist."""
     keys = [name for name in known if not name.endswith(_TARGET)]
     inside = [name for name in known if name.startswith(f"{key}.")]
@@ -349,13 +350,24 @@ def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _located(target: str, place: str) -> Callable[..., Any]:
-    """Import what a dotted name means."""
+    """Import what a dotted name means: a module's class or function, or an attribute of a class."""
+    words = target.split(".")
+    found: Any = None
     try:
-        found = pkgutil.resolve_name(target)
+        for cut in range(len(words) - 1, 0, -1):
+            module = ".".join(words[:cut])
+            try:
+                found = importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                if cut == 1 or not f"{module}.".startswith(f"{error.name}."):
+                    raise  # what is missing is imported by a module that is there
+                continue
+            found = functools.reduce(getattr, words[cut:], found)
+            break
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{place}={target} cannot be imported: {_first_line(error)}") from error
     if not callable(found):
-        raise ConfigError(f"{place}={target} is a {type(found).__name__}; name a class or a function")
+        raise ConfigError(f"{place}={target} is not callable; name a class or a function by its full import path")
     return cast("Callable[..., Any]", found)
 
 
@@ -363,7 +375,7 @@ def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any
     """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
     if parameter.annotation is parameter.empty:
         return Any
-    function = vars(target).get("__init__") if isinstance(target, type) else target
+    function = inspect.getattr_static(target, "__init__") if isinstance(target, type) else target
     wanted = SimpleNamespace(__annotations__={"value": parameter.annotation})
     try:
         return typing.get_type_hints(wanted, getattr(function, "__globals__", {}))["value"]

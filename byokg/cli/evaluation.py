@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
         dataset: whose graph to take.
-        note: told in one line which graph it is.
+        note: told in one line which graph was built or taken from the cache.
 
     Raises:
         ConfigError: there is neither a graph nor a data set.
@@ -62,8 +62,6 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     elif path.is_file():
         raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    else:
-        note(f"graph: {path}")
     store = settings.build("graph", folder=path)
     embedder = settings.build("embedding")
     entities = settings.build("linking", store=store)
@@ -86,8 +84,12 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
 
     dataset: Dataset = settings.build("dataset")
     examples = list(itertools.islice(dataset.examples(), settings.run.limit))
-    bench = set_up(settings, dataset, note)
     grants = settings.run.linking
+    if grants.entities == "gold":
+        _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in examples], note)
+    if grants.hops == "gold":
+        _check_grant("linking.hops", "hop count", [e.hops is not None for e in examples], note)
+    bench = set_up(settings, dataset, note)
     if grants.entities == "gold" and graph_keys(examples, bench.store) == "names":
         raise ConfigError(
             f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
@@ -106,12 +108,12 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     counter = _Counter()
     began = time.perf_counter()
     try:
-        with shown(dataset.name, err, quiet) as progress:
+        with shown(dataset.name, len(examples), err, quiet) as progress:
             counter.then = progress
             metrics = run_evaluation(bench.pipeline, examples, folder, run, settings.run.workers, counter.count)
     except KeyboardInterrupt:
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
-        _print_line(err, f"interrupted: {done}; the same command continues there")
+        _print_line(err, f"{done}; the same command continues there")
         raise
     seconds = time.perf_counter() - began
     if counter.done:
@@ -128,6 +130,17 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     _print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
+
+
+def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:
+    """Make sure that what `key=gold` grants is there, and say for how many questions it is not."""
+    if not any(annotated):
+        raise ConfigError(
+            f"{key}=gold grants nothing: no question of this data set has its {noun} annotated; leave it out"
+        )
+    lacking = len(annotated) - sum(annotated)
+    if lacking:
+        note(f"{lacking:,} of {len(annotated):,} questions have no {noun} annotated; {key}=gold grants them nothing")
 
 
 def default_folder(run: RunSettings, pipeline: str) -> Path:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from byokg.errors import GraphCorrupt, GraphError, GraphNotFound
+from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.delimited import COMPRESSIONS
 from byokg.graph.folder import FORMAT, VERSION
@@ -62,7 +62,9 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         try:
             graph = ColumnarGraph.open(folder)  # another process was quicker
         except GraphNotFound:
-            raise error from None
+            if isinstance(error, ImportFailed):
+                raise error from None
+            raise GraphError(f"{error} (name another folder with graph.cache=DIR)") from error
     seconds = time.perf_counter() - began
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
     note(f"graph: {folder} (built from {source}: {counts})")

@@ -65,7 +65,7 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
     facts.add_row("relations", f"{len(schema.relations):,}")
     facts.add_row("source", Text(_origin(graph)))
     if graph.dropped_duplicates:
-        facts.add_row("left out", f"{graph.dropped_duplicates:,} repetitions of a triple")
+        facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
     facts.add_row("checksum", Text(str(graph.checksum)))
     facts.add_row("verified", "every file agrees with its checksum")
     console.print(facts)

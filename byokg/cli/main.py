@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -27,6 +28,9 @@ WRONG = 2
 BUG = 70
 """Exit codes: stopped by Ctrl-C; the settings, files or data are wrong; byokg itself is (EX_SOFTWARE)."""
 
+_STOPPED = 130
+"""What typer returns for Ctrl-C."""
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -42,16 +46,24 @@ Words = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from byokg.evaluation.version import code_version
+
+        code = code_version()
+        commit = f", commit {code.commit}" if code.commit else ""
+        print(f"byokg {code.version} (code {code.digest}{commit})")  # as config.yaml of a run records it
+        raise typer.Exit
+
+
 @app.callback()
 def _start(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help=f"Show tracebacks and logs (or set {DEBUG}=1).")] = False,
 ) -> None:
-    if version:
-        import byokg
-
-        print(f"byokg {byokg.__version__}")
-        raise typer.Exit
     if debug:
         os.environ[DEBUG] = "1"
     if _debugging():
@@ -101,7 +113,7 @@ def info(
     graph = ColumnarGraph.open(folder)
     graph.verify()
     if as_json:
-        print(json.dumps(summary(graph), ensure_ascii=False, indent=2))
+        _print_json(summary(graph))
     else:
         show(graph, _stdout(), everything)
 
@@ -170,7 +182,7 @@ def ask(
         raise ConfigError(_no_such_entity(error, EntityLinker(bench.store))) from error
     answer = bench.pipeline.run(Question("ask", question, topics, hops))
     if as_json:
-        print(json.dumps(answer_json(question, answer), ensure_ascii=False, indent=2))
+        _print_json(answer_json(question, answer))
     else:
         show(answer, bench.store, _stdout())
 
@@ -193,17 +205,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: words after `byokg`; None takes those the process was started with.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name that the terminal cannot show must not end the program
     try:
         code = app(None if arguments is None else list(arguments), prog_name="byokg", standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has enough; without this the interpreter complains when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INTERRUPTED
     except Exception as error:
         return _failed(error)
+    if code == _STOPPED:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     return code if isinstance(code, int) else 0
 
 
@@ -250,6 +266,11 @@ def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
     found = linker.candidates(Mention(error.entity))
     near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
     return f"--entity {error.entity}: no node has this id{near if found else ''}"
+
+
+def _print_json(value: object) -> None:
+    utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
+    print(json.dumps(value, ensure_ascii=not utf8, indent=2))
 
 
 def _stdout() -> Console:

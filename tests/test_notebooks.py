@@ -1,0 +1,66 @@
+"""The notebooks run from top to bottom, and hold nothing that could be out of date."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Run each notebook in an empty folder; return the text that its code cells put out."""
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'byokg[dev]'")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install 'byokg[dev]'")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install 'byokg[dev]'")
+    texts = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("jupyter")))
+        for path in NOTEBOOKS:
+            folder = tmp_path_factory.mktemp(path.stem)
+            notebook = nbformat.read(path, as_version=4)
+            client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
+            client.execute(env=dict(os.environ))
+            assert list(folder.iterdir()) == []
+            texts[path.stem] = [output_text(cell) for cell in notebook.cells if cell.cell_type == "code"]
+    return texts
+
+
+def output_text(cell: Any) -> str:
+    """Return what one executed cell printed or showed, as text; libraries' warnings on stderr left out."""
+    text = "".join(
+        output["text"] if output["output_type"] == "stream" else output["data"].get("text/plain", "")
+        for output in cell["outputs"]
+        if output.get("name") != "stderr"
+    )
+    return COLOUR.sub("", text)
+
+
+def test_the_quickstart_opens_a_graph_answers_and_scores(executed: dict[str, list[str]]) -> None:
+    opened, node, _, capital, languages, tree, _, table, _ = executed["quickstart"]
+    assert "2,639 nodes" in opened
+    assert "'country/peru'" in node
+    assert capital == "[('Lima', 'city/lima', ('e1',))]"
+    assert "'German'" in languages
+    assert "linked 'Danube' to Danube" in tree
+    assert "50 questions, 0 failed" in table
+
+
+@each_notebook
+def test_no_output_is_stored(path: Path) -> None:
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    stored = [cell["id"] for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+    assert stored == []
