@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.evaluation.datasets.atlas import atlas
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.folder import Folder, by_name
+from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.datasets.metaqa import MetaQA
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import import_graph
@@ -66,7 +66,7 @@ def cases(linker: OfflineLinker, store: ColumnarGraph, examples: Sequence[Exampl
             (f"{group}, hops given", named & (hops == example.hops) & group.startswith("metaqa"), 0.3),
         ):
             if right[kept].max(initial=0.0) > 0:
-                yield Case(name, features[kept], right[kept], weight)
+                yield Case(name, features[kept].astype(np.float64), right[kept], weight)
 
 
 def _right(bounds: npt.NDArray[np.int64], ends: npt.NDArray[np.integer], gold: npt.NDArray[np.integer]) -> Array:
@@ -106,18 +106,16 @@ def main() -> None:
     data: list[Case] = []
     freebase, films = options.data / "freebase_core" / "graph.tsv.xz", options.data / "metaqa" / "kb.txt.xz"
     shipped = atlas("dev")
-    sets = [
-        (f"metaqa {hops}-hop", films, MetaQA(options.data / "metaqa", hops=hops, split="dev")) for hops in (1, 2, 3)
-    ]
-    for group, source, dataset in [
-        *sets,
-        ("webqsp", freebase, Folder(options.data / "webqsp", split="dev", graph=freebase)),
+    sets: list[tuple[str, Path, Dataset]] = [
+        ("metaqa 1-hop", films, MetaQA(options.data / "metaqa", hops=1, split="dev")),
+        ("metaqa 2-hop", films, MetaQA(options.data / "metaqa", hops=2, split="dev")),
+        ("metaqa 3-hop", films, MetaQA(options.data / "metaqa", hops=3, split="dev")),
+        ("webqsp", freebase, Folder(options.data / "webqsp", split="dev", graph=freebase, ids="names")),
         ("atlas", shipped.graph_source(), shipped),
-    ]:
+    ]
+    for group, source, dataset in sets:
         store = import_graph(source)
         examples = list(dataset.examples())
-        if group == "webqsp":
-            examples = [by_name(example) for example in examples]
         if group == "atlas":
             examples = [example for example in examples if example.type in ("1-hop", "2-hop", "3-hop")]
         shuffle.shuffle(examples)

@@ -15,16 +15,15 @@ _TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Re
 
 
 def metrics_tables(metrics: Metrics, title: str) -> Group:
-    """Return what to print: all questions first, then one table for each breakdown that there is.
+    """Return what to print: all questions first, then one table for each breakdown into several groups.
 
     Figures are percentages with one decimal. The first table gives each 95 % interval by its ends, the
     breakdowns give half its width. The number of failed questions, which score zero, is always shown.
     """
     tables = [_overall(metrics.overall, title)]
-    if metrics.by_type:
-        tables.append(_breakdown("type", metrics.by_type))
-    if metrics.by_hops:
-        tables.append(_breakdown("hops", metrics.by_hops))
+    for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
+        if len(groups) > 1:  # a single group only repeats the first table
+            tables.append(_breakdown(noun, groups))
     return Group(*tables)
 
 

@@ -9,6 +9,9 @@ from byokg.graph.store import GraphStore
 from byokg.index.identifiers import is_identifier
 from byokg.types import AnswerItem, Context, EntityId, Mention, PathEvidence, Question
 
+_Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+"""A score, the nodes that would be the answers, and the evidence they stand in."""
+
 
 class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
@@ -31,18 +34,16 @@ class ExtractiveAnswerer:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the ends of the best path evidence; nothing when there is none."""
         found = [item for item in context.evidence if isinstance(item, PathEvidence)]
-        agreeing = self._agreeing(found, context)
-        single = [(item.score, item.ends, (item.id,)) for item in found]
-        for score, ends, citations in sorted([*agreeing, *single], key=lambda choice: -choice[0]):
+        single: list[_Choice] = [(item.score, item.ends, (item.id,)) for item in found]
+        choices = [*self._agreeing(found, context), *single]
+        for score, ends, citations in sorted(choices, key=lambda choice: -choice[0]):
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
                 return [AnswerItem(node.name, node.id, score, citations) for node in nodes]
         return []
 
-    def _agreeing(
-        self, found: list[PathEvidence], context: Context
-    ) -> list[tuple[float, tuple[EntityId, ...], tuple[str, ...]]]:
-        """Return what pairs of metapaths from different mentions have in common: score, ends, citations."""
+    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
+        """Return what pairs of metapaths from different mentions have in common."""
         meant: dict[EntityId, Mention] = {
             entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
         }
@@ -50,7 +51,7 @@ class ExtractiveAnswerer:
         for item in found:
             if item.source in meant:
                 by_mention[meant[item.source]].append(item)
-        agreeing = []
+        agreeing: list[_Choice] = []
         for here, there in combinations(by_mention.values(), 2):
             sets = [frozenset(item.ends) for item in there]
             for item in here:
