@@ -69,14 +69,19 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     nothing = Growth(np.empty((0, growth.steps.shape[1] + 1), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64))
     if sum(sizes) == 0:
         return nothing
-    batch = store.edges(np.concatenate(frontiers), Direction.BOTH)
+    # A node may stand in many frontiers; its edges are fetched once, and then repeated for each.
+    nodes, place = np.unique(np.concatenate(frontiers), return_inverse=True)
+    batch = store.edges(nodes, Direction.BOTH)
     other = batch.other.astype(np.int64)
     step = batch.relation.astype(np.int64) << 1 | batch.inverse
-    owner = np.repeat(np.arange(len(sizes)), sizes)[batch.origin]
     kept = np.ones(len(other), np.bool_)
     for node in np.asarray(avoid).tolist():
         kept &= other != node
-    other, step, owner = other[kept], step[kept], owner[kept]
+    other, step, origin = other[kept], step[kept], batch.origin[kept]
+    first, last = np.searchsorted(origin, (place, place + 1))
+    counts = last - first
+    edge = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
+    other, step, owner = other[edge], step[edge], np.repeat(np.repeat(np.arange(len(sizes)), sizes), counts)
     if len(other) == 0:
         return nothing
     # Owner, step and end in one integer: sorting values is far quicker than sorting by several columns.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
 
 _MAX_WORDS = 12
+
+_FEWEST_STEPS = 20
+"""A smaller graph counts as one of so many steps: having few relations does not make long paths likelier."""
+
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
@@ -111,7 +116,7 @@ class PathScorer:
         cut = []
         for row in rows:
             hops: list[tuple[int, ...]] = [(row[0],)]
-            for before, step in zip(row, row[1:], strict=False):
+            for before, step in pairwise(row):
                 if nameless[before] > 0.5:
                     hops[-1] += (step,)
                 else:
@@ -192,7 +197,7 @@ class QuestionScorer:
             "focus": self._asked_noun[last],
             "weakest": weakest,
             "weakest_of_several": weakest * (hops > 1),
-            "choice": hops * np.log10(max(2, scorer.steps.count)),
+            "choice": hops * np.log10(max(_FEWEST_STEPS, scorer.steps.count)),
             "hop": hops,
             "third": hops > 2,
             "back": back,
@@ -225,7 +230,7 @@ class QuestionScorer:
             relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
             kind: (N, C) what it leads to.
             reach: (F, C) how well it leads to what each focus word names.
-            units: (P, H) columns of `affinity`.
+            units: (P, H) columns of `relation`, `kind` and `reach`.
             returns: (P, H - 1) whether a hop goes straight back over the one before.
         """
         count, hops = units.shape

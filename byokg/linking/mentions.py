@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from byokg.index.normalize import WORD, normalize_name
 from byokg.linking.entities import EntityLinker
 from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Mention
 
-_WORD = re.compile(r"[^\W_]+")
+_ARTICLES = frozenset("the a an".split())
+_LETTERS = 4
+"""A shorter word or text is not looked for approximately: too much resembles it."""
+_RUN = 8
+"""Words of a text that is looked for approximately, at most."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +24,19 @@ class SpottingSettings:
     same_case: float = 1.5
     """Worth of a name with capitals that is written just so."""
     other_case: float = 0.7
-    """Worth of a name whose capitals differ from the text."""
+    """Worth of a name where the text has capitals, but not those of the name."""
     explained: float = 0.9
     """How much of a word's importance is lost when a relation of the graph explains it."""
     another: float = 0.5
     """A further mention needs this share of the best one's worth."""
     most: int = 3
     """Mentions at most."""
+    misspelt_cutoff: float = 0.85
+    """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
     fuzzy_cutoff: float = 0.88
+    """Lowest score of a part of a name, in [0, 1]."""
+    strange: float = 0.5
+    """A word that no name has is taken for misspelt if no relation explains it as well as this."""
 
 
 class MentionSpotter:
@@ -37,6 +46,7 @@ class MentionSpotter:
         entities: holds the index over the names of the graph, made when the first question is looked at.
         importance: how much a word tells, about 1 on average.
         explained: how well some relation of the graph explains a word, in [0, 1].
+        familiar: whether a word is an everyday one, and so not misspelt.
         settings: worths and thresholds.
     """
 
@@ -45,23 +55,30 @@ class MentionSpotter:
         entities: EntityLinker,
         importance: Callable[[str], float],
         explained: Callable[[str], float],
+        familiar: Callable[[str], bool] = lambda word: False,
         settings: SpottingSettings | None = None,
     ) -> None:
         self._entities = entities
         self._importance = importance
         self._explained = explained
+        self._familiar = familiar
         self.settings = settings or SpottingSettings()
 
     def spot(self, text: str) -> list[Mention]:
         """Return the mentions in a question, the most telling first; none overlap.
 
-        Names that stand in the text (case, accents and punctuation folded) are looked for first; only when there
-        is none, runs of content words are compared with all names approximately.
+        Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
+        looked for around words that nothing accounts for. Only when there is neither, misspelt names are looked for
+        everywhere, and then parts of names.
         """
-        spans = list(_WORD.finditer(text))
-        found = self._exact(text, spans)
-        if not found:
-            found = self._fuzzy(text, spans)
+        words = _Words(text)
+        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
+        strange = [position for position in content if self._strange(words.folded[position])]
+        found = (
+            [*self._exact(words), *self._misspelt(words, strange)]
+            or self._misspelt(words, content)
+            or self._parts(words)
+        )
         found.sort(key=lambda item: (-item[0], item[1].start))
         kept: list[Mention] = []
         for worth, mention in found:
@@ -71,62 +88,104 @@ class MentionSpotter:
                 kept.append(mention)
         return kept
 
-    def _exact(self, text: str, spans: list[re.Match[str]]) -> list[tuple[float, Mention]]:
+    def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Look up every run that is not longer than the names that start with its first word."""
+        names = self._entities.names
+        longest = [names.longest_from(normalize_name(word)) for word in words.folded]
         found = []
-        for first in range(len(spans)):
-            for last in range(first, min(len(spans), first + self._entities.names.longest + 1)):
-                start, end = spans[first].start(), spans[last].end()
-                positions = self._entities.names.exact(text[start:end])
-                if len(positions):
-                    words = [span.group() for span in spans[first : last + 1]]
-                    names = {self._entities.names.name(position) for position in positions.tolist()}
-                    worth = self._worth(words, text[start:end], names, sentence_start=first == 0)
+        for first, word in enumerate(words.folded):
+            most = longest[first]
+            if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
+                most = max(most, 1 + longest[first + 1])
+            for last in range(first, min(len(longest), first + most)):
+                mention = words.mention(first, last)
+                if len(names.exact(mention.text)):
+                    worth = self._worth(words, first, last, names.spells(mention.text))
                     if worth > 0:
-                        found.append((worth, Mention(text[start:end], start, end)))
+                        found.append((worth, mention))
         return found
 
-    def _worth(self, words: list[str], surface: str, names: set[str], sentence_start: bool) -> float:
-        folded = [word.casefold() for word in words]
-        same = surface in names
-        capital = surface != surface.casefold() and not (sentence_start and len(words) == 1)
-        if all(word in FUNCTION_WORDS or word in QUESTION_WORDS for word in folded) and not (same and capital):
-            return 0.0
-        worth = sum(
-            self._importance(word) * (1 - self.settings.explained * self._explained(word) * (not (same and capital)))
-            for word in folded
-        )
-        if same:
-            return worth * (self.settings.same_case if capital else 1.0)
-        return worth * (self.settings.other_case if surface != surface.casefold() else 1.0)
+    def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
+        """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
 
-    def _fuzzy(self, text: str, spans: list[re.Match[str]]) -> list[tuple[float, Mention]]:
+        Comparing takes a while on a large graph, so only the most telling words are looked at.
+        """
         found = []
-        run: list[re.Match[str]] = []
-        for span in [*spans, None]:
-            word = span.group().casefold() if span else ""
-            if span and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
-                run.append(span)
+        telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
+        for position in telling[: self.settings.most]:
+            best = self.settings.misspelt_cutoff
+            near: tuple[float, Mention] | None = None
+            for first in range(max(0, position - _RUN + 1), position + 1):
+                for last in range(position, min(len(words.folded), first + _RUN)):
+                    mention = words.mention(first, last)
+                    match = self._entities.names.closest(mention.text, best)
+                    if match is not None and (near is None or match.score > best):
+                        best = match.score
+                        worth = self._worth(words, first, last, match.name != match.name.casefold())
+                        near = best * worth, mention
+            if near is not None:
+                found.append(near)
+        return found
+
+    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Compare the tails of each run of words with all names, in part."""
+        found = []
+        run: list[int] = []
+        for position, word in enumerate([*words.folded, ""]):
+            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
+                run.append(position)
                 continue
-            while run and run[-1].group().casefold() in FUNCTION_WORDS:
+            while run and words.folded[run[-1]] in FUNCTION_WORDS:
                 run.pop()
-            if run:
-                found += self._fuzzy_run(text, run)
+            for first in run[-_RUN:]:
+                mention = words.mention(first, run[-1])
+                if len(mention.text) < _LETTERS:
+                    continue
+                for match in self._entities.names.fuzzy(mention.text, 1, self.settings.fuzzy_cutoff):
+                    shorter, longer = sorted((len(match.name), len(mention.text)))
+                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
+                    found.append((match.score * told * shorter / longer, mention))
             run = []
         return found
 
-    def _fuzzy_run(self, text: str, run: list[re.Match[str]]) -> list[tuple[float, Mention]]:
-        """Compare the tails of one run of words with all names."""
-        found = []
-        for first in range(len(run)):
-            start, end = run[first].start(), run[-1].end()
-            surface = text[start:end]
-            if len(surface) < 4:
-                continue
-            for match in self._entities.names.fuzzy(surface, 1, self.settings.fuzzy_cutoff)[:1]:
-                words = [span.group().casefold() for span in run[first:]]
-                worth = sum(
-                    self._importance(word) * (1 - self.settings.explained * self._explained(word)) for word in words
-                )
-                length = min(len(match.name), len(surface)) / max(len(match.name), len(surface))
-                found.append((worth * match.score * length, Mention(surface, start, end)))
-        return found
+    def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
+        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
+        surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
+        capitals = surface != surface.casefold()
+        # The first word of a sentence has a capital whatever it is.
+        if same and capitals and not first == last == 0:
+            return self.settings.same_case * sum(map(self._importance, folded))
+        if not any(map(_tells, folded)):
+            return 0.0
+        worth = sum(map(self._told, folded[1:] if folded[0] in _ARTICLES else folded))
+        return worth * (self.settings.other_case if capitals and not same else 1.0)
+
+    def _told(self, word: str) -> float:
+        """Return how much a word tells beyond what relations explain."""
+        return self._importance(word) * (1 - self.settings.explained * self._explained(word))
+
+    def _strange(self, word: str) -> bool:
+        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
+        return (
+            not self._entities.names.has_word(normalize_name(word))
+            and self._explained(word) < self.settings.strange
+            and not self._familiar(word)
+        )
+
+
+class _Words:
+    """The words of a text, and where they stand."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans = list(WORD.finditer(text))
+        self.folded = [span.group().casefold() for span in self._spans]
+
+    def mention(self, first: int, last: int) -> Mention:
+        """Return the text from one word to another, both included."""
+        start, end = self._spans[first].start(), self._spans[last].end()
+        return Mention(self._text[start:end], start, end)
+
+
+def _tells(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS

@@ -130,19 +130,19 @@ class OfflineLinker:
         linked = [self._entities.candidates(mention) for mention in mentions]
         ids = [candidate.id for candidates in linked for candidate in candidates]
         numbers = iter(self._store.numbers(ids).tolist())
-        topics = [
-            _Topic(next(numbers), candidate.id, position)
-            for position, candidates in enumerate(linked)
-            for candidate in candidates
-        ]
+        topics: dict[int, _Topic] = {}  # a node that two mentions may mean is walked from once
+        for position, candidates in enumerate(linked):
+            for candidate in candidates:
+                node = next(numbers)
+                topics.setdefault(node, _Topic(node, candidate.id, position))
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
-        return named, topics
+        return named, list(topics.values())
 
     def _known(self, question: Question) -> list[EntityId]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""
         known: list[EntityId] = []
         missing: EntityNotFound | None = None
-        for topic in question.topic_ids:
+        for topic in dict.fromkeys(question.topic_ids):
             try:
                 self._store.numbers([topic])
                 known.append(topic)

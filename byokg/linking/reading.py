@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
-from byokg.index.normalize import WORD
+from byokg.index.normalize import WORD, normalize_name
 from byokg.types import EntityId, Mention
 
 QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
@@ -157,10 +157,10 @@ def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int
 
 
 def locate(name: str, text: str, ids: tuple[EntityId, ...]) -> Mention:
-    """Return the mention of a known entity: where its name stands in the text, if it does."""
+    """Return the mention of a known entity: where its name stands in the text, if it does, whatever the accents."""
     spans = list(WORD.finditer(text))
-    wanted = split_words(name)
-    words = [span.group().casefold() for span in spans]
+    wanted = [normalize_name(word) for word in WORD.findall(name)]
+    words = [normalize_name(span.group()) for span in spans]
     for first in range(len(words) - len(wanted) + 1 if wanted else 0):
         if words[first : first + len(wanted)] == wanted:
             start, end = spans[first].start(), spans[first + len(wanted) - 1].end()

@@ -38,8 +38,14 @@ def offline_pipeline(
     embedder = embedder or static
     entities = entities or EntityLinker(store)
     steps = Steps(store, embedder)
-    importance = lru_cache(1 << 14)(static.importance)
-    spotter = MentionSpotter(entities, importance, lambda word: float(steps.relation(word).max(initial=0.0)))
+    remember = lru_cache(1 << 14)
+    importance = remember(static.importance)
+    spotter = MentionSpotter(
+        entities,
+        importance,
+        explained=remember(lambda word: float(steps.relation(word).max(initial=0.0))),
+        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
+    )
     scorer = PathScorer(steps, embedder, importance=importance)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     return Byokg(linker, entities, [PathRetriever(store)], ExtractiveAnswerer(store), rounds=1)

@@ -1,0 +1,162 @@
+"""Tests of `byokg.linking.offline`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.traversal import follow_metapath
+from byokg.linking.alignment import PathScorer, Weights
+from byokg.linking.entities import EntityLinker
+from byokg.linking.mentions import MentionSpotter
+from byokg.linking.offline import OfflineLinker
+from byokg.linking.steps import Steps
+from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
+from tests.linking.graphs import EMBEDDER, countries, films, marriages
+
+
+def linker(graph: ColumnarGraph, **settings: int) -> OfflineLinker:
+    entities = EntityLinker(graph)
+    steps = Steps(graph, EMBEDDER)
+    spotter = MentionSpotter(entities, lambda word: 1.0, lambda word: float(steps.relation(word).max(initial=0.0)))
+    return OfflineLinker(graph, entities, spotter, PathScorer(steps, EMBEDDER), **settings)
+
+
+def propose(linker: OfflineLinker, text: str, *topics: str, hops: int | None = None) -> Artifacts:
+    return linker.propose(Question("q", text, tuple(map(EntityId, topics)), hops), Context())
+
+
+@pytest.fixture(scope="module")
+def film_linker() -> OfflineLinker:
+    return linker(films())
+
+
+class TestWhatIsProposed:
+    def test_the_best_metapath_comes_first_with_its_start(self, film_linker: OfflineLinker) -> None:
+        first = propose(film_linker, "who directed Alien").paths[0]
+        assert (first.relations, first.source) == (("directed_by",), "Alien")
+
+    def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
+        assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)
+        given = propose(film_linker, "who directed alien", "Alien")
+        assert given.mentions == (Mention("alien", 13, 18, (EntityId("Alien"),)),)
+
+    def test_every_metapath_exists_and_never_comes_back_to_a_topic(self, film_linker: OfflineLinker) -> None:
+        graph = films()
+        topics = [EntityId("Ridley Scott"), EntityId("Drama")]
+        paths = propose(film_linker, "which actors are in drama films by Ridley Scott", *topics).paths
+        assert len({(path.source, path.relations) for path in paths}) == len(paths)
+        for path in paths:
+            assert path.source in topics
+            assert len(follow_metapath(graph, [path.source], path.relations, avoid=topics).ends)
+
+    def test_a_metapath_that_leads_to_another_topic_only_is_left_out(self, film_linker: OfflineLinker) -> None:
+        text = "did Ridley Scott direct Alien"
+        alone = [path.relations for path in propose(film_linker, text, "Alien").paths]
+        beside = propose(film_linker, text, "Alien", "Ridley Scott").paths
+        assert ("directed_by",) in alone
+        assert ("directed_by",) not in [path.relations for path in beside if path.source == "Alien"]
+
+    def test_metapaths_come_in_order_of_score_and_few_for_each_topic(self) -> None:
+        paths = propose(linker(films(), top_k=2), "films of Ridley Scott and Sigourney Weaver").paths
+        assert [path.score for path in paths] == sorted((path.score for path in paths), reverse=True)
+        assert {path.source for path in paths} == {"Ridley Scott", "Sigourney Weaver"}
+        assert len(paths) == 4
+
+    def test_a_narrow_beam_still_finds_a_way(self) -> None:
+        narrow = linker(films(), beam=1, sample=1, top_k=1)
+        assert [path.relations for path in propose(narrow, "who directed Alien").paths] == [("directed_by",)]
+
+    def test_without_a_topic_nothing_is_proposed(self, film_linker: OfflineLinker) -> None:
+        assert propose(film_linker, "who is it") == Artifacts()
+
+    def test_a_topic_without_edges_has_no_metapaths(self) -> None:
+        lonely = linker(ColumnarGraph.from_triples([("a", "r", "a")]))
+        assert propose(lonely, "what is r", "a").paths == ()
+
+    def test_one_round_is_all_it_has_to_say(self, film_linker: OfflineLinker) -> None:
+        context = Context().add(Artifacts(), Linked(), [])
+        assert film_linker.propose(Question("q", "who directed Alien"), context) == Artifacts(finished=True)
+
+
+class TestHops:
+    @pytest.mark.parametrize("hops", [1, 2, 3])
+    def test_a_given_number_is_kept_to(self, film_linker: OfflineLinker, hops: int) -> None:
+        paths = propose(film_linker, "who directed Alien", "Alien", hops=hops).paths
+        assert paths and {len(path.relations) for path in paths} == {hops}
+
+    def test_otherwise_all_lengths_up_to_max_hops_compete(self) -> None:
+        for most in (1, 2, 3):
+            some = linker(films(), max_hops=most, top_k=100)
+            lengths = {len(path.relations) for path in propose(some, "who directed Alien").paths}
+            assert lengths == set(range(1, most + 1))
+
+    def test_a_number_out_of_range_names_the_question(self, film_linker: OfflineLinker) -> None:
+        for hops in (0, 4, -1):
+            with pytest.raises(ConfigError, match=f"question 'q' asks for {hops} hops"):
+                propose(film_linker, "who directed Alien", hops=hops)
+
+
+class TestTopics:
+    def test_given_topics_that_are_unknown_are_dropped_when_one_is_known(self, film_linker: OfflineLinker) -> None:
+        artifacts = propose(film_linker, "who directed Alien", "Predator", "Alien")
+        assert artifacts == propose(film_linker, "who directed Alien", "Alien")
+
+    def test_given_topics_that_are_all_unknown_raise_the_first(self, film_linker: OfflineLinker) -> None:
+        with pytest.raises(EntityNotFound, match="'Predator'"):
+            propose(film_linker, "who directed Alien", "Predator", "E.T.")
+
+    def test_a_topic_given_twice_counts_once(self, film_linker: OfflineLinker) -> None:
+        twice = propose(film_linker, "who directed Alien", "Alien", "Alien")
+        assert twice == propose(film_linker, "who directed Alien", "Alien")
+
+    def test_a_topic_mentioned_twice_is_walked_from_once(self, film_linker: OfflineLinker) -> None:
+        artifacts = propose(film_linker, "who directed Alien and who starred in Alien")
+        assert [mention.start for mention in artifacts.mentions] == [13, 38]
+        starts = [(path.source, path.relations) for path in artifacts.paths]
+        assert len(set(starts)) == len(starts)
+
+    def test_a_given_topic_whose_name_is_not_in_the_text_is_used_all_the_same(self) -> None:
+        artifacts = propose(linker(countries()), "what is the capital", "pe")
+        assert artifacts.mentions == (Mention("Peru", ids=(EntityId("pe"),)),)
+        assert artifacts.paths[0].relations == ("capital",)
+
+
+class TestNamelessNodes:
+    def test_metapaths_do_not_end_there_and_go_on_through_them(self) -> None:
+        paths = propose(linker(marriages(), beam=1), "who is the spouse of Ann", "Ann").paths
+        assert paths[0].relations == ("people.person.spouse_s", "people.marriage.spouse")
+        assert ("people.person.spouse_s",) not in [path.relations for path in paths]
+
+    def test_a_narrow_beam_does_not_stop_at_them(self) -> None:
+        # Of three steps out of Ann the question names two, which leaves a beam of one no room for the third.
+        graph = marriages()
+        question = Question("q", "parents and place of birth of Ann")
+        growths, *_ = linker(graph, beam=1, max_hops=2).considered(question)
+        married = 2 * graph.relations.index("people.person.spouse_s")
+        assert married in growths[1].steps[:, 0]
+
+
+class TestConsidered:
+    def test_it_lists_metapaths_with_features_and_whether_their_ends_have_names(self) -> None:
+        growths, features, named = linker(marriages()).considered(Question("q", "who is the spouse of Ann"))
+        count = sum(map(len, growths))
+        assert features.shape == (count, len(fields(Weights)))
+        assert named.shape == (count,)
+        # Ann -> m.0m1, Lima, Eva: one of three ends has no name.
+        assert named[: len(growths[0])].tolist().count(False) == 1
+
+    def test_it_is_empty_without_a_topic(self, film_linker: OfflineLinker) -> None:
+        growths, features, named = film_linker.considered(Question("q", "who is it"))
+        assert (growths, features.shape, len(named)) == ([], (0, len(fields(Weights))), 0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("max_hops", 0), ("max_hops", 4), ("beam", 0), ("sample", 0), ("top_k", 0)]
+)
+def test_settings_out_of_range_are_named(setting: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"{setting}={value}"):
+        linker(films(), **{setting: value})

@@ -1,0 +1,172 @@
+"""Tests of `byokg.linking.reading`."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byokg.index.normalize import WORD, normalize_name
+from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS, Reading, locate, read_question, split_words
+from byokg.types import EntityId, Mention
+
+FILM = (EntityId("film"),)
+
+TEXTS = st.lists(
+    st.sampled_from(
+        "who which what films the of director is by and Alien Ridley Scott starring with's İ é 3 , ? name".split()
+    )
+    | st.text(max_size=6),
+    max_size=14,
+).map(" ".join)
+
+
+def read(text: str, *topics: str) -> Reading:
+    """Read a question in which the topics stand literally."""
+    return read_question(text, [locate(topic, text, FILM) for topic in topics])
+
+
+def words(reading: Reading, positions: tuple[int, ...]) -> str:
+    return " ".join(reading.words[position] for position in positions)
+
+
+class TestMasking:
+    def test_words_of_a_mention_are_hidden(self) -> None:
+        reading = read("who directed The Thing", "The Thing")
+        assert reading.words == ("who", "directed", "the", "thing")
+        assert reading.masked == (False, False, True, True)
+        assert reading.unmasked == ("who", "directed")
+
+    def test_a_topic_that_does_not_stand_in_the_text_hides_words_like_its_own(self) -> None:
+        reading = read_question("who directed the Terminater films", [], ["The Terminator"])
+        # "the" is a function word, so it hides nothing; "terminater" is 9/10 "terminator".
+        assert reading.unmasked == ("who", "directed", "the", "films")
+
+    def test_short_words_must_be_equal_to_be_hidden(self) -> None:
+        assert read_question("who is in Upp", [], ["Up"]).masked == (False, False, False, False)
+        assert read_question("who is in Up", [], ["Up"]).masked == (False, False, False, True)
+
+    def test_question_words_are_not_hidden_by_resemblance(self) -> None:
+        assert not any(read_question("who wrote it", [], ["Who"]).masked)
+
+
+class TestFocus:
+    @pytest.mark.parametrize(
+        ("text", "asks", "focus"),
+        [
+            ("which languages are spoken in Peru", "which", "languages"),
+            ("what is the official language of Peru", "what", "official language"),
+            ("how many countries are neighbours of Peru", "how", "countries"),
+            ("who is the director of Peru", "who", "director"),
+            ("who directed Peru", "who", ""),
+            ("who did Peru marry", "who", ""),
+            ("who did the king of Peru marry", "who", ""),
+            ("when was Peru founded", "when", ""),
+            ("where is Peru", "where", ""),
+            ("Name the capitals of Peru", "name", "capitals"),
+            ("films starring Peru", "", ""),
+            ("what", "what", ""),
+            ("", "", ""),
+            ("which very long winding river flows through Peru", "which", "very long winding"),
+        ],
+    )
+    def test_it_is_the_noun_phrase_after_the_question_word(self, text: str, asks: str, focus: str) -> None:
+        reading = read(text, "Peru")
+        assert (reading.asks, words(reading, reading.focus)) == (asks, focus)
+
+    def test_it_ends_at_a_mention(self) -> None:
+        reading = read("what Alien films exist", "Alien")
+        assert reading.focus == ()
+
+    def test_a_question_word_in_a_mention_asks_nothing(self) -> None:
+        assert read("films of Doctor Who", "Doctor Who").asks == ""
+
+
+class TestOrders:
+    def test_the_first_order_goes_by_distance_from_the_topic(self) -> None:
+        reading = read("who starred in films written by the director of Alien", "Alien")
+        assert [words(reading, order) for order in reading.orders] == ["director written films starred"]
+
+    def test_a_topic_in_the_middle_is_read_from_either_side(self) -> None:
+        reading = read("the movies directed by Alien writers star whom", "Alien")
+        # By distance: writers 1, star 2, directed 2 (before the topic, so later), movies 4; then leftwards first.
+        # Rightwards first is the same as by distance.
+        assert [words(reading, order) for order in reading.orders] == [
+            "writers star directed movies",
+            "directed movies writers star",
+        ]
+
+    def test_words_on_both_sides_are_read_in_three_ways(self) -> None:
+        reading = read("the genres, movies: Alien writers, stars", "Alien")
+        assert [words(reading, order) for order in reading.orders] == [
+            "writers movies stars genres",
+            "movies genres writers stars",
+            "writers stars movies genres",
+        ]
+
+    def test_without_a_topic_words_are_read_from_the_end(self) -> None:
+        reading = read("directed written starred")
+        assert words(reading, reading.orders[0]) == "starred written directed"
+
+
+class TestPhrases:
+    def test_neighbouring_content_words_share_a_phrase(self) -> None:
+        reading = read("official language spoken by the people whose mother borders Alien", "Alien")
+        # official language spoken | people, mother, borders: "whose" does not part them, "by the" does
+        assert reading.phrase == (1, 1, 1, 0, 0, 2, 0, 2, 2, 0)
+
+    def test_a_mention_parts_phrases(self) -> None:
+        assert read("films Alien writers", "Alien").phrase == (1, 0, 2)
+
+
+class TestLocate:
+    def test_case_accents_and_punctuation_do_not_matter(self) -> None:
+        assert locate("Grégoire Colin", "who is gregoire-COLIN?", FILM) == Mention("gregoire-COLIN", 7, 21, FILM)
+        decomposed = unicodedata.normalize("NFD", "who is Grégoire Colin?")
+        assert locate("Grégoire Colin", decomposed, FILM).text == decomposed[7:-1]
+        assert locate("İstanbul", "where is İstanbul", FILM).start == 9
+
+    def test_only_whole_words_count_and_the_first_place_is_taken(self) -> None:
+        assert locate("art", "start the art of art", FILM) == Mention("art", 10, 13, FILM)
+
+    def test_a_name_that_is_not_there_has_no_place(self) -> None:
+        assert locate("Alien", "who directed Aliens", FILM) == Mention("Alien", -1, -1, FILM)
+        assert locate("???", "who directed ???", FILM) == Mention("???", -1, -1, FILM)
+
+
+def test_words_are_casefolded_runs_of_letters_and_digits() -> None:
+    assert split_words("The Straße_42 l'Été İ") == ["the", "strasse", "42", "l", "été", "i̇"]
+
+
+@given(TEXTS, st.lists(st.text(max_size=6), max_size=2))
+def test_any_text_can_be_read(text: str, names: list[str]) -> None:
+    topics = [locate(name, text, FILM) for name in [*names, text[2:9]]]
+    reading = read_question(text, topics, names)
+    count = len(reading.words)
+    assert count == len(reading.masked) == len(reading.phrase) == len(WORD.findall(text))
+    body = {
+        position
+        for position, word in enumerate(reading.words)
+        if not reading.masked[position] and word not in FUNCTION_WORDS | QUESTION_WORDS
+    } - set(reading.focus)
+    assert 1 <= len(reading.orders) <= 3
+    assert len(set(reading.orders)) == len(reading.orders)
+    assert all(sorted(order) == sorted(body) for order in reading.orders)
+    assert len(reading.focus) <= 3
+    assert not any(reading.masked[position] for position in reading.focus)
+    assert [phrase > 0 for phrase in reading.phrase] == [
+        position in body or position in reading.focus for position in range(count)
+    ]
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_located_mention_is_a_piece_of_the_text_that_folds_like_the_name(before: str, name: str, after: str) -> None:
+    text = f"{before} {name} {after}"
+    mention = locate(name, text, FILM)
+    if mention.start >= 0:
+        assert text[mention.start : mention.end] == mention.text
+        assert normalize_name(mention.text) == normalize_name(name)
+    else:
+        assert not WORD.search(name) or mention.text == name

@@ -1,0 +1,134 @@
+"""Tests of `byokg.linking.steps`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byokg.graph.columnar import ColumnarGraph
+from byokg.linking.steps import Steps
+from byokg.types import INVERSE
+from tests.linking.graphs import EMBEDDER, countries, films, marriages
+
+FILM_STEPS = Steps(films(), EMBEDDER)
+
+
+class Labelled:
+    """Steps whose values are asked for by label, `^` against the arrow."""
+
+    def __init__(self, graph: ColumnarGraph) -> None:
+        self.steps = Steps(graph, EMBEDDER)
+        self._place = {
+            label: 2 * number + inverse
+            for number, relation in enumerate(graph.relations)
+            for inverse, label in enumerate((relation, INVERSE + relation))
+        }
+
+    def of(self, values: npt.NDArray[np.float32], *labels: str) -> list[float]:
+        return [float(values[self._place[label]]) for label in labels]
+
+
+def one_relation(label: str) -> Steps:
+    return Steps(ColumnarGraph.from_triples([("Ann", label, "Lima"), ("Bob", label, "Cusco")]), EMBEDDER)
+
+
+class TestRelation:
+    def test_a_word_of_the_label_explains_both_ways_of_walking_it_fully(self) -> None:
+        graph = Labelled(countries())
+        assert graph.of(graph.steps.relation("capital"), "capital", "^capital", "borders") == [1.0, 1.0, 0.0]
+
+    def test_a_word_of_the_same_stem_explains_more_than_another(self) -> None:
+        graph = Labelled(films())
+        directed, starred = graph.of(graph.steps.relation("director"), "directed_by", "starred_actors")
+        assert directed > 0.5 > starred
+
+    def test_a_word_of_the_namespace_counts_less_than_one_of_the_relation_itself(self) -> None:
+        graph = Labelled(marriages())
+        own, namespace = graph.of(graph.steps.relation("marriage"), "people.marriage.spouse", "people.marriage.from")
+        assert 0 < namespace < 1
+        assert graph.of(graph.steps.relation("spouse"), "people.marriage.spouse") == [1.0]
+        assert own < 1
+
+    @pytest.mark.parametrize(
+        "label",
+        ["birthPlace", "place_of_birth", "PLACE-OF-BIRTH", "http://example.org/ontology/birthPlace", "ns:person.birth"],
+    )
+    def test_labels_are_read_in_any_spelling(self, label: str) -> None:
+        assert one_relation(label).relation("birth").tolist() == [1.0, 1.0]
+
+    @pytest.mark.parametrize("label", ["???", "of", "東京", "_", "^up"])
+    def test_any_label_can_be_read(self, label: str) -> None:
+        assert one_relation(label).relation("birth").shape == (2,)
+
+
+class TestEnds:
+    def test_the_type_of_the_nodes_reached_is_a_kind(self) -> None:
+        graph = Labelled(countries())
+        assert graph.of(graph.steps.kind("city"), "capital") == [1.0]
+        assert graph.of(graph.steps.kind("countries"), "^capital", "borders", "^borders") == [1.0, 1.0, 1.0]
+        assert max(graph.of(graph.steps.kind("city"), "^capital", "borders", "official_language")) < 0.2
+
+    def test_a_relation_names_its_tail_and_not_its_head(self) -> None:
+        # "which capital" asks for what `capital` leads to; `^capital` leads to countries.
+        graph = Labelled(countries())
+        assert graph.of(graph.steps.reach("capital"), "capital") == [1.0]
+        assert max(graph.of(graph.steps.reach("capital"), "^capital", "borders")) < 0.2
+        assert graph.of(graph.steps.reach("country"), "^capital") == [1.0]
+
+    def test_a_namespace_names_its_head(self) -> None:
+        graph = Labelled(marriages())
+        tail, head = graph.of(graph.steps.reach("marriage"), "people.marriage.from", "^people.marriage.from")
+        assert head > tail
+
+    def test_names_at_the_ends_tell_what_a_step_leads_to(self) -> None:
+        graph = Labelled(films())
+        year, director = graph.of(graph.steps.kinship("year"), "release_year", "directed_by")
+        assert year > 0.5 > director
+
+    def test_steps_to_nodes_without_a_name_are_known(self) -> None:
+        graph = Labelled(marriages())
+        nameless = ("people.person.spouse_s", "^people.marriage.spouse", "^people.marriage.from")
+        named = ("^people.person.spouse_s", "people.marriage.spouse", "people.person.parents")
+        assert graph.of(graph.steps.nameless, *nameless, *named) == [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+
+    def test_steps_to_years_and_dates_are_known(self) -> None:
+        graph = Labelled(
+            ColumnarGraph.from_triples(
+                [("a", "born", "1999-05-31"), ("b", "born", "-0044"), ("a", "age", "44"), ("a", "code", "19999")]
+            )
+        )
+        assert graph.of(graph.steps.years, "born", "^born", "age", "code") == [1.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("graph", [films, countries, marriages])
+@given(word=st.text(max_size=12))
+def test_values_are_bounded_for_any_word(graph: Callable[[], ColumnarGraph], word: str) -> None:
+    steps = {films: FILM_STEPS}.get(graph) or STEPS.setdefault(graph, Steps(graph(), EMBEDDER))
+    for values in (steps.relation(word), steps.kind(word), steps.reach(word)):
+        assert values.shape == (steps.count,)
+        assert ((values >= 0) & (values <= 1)).all()
+    assert (np.abs(steps.kinship(word)) <= 1 + 1e-5).all()
+
+
+STEPS: dict[Callable[[], ColumnarGraph], Steps] = {}
+
+
+def test_a_graph_without_relations_has_no_steps() -> None:
+    steps = Steps(ColumnarGraph.from_triples([]), EMBEDDER)
+    assert steps.count == 0
+    assert len(steps.relation("film")) == len(steps.nameless) == 0
+
+
+def test_two_instances_and_many_threads_say_the_same() -> None:
+    words = ["film", "director", "year", "who", "horror", "1979", "zzz"] * 20
+    alone = [FILM_STEPS.kind(word) for word in words]
+    other = Steps(films(), EMBEDDER)
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(other.kind, words))
+    assert all(np.array_equal(one, two) for one, two in zip(alone, together, strict=True))
