@@ -74,9 +74,7 @@ def terms_of(edges: list[Row], country: str) -> list[tuple[int, int | None, str]
 # Structure
 
 
-def test_each_relation_joins_the_types_it_is_meant_for(
-    nodes: dict[str, Row], edges: list[Row]
-) -> None:
+def test_each_relation_joins_the_types_it_is_meant_for(nodes: dict[str, Row], edges: list[Row]) -> None:
     types = {
         "won": ("Person", "Award"),
         "works_in": ("Person", "Field"),
@@ -85,20 +83,13 @@ def test_each_relation_joins_the_types_it_is_meant_for(
         "head_of_government_of": ("Person", "Country"),
     }
     for relation, (head, tail) in types.items():
-        found = {
-            (nodes[edge["head"]]["type"], nodes[edge["tail"]]["type"])
-            for edge in of(edges, relation)
-        }
+        found = {(nodes[edge["head"]]["type"], nodes[edge["tail"]]["type"]) for edge in of(edges, relation)}
         assert found == {(head, tail)}, relation
 
 
 def test_no_fact_about_a_person_is_stated_twice(edges: list[Row]) -> None:
     keys = ("head", "relation", "tail", "start:int", "end:int")
-    counted = Counter(
-        tuple(edge[key] for key in keys)
-        for edge in edges
-        if edge["head"].startswith("person/")
-    )
+    counted = Counter(tuple(edge[key] for key in keys) for edge in edges if edge["head"].startswith("person/"))
     assert [fact for fact, count in counted.items() if count > 1] == []
 
 
@@ -108,24 +99,14 @@ def test_no_two_people_share_a_name(people: dict[str, Row]) -> None:
     assert all(name == " ".join(name.split()) for name in names)
 
 
-def test_everyone_is_there_for_a_prize_or_an_office(
-    people: dict[str, Row], edges: list[Row]
-) -> None:
-    reasons = {
-        edge["head"] for edge in of(edges, "won") + of(edges, "head_of_government_of")
-    }
+def test_everyone_is_there_for_a_prize_or_an_office(people: dict[str, Row], edges: list[Row]) -> None:
+    reasons = {edge["head"] for edge in of(edges, "won") + of(edges, "head_of_government_of")}
     assert reasons == set(people)
 
 
 @pytest.mark.parametrize("field", PRIZES)
-def test_each_prize_went_to_one_two_or_three_people_in_every_year(
-    edges: list[Row], field: str
-) -> None:
-    prizes = [
-        edge
-        for edge in of(edges, "won")
-        if edge["tail"] == f"award/nobel-prize-in-{field}"
-    ]
+def test_each_prize_went_to_one_two_or_three_people_in_every_year(edges: list[Row], field: str) -> None:
+    prizes = [edge for edge in of(edges, "won") if edge["tail"] == f"award/nobel-prize-in-{field}"]
     a_year = Counter(int(edge["start:int"]) for edge in prizes)
     assert sorted(a_year) == list(range(FIRST_PRIZE_YEAR, LAST_PRIZE_YEAR + 1))
     assert set(a_year.values()) <= {1, 2, 3}
@@ -133,11 +114,7 @@ def test_each_prize_went_to_one_two_or_three_people_in_every_year(
 
 
 def test_literature_was_shared_in_two_years_only(edges: list[Row]) -> None:
-    years = Counter(
-        edge["start:int"]
-        for edge in of(edges, "won")
-        if edge["tail"].endswith("literature")
-    )
+    years = Counter(edge["start:int"] for edge in of(edges, "won") if edge["tail"].endswith("literature"))
     assert {year for year, count in years.items() if count > 1} == {"1966", "1974"}
 
 
@@ -165,18 +142,14 @@ def test_nobody_was_born_in_two_countries(edges: list[Row]) -> None:
     assert set(counted.values()) == {1}
 
 
-def test_birthplaces_whose_country_is_disputed_are_left_out(
-    people: dict[str, Row], edges: list[Row]
-) -> None:
+def test_birthplaces_whose_country_is_disputed_are_left_out(people: dict[str, Row], edges: list[Row]) -> None:
     assert set(people) - {edge["head"] for edge in of(edges, "born_in")} == {
         "person/ada-yonath",
         "person/yuan-t-lee",
     }
 
 
-def test_laureates_and_office_holders_were_grown_up(
-    people: dict[str, Row], edges: list[Row]
-) -> None:
+def test_laureates_and_office_holders_were_grown_up(people: dict[str, Row], edges: list[Row]) -> None:
     # Youngest: Josephson and Tsung-Dao Lee; oldest: Goodenough at 97.
     for edge in of(edges, "won") + of(edges, "head_of_government_of"):
         born = people[edge["head"]]["year:int"]
@@ -190,9 +163,7 @@ def test_heads_of_government_are_given_for_ten_countries(edges: list[Row]) -> No
 
 
 @pytest.mark.parametrize("country", COUNTRIES)
-def test_an_office_passes_from_holder_to_holder_without_gap_or_overlap(
-    edges: list[Row], country: str
-) -> None:
+def test_an_office_passes_from_holder_to_holder_without_gap_or_overlap(edges: list[Row], country: str) -> None:
     terms = terms_of(edges, country)
     assert terms[0][0] <= 1990
     assert all(term[0] <= 2023 for term in terms)
@@ -250,11 +221,7 @@ def test_a_known_laureate_has_the_known_years(
     people: dict[str, Row], edges: list[Row], name: str, field: str, years: list[int]
 ) -> None:
     [person] = [id_ for id_, row in people.items() if row["name"] == name]
-    won = [
-        (edge["tail"], int(edge["start:int"]))
-        for edge in of(edges, "won")
-        if edge["head"] == person
-    ]
+    won = [(edge["tail"], int(edge["start:int"])) for edge in of(edges, "won") if edge["head"] == person]
     assert sorted(won) == [(f"award/nobel-prize-in-{field}", year) for year in years]
 
 
@@ -293,9 +260,7 @@ def test_a_known_birth_is_given_in_the_country_of_today(
 ) -> None:
     [person] = [id_ for id_, row in people.items() if row["name"] == name]
     assert people[person]["year:int"] == born
-    assert [
-        edge["tail"] for edge in of(edges, "born_in") if edge["head"] == person
-    ] == [f"country/{country}"]
+    assert [edge["tail"] for edge in of(edges, "born_in") if edge["head"] == person] == [f"country/{country}"]
 
 
 @pytest.mark.parametrize(
@@ -326,11 +291,7 @@ def test_a_known_birth_is_given_in_the_country_of_today(
 def test_the_known_people_were_in_office_in_a_year(
     edges: list[Row], country: str, year: int, holders: set[str]
 ) -> None:
-    in_office = {
-        holder
-        for start, end, holder in terms_of(edges, country)
-        if start <= year <= (end or year)
-    }
+    in_office = {holder for start, end, holder in terms_of(edges, country) if start <= year <= (end or year)}
     assert in_office == {f"person/{holder}" for holder in holders}
 
 
@@ -348,11 +309,7 @@ def test_the_known_people_were_in_office_in_a_year(
 def test_separate_terms_are_separate_edges(
     edges: list[Row], holder: str, country: str, terms: list[tuple[int, int]]
 ) -> None:
-    found = [
-        (start, end)
-        for start, end, who in terms_of(edges, country)
-        if who == f"person/{holder}"
-    ]
+    found = [(start, end) for start, end, who in terms_of(edges, country) if who == f"person/{holder}"]
     assert found == terms
 
 
@@ -368,9 +325,5 @@ def test_separate_terms_are_separate_edges(
 def test_a_person_works_in_a_field_of_their_own_rather_than_that_of_the_prize(
     edges: list[Row], person: str, fields: set[str]
 ) -> None:
-    found = {
-        edge["tail"]
-        for edge in of(edges, "works_in")
-        if edge["head"] == f"person/{person}"
-    }
+    found = {edge["tail"] for edge in of(edges, "works_in") if edge["head"] == f"person/{person}"}
     assert found == {f"field/{field}" for field in fields}
