@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import combinations
 
 from byokg.graph.store import GraphStore
@@ -17,7 +18,8 @@ class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
 
     A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
-    a metapath from one and a metapath from another end, if there are any. Nodes without a name are no answers.
+    a metapath from one and a metapath from another end, if there are any; a third narrows them further. Nodes without
+    a name are no answers.
 
     Answers keep the order of the evidence: those that most walks reach first, then by node number. That decides
     which answer Hits@1 looks at.
@@ -43,7 +45,7 @@ class ExtractiveAnswerer:
         return []
 
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
-        """Return what pairs of metapaths from different mentions have in common."""
+        """Return what pairs of metapaths from different mentions have in common, the best narrowed by the others."""
         meant: dict[EntityId, Mention] = {
             entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
         }
@@ -52,12 +54,31 @@ class ExtractiveAnswerer:
             if item.source in meant:
                 by_mention[meant[item.source]].append(item)
         agreeing: list[_Choice] = []
-        for here, there in combinations(by_mention.values(), 2):
-            sets = [frozenset(item.ends) for item in there]
-            for item in here:
-                for other, ends in zip(there, sets, strict=True):
+        pairs: list[set[Mention]] = []
+        for one, another in combinations(by_mention, 2):
+            sets = [frozenset(item.ends) for item in by_mention[another]]
+            for item in by_mention[one]:
+                for other, ends in zip(by_mention[another], sets, strict=True):
                     common = tuple(end for end in item.ends if end in ends)
                     if common:
                         score = (item.score + other.score) / 2 + self._agreement
                         agreeing.append((score, common, (item.id, other.id)))
+                        pairs.append({one, another})
+        if agreeing:
+            best = max(range(len(agreeing)), key=lambda position: agreeing[position][0])
+            rest = [items for mention, items in by_mention.items() if mention not in pairs[best]]
+            agreeing[best] = _narrowed(agreeing[best], rest)
         return agreeing
+
+
+def _narrowed(choice: _Choice, others: Iterable[list[PathEvidence]]) -> _Choice:
+    """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
+    score, nodes, citations = choice
+    for items in others:
+        for item in sorted(items, key=lambda item: -item.score):
+            ends = frozenset(item.ends)
+            common = tuple(node for node in nodes if node in ends)
+            if common:
+                nodes, citations = common, (*citations, item.id)
+                break
+    return score, nodes, citations

@@ -35,6 +35,7 @@ class PathRetriever:
         """Return one item for each metapath and start that reaches something, in the order proposed.
 
         Raises:
+            EntityNotFound: a metapath starts at an entity that is not in the store.
             RelationNotFound: a metapath names a relation that is not in the store.
         """
         entities = request.linked.entities

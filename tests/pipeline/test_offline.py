@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
@@ -161,7 +161,6 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@settings(deadline=None)
 @given(TEXTS | st.text())
 def test_any_text_is_answered_with_nodes_that_are_no_topics(text: str) -> None:
     answer = FILM_PIPELINE.ask(text)
