@@ -11,6 +11,7 @@ ByokgError
 │   ├── GraphCorrupt       the folder is there but not readable as a graph
 │   ├── EntityNotFound     an id is not in the store
 │   ├── RelationNotFound   a relation label is not in the store
+│   ├── OpenFileLimit      a graph has more relations than files may be open
 │   ├── StoreUnavailable   a server or engine cannot be reached (retryable)
 │   └── QueryFailed        a query gave no answer
 │       ├── QueryRefused   the guard does not let it run (writes, calls out, several statements)
@@ -113,6 +114,18 @@ class RelationNotFound(GraphError):
         hint = f"; nearest: {', '.join(map(repr, near))}" if near else "; list them with: byokg graph info"
         super().__init__(f"no relation {relation!r} in {store}{hint}")
         self.relation = relation
+
+
+class OpenFileLimit(GraphError):
+    """An engine keeps one file open for each relation, and the system allows fewer."""
+
+    def __init__(self, relations: int, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"a graph with {relations:,} relations needs {needed:,} open files, and {allowed:,} are allowed; "
+            f"raise the hard limit (ulimit -Hn {needed}, or nofile in limits.conf), or leave rare relations out"
+        )
+        self.needed = needed
+        self.allowed = allowed
 
 
 class StoreUnavailable(GraphError):
