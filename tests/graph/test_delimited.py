@@ -20,8 +20,8 @@ def test_the_quote_check_agrees_with_a_character_by_character_reading_whatever_t
 
 def test_the_end_of_the_last_record_is_behind_a_newline_outside_quotes() -> None:
     assert last_record_end(b"a,b\nc,d\ne", quoted=True) == 8
-    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=True) == 9
-    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=False) == 14
+    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=True) == 8
+    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=False) == 13
     assert last_record_end(b'"a\n', quoted=True) == last_record_end(b"a", quoted=False) == 0
 
 

@@ -212,12 +212,9 @@ class TestBadTriples:
         rng = random.Random(1)
         whole = packed("".join(f"{rng.random()}|r|{rng.random()}\n" for _ in range(2000)).encode(), ending)
         middle = len(whole) // 2
-        for damaged in (
-            b"this is not compressed",
-            whole[:middle],
-            whole[:-5],
-            whole[:middle] + b"XXXX" + whole[middle + 4 :],
-        ):
+        # What Arrow writes as .zst has no checksum, so changed bytes may pass there.
+        changed = [whole[:middle] + b"XXXX" + whole[middle + 4 :]] if ending != ".zst" else []
+        for damaged in (b"this is not compressed", whole[:middle], whole[:-5], *changed):
             refused(written(tmp_path, name, damaged), None, "compressed data is damaged")
 
     def test_what_the_system_refuses_to_read_is_named(self, tmp_path: Path) -> None:
