@@ -10,7 +10,14 @@ ByokgError
 │   ├── GraphExists        a graph would be written where something else already is
 │   ├── GraphCorrupt       the folder is there but not readable as a graph
 │   ├── EntityNotFound     an id is not in the store
-│   └── RelationNotFound   a relation label is not in the store
+│   ├── RelationNotFound   a relation label is not in the store
+│   ├── OpenFileLimit      a graph has more relations than files may be open
+│   ├── StoreUnavailable   a server or engine cannot be reached (retryable)
+│   └── QueryFailed        a query gave no answer
+│       ├── QueryRefused   the guard does not let it run (writes, calls out, several statements)
+│       ├── QueryInvalid   the engine does not understand it
+│       ├── QueryTimeout   it took too long
+│       └── QueryTooLarge  it needed too much memory
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
 """
@@ -107,6 +114,64 @@ class RelationNotFound(GraphError):
         hint = f"; nearest: {', '.join(map(repr, near))}" if near else "; list them with: byokg graph info"
         super().__init__(f"no relation {relation!r} in {store}{hint}")
         self.relation = relation
+
+
+class OpenFileLimit(GraphError):
+    """An engine keeps one file open for each relation, and the system allows fewer."""
+
+    def __init__(self, relations: int, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"a graph with {relations:,} relations needs {needed:,} open files, and {allowed:,} are allowed; "
+            f"raise the hard limit (ulimit -Hn {needed}, or nofile in limits.conf), or leave rare relations out"
+        )
+        self.needed = needed
+        self.allowed = allowed
+
+
+class StoreUnavailable(GraphError):
+    """A server or engine cannot be reached, or is busy. The same call may succeed later."""
+
+    retryable = True
+
+    def __init__(self, store: str, reason: str) -> None:
+        super().__init__(f"{store} cannot be reached: {reason}; check its address, and that it runs")
+        self.store = store
+
+
+class QueryFailed(GraphError):
+    """A query gave no answer. The message is fit to be shown to the language model that wrote it."""
+
+
+class QueryRefused(QueryFailed):
+    """The guard does not let the query run. Nothing was executed."""
+
+    def __init__(self, found: str, line: int, column: int, reason: str) -> None:
+        super().__init__(f"refused at line {line}, column {column}, {found!r}: {reason}")
+        self.found = found
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+
+class QueryInvalid(QueryFailed):
+    """The engine does not understand the query."""
+
+
+class QueryTimeout(QueryFailed):
+    """The query took longer than its limit."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__(
+            f"the query took longer than {timeout_s:g} s and was stopped; name a start node, use fewer hops, or add LIMIT"
+        )
+        self.timeout_s = timeout_s
+
+
+class QueryTooLarge(QueryFailed):
+    """The query needed more memory than allowed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the query needed too much memory and was stopped ({reason}); ask for less at once")
 
 
 class DatasetError(ByokgError):

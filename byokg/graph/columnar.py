@@ -21,12 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFound
+from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, RelationSchema, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, PropertySchema, RelationArray, RelationSchema, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
+
+_EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
+"""Values of a property that the schema shows, rows it looks at for them, and characters in one."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -147,10 +151,18 @@ class ColumnarGraph:
         )
 
     @classmethod
-    def from_records(cls, nodes: Iterable[Node], edges: Iterable[Triple], name: str = "memory") -> ColumnarGraph:
+    def from_records(
+        cls,
+        nodes: Iterable[Node],
+        edges: Iterable[Triple],
+        name: str = "memory",
+        source: Mapping[str, Any] | None = None,
+        dropped_duplicates: int = 0,
+    ) -> ColumnarGraph:
         """Hold nodes and edges with their properties in memory; parallel edges are all kept.
 
-        Edges are numbered anew: `Triple.edge` of the input is ignored.
+        Edges are numbered anew: `Triple.edge` of the input is ignored. `source` says what the graph is made from, and
+        `dropped_duplicates` how many repetitions of a triple were left out before.
 
         Raises:
             EntityNotFound: an edge ends at a node that is not among `nodes`.
@@ -180,7 +192,8 @@ class ColumnarGraph:
             tail=codes[:, 2],
             edge_properties=_property_columns([edge.properties for edge in edge_list]),
             drop_duplicates=False,
-            source={"kind": "records in memory"},
+            source=source or {"kind": "records in memory"},
+            dropped_duplicates=dropped_duplicates,
         )
 
     @classmethod
@@ -199,6 +212,7 @@ class ColumnarGraph:
         types: pa.Array | None = None,
         node_properties: Mapping[str, pa.Array] | None = None,
         edge_properties: Mapping[str, pa.Array] | None = None,
+        dropped_duplicates: int = 0,
     ) -> ColumnarGraph:
         """Sort and index columns whose nodes and relations are already numbered.
 
@@ -216,12 +230,13 @@ class ColumnarGraph:
             types: (N,) node types, plain or dictionary-encoded; None says that nodes are untyped.
             node_properties: columns of N values, null where a node lacks the property.
             edge_properties: columns of E values, in the order of `head`.
+            dropped_duplicates: repetitions that were left out before.
         """
         edge_count = len(head)
         if drop_duplicates:
-            head, relation, tail = _sort_distinct(head, relation, tail, len(ids), len(relations))
+            head, relation, tail = sort_distinct(head, relation, tail)
         else:
-            order = _sort_order(head, relation, tail, len(ids), len(relations))
+            order = sort_order(head, relation, tail)
             head, relation, tail = head[order], relation[order], tail[order]
             edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
         node_columns = {"id": ids}
@@ -232,11 +247,11 @@ class ColumnarGraph:
         index = IdIndex.build(ids)
         arrays = _Arrays(
             head=head.astype(np.int32),
-            relation=relation.astype(np.uint16 if len(relations) < 1 << 16 else np.int32),
+            relation=relation.astype(relation_width(len(relations))),
             tail=tail.astype(np.int32),
-            out_index=_index(head, len(ids)),
-            in_index=_index(tail, len(ids)),
-            in_edge=_sort_incoming(relation, tail, len(relations)),
+            out_index=ranges(np.bincount(head, minlength=len(ids))),
+            in_index=ranges(np.bincount(tail, minlength=len(ids))),
+            in_edge=incoming_order(relation, tail).astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
         )
@@ -251,7 +266,7 @@ class ColumnarGraph:
             edge_properties=edge_batch,
             schema=_schema(arrays, nodes, node_batch, edge_batch, relations),
             source=source,
-            dropped_duplicates=edge_count - len(head),
+            dropped_duplicates=dropped_duplicates + edge_count - len(head),
         )
 
     # What GraphStore asks
@@ -485,82 +500,41 @@ class ColumnarGraph:
         }
         for name, batch in batches.items():
             if batch is not None:
-                with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                    writer.write_batch(batch)
-        content = {
-            "nodes": self.node_count,
-            "edges": self.edge_count,
-            "dropped_duplicates": self.dropped_duplicates,
-            "source": self.source,
-            "schema": asdict(self._schema),
-        }
-        write_meta(folder, content)
+                write_batch(folder / name, batch)
+        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
 
-def _sort_distinct(
-    head: npt.NDArray[np.integer],
-    relation: npt.NDArray[np.integer],
-    tail: npt.NDArray[np.integer],
-    node_count: int,
-    relation_count: int,
-) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
-    """Return edges sorted by (head, relation, tail), each once."""
-    node_bits, relation_bits = node_count.bit_length(), relation_count.bit_length()
-    if 2 * node_bits + relation_bits > 63:
-        order = np.lexsort((tail, relation, head))
-        head, relation, tail = head[order], relation[order], tail[order]
-        fresh = np.ones(len(head), np.bool_)
-        fresh[1:] = (np.diff(head) != 0) | (np.diff(relation) != 0) | (np.diff(tail) != 0)
-        return head[fresh], relation[fresh], tail[fresh]
-    # Sorting the values themselves is several times quicker than sorting an order, and takes half the memory.
-    key = (head.astype(np.int64) << (relation_bits + node_bits)) | (relation.astype(np.int64) << node_bits) | tail
-    key.sort()
-    fresh = np.ones(len(key), np.bool_)
-    fresh[1:] = key[1:] != key[:-1]
-    key = key[fresh]
-    return (
-        key >> (relation_bits + node_bits),
-        (key >> node_bits) & ((1 << relation_bits) - 1),
-        key & ((1 << node_bits) - 1),
-    )
+# What a folder holds beside the arrays
 
 
-def _sort_order(
-    head: npt.NDArray[np.integer],
-    relation: npt.NDArray[np.integer],
-    tail: npt.NDArray[np.integer],
-    node_count: int,
-    relation_count: int,
-) -> npt.NDArray[np.integer]:
-    """Return the order that sorts edges by (head, relation, tail, input order)."""
-    node_bits, relation_bits = node_count.bit_length(), relation_count.bit_length()
-    if 2 * node_bits + relation_bits > 63:
-        return np.lexsort((tail, relation, head))
-    key = (head.astype(np.int64) << (relation_bits + node_bits)) | (relation.astype(np.int64) << node_bits) | tail
-    return np.argsort(key, kind="stable")
+def write_batch(path: Path, batch: pa.RecordBatch) -> None:
+    """Write columns so that `ColumnarGraph.open` can map them."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
-def _sort_incoming(
-    relation: npt.NDArray[np.integer], tail: npt.NDArray[np.integer], relation_count: int
-) -> npt.NDArray[np.integer]:
-    """Return the numbers of edges, already sorted by head, in the order (tail, relation, head, edge)."""
-    width = np.int32 if len(tail) < 1 << 31 else np.int64
-    relation_bits, edge_bits = relation_count.bit_length(), len(tail).bit_length()
-    node_bits = int(tail.max(initial=0)).bit_length()
-    if node_bits + relation_bits + edge_bits > 63:
-        return np.lexsort((relation, tail)).astype(width)
-    key = (tail.astype(np.int64) << (relation_bits + edge_bits)) | (relation.astype(np.int64) << edge_bits)
-    key |= np.arange(len(tail))
-    key.sort()
-    key &= (1 << edge_bits) - 1
-    return key.astype(width)
+def write_graph_meta(
+    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
+) -> None:
+    """Write the last file of a graph's folder, when all others are complete."""
+    content = {
+        "nodes": nodes,
+        "edges": edges,
+        "dropped_duplicates": dropped_duplicates,
+        "source": source,
+        "schema": asdict(schema),
+    }
+    write_meta(folder, content)
 
 
-def _index(ends: npt.NDArray[np.integer], node_count: int) -> Int64:
-    """Return where each node's range starts, and after the last one the number of edges: (N + 1,)."""
-    index = np.zeros(node_count + 1, np.int64)
-    np.cumsum(np.bincount(ends, minlength=node_count), out=index[1:])
-    return index
+def relation_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds relation numbers below `count`."""
+    return np.uint16 if count < 1 << 16 else np.int32
+
+
+def edge_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds edge numbers below `count`."""
+    return np.int32 if count < 1 << 31 else np.int64
 
 
 def _first_outside(numbers: Int64, count: int) -> int:
@@ -629,17 +603,24 @@ def _schema(
     edge_counts = np.bincount(arrays.relation, minlength=len(relations))
     domains = _ends(arrays.relation, codes[arrays.head], types, len(relations))
     ranges = _ends(arrays.relation, codes[arrays.tail], types, len(relations))
-    of_types = _property_names(node_properties, codes, len(types))
-    of_relations = _property_names(edge_properties, arrays.relation, len(relations))
+    of_types = _property_schemas(node_properties, codes, len(types))
+    of_relations = _property_schemas(edge_properties, arrays.relation, len(relations))
     by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
     return Schema(
         node_types={types[n]: int(type_counts[n]) for n in by_count},
         relations=tuple(
-            RelationSchema(*row)
-            for row in zip(relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True)
+            RelationSchema(name, count, domain, range_, _names(found), found)
+            for name, count, domain, range_, found in zip(
+                relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True
+            )
         ),
-        node_properties={types[n]: of_types[n] for n in by_count if of_types[n]},
+        node_properties={types[n]: _names(of_types[n]) for n in by_count if of_types[n]},
+        node_property_details={types[n]: of_types[n] for n in by_count if of_types[n]},
     )
+
+
+def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
+    return tuple(found.name for found in properties)
 
 
 def _ends(
@@ -660,17 +641,35 @@ def _ends(
     return [tuple(names) for names in ends]
 
 
-def _property_names(
+def _property_schemas(
     batch: pa.RecordBatch | None, group: npt.NDArray[np.integer], group_count: int
-) -> list[tuple[str, ...]]:
+) -> list[tuple[PropertySchema, ...]]:
     """List for each group of rows the properties that at least one of them has, in column order."""
-    names: list[list[str]] = [[] for _ in range(group_count)]
+    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
     if batch is not None:
+        group = group.astype(np.uint16) if group_count < 1 << 16 else group  # which sorts quicker
         for key, column in zip(batch.schema.names, batch.columns, strict=True):
-            present = column.is_valid().to_numpy(zero_copy_only=False)
-            for number in np.bincount(group[present], minlength=group_count).nonzero()[0]:
-                names[number].append(key)
-    return [tuple(keys) for keys in names]
+            rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+            order = rows[np.argsort(group[rows], kind="stable")]
+            counts = np.bincount(group[rows], minlength=group_count)
+            stops = counts.cumsum()
+            for number in counts.nonzero()[0].tolist():
+                members = order[stops[number] - counts[number] : stops[number]]
+                spread = members[np.linspace(0, len(members) - 1, min(len(members), _EXAMPLE_ROWS)).astype(np.int64)]
+                found[number].append(PropertySchema(key, _kind(column.type), _examples(column.take(pa.array(spread)))))
+    return [tuple(properties) for properties in found]
+
+
+def _kind(type_: pa.DataType) -> str:
+    return {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}.get(type_, "string")
+
+
+def _examples(values: pa.Array) -> tuple[Value, ...]:
+    """Return the first few different values that are short."""
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.string())
+    short = [value for value in values.to_pylist() if len(str(value)) <= _EXAMPLE_LENGTH]
+    return tuple(dict.fromkeys(short))[:_EXAMPLES]
 
 
 def _schema_from_json(data: Mapping[str, Any]) -> Schema:
@@ -678,12 +677,24 @@ def _schema_from_json(data: Mapping[str, Any]) -> Schema:
         node_types=data["node_types"],
         relations=tuple(
             RelationSchema(
-                row["name"], row["count"], tuple(row["domain"]), tuple(row["range"]), tuple(row["properties"])
+                row["name"],
+                row["count"],
+                tuple(row["domain"]),
+                tuple(row["range"]),
+                tuple(row["properties"]),
+                _details_from_json(row["property_details"]),
             )
             for row in data["relations"]
         ),
         node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
+        node_property_details={
+            key: _details_from_json(details) for key, details in data["node_property_details"].items()
+        },
     )
+
+
+def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
+    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)
 
 
 def _map_array(path: Path) -> npt.NDArray[Any]:

@@ -1,8 +1,8 @@
 """Text files of records: read by Arrow, and searched line by line in Python where something is wrong.
 
 Files ending in `.txt` separate fields by `|`, `.tsv` by tabs, both without quoting; `.csv` by commas with the quoting
-of RFC 4180. Each may be compressed as `.gz` or `.xz`. Text is UTF-8, with or without a byte order mark; lines end in
-`\\n` or `\\r\\n`, and empty ones are skipped.
+of RFC 4180. Each may be compressed as `.gz`, `.xz` or `.zst`. Text is UTF-8, with or without a byte order mark; lines
+end in `\\n` or `\\r\\n`, and empty ones are skipped.
 """
 
 from __future__ import annotations
@@ -28,35 +28,92 @@ import pyarrow.csv as arrow_csv
 from byokg.errors import ImportFailed
 from byokg.graph.folder import sha256
 
-COMPRESSIONS = ("", ".gz", ".xz")
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 
 _SEPARATORS = {".txt": "|", ".tsv": "\t", ".csv": ","}
 _SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
 
-_BLOCK_BYTES = (1 << 22, 1 << 29)
-"""Arrow parses files in blocks of the first size; a record longer than that asks for the second."""
+_BLOCK_BYTES = 1 << 26
+"""How much of a file is held at once; more only where a single record is longer."""
+
+_PARSE_BYTES = 1 << 22
+"""Arrow parses a block in pieces of this size; a record longer than that asks for one piece."""
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _AROUND_QUOTES = b',"\r\n'
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
 
+def uncompressed(path: Path) -> Path:
+    """Return the path without the ending of a compression."""
+    return path.with_suffix("") if path.suffix in COMPRESSIONS[1:] else path
+
+
 @dataclass(frozen=True)
-class RecordFile:
-    """A text file of records, compressed or not."""
+class TextFile:
+    """A text file in UTF-8, compressed or not."""
 
     path: Path
+
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, as the graph's `source` keeps them."""
+        with self.reading():
+            return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of each line. Raises `ImportFailed` for bytes that are not UTF-8."""
+        with self.reading(), io.TextIOWrapper(self.open(), "utf-8-sig", "surrogateescape") as text:
+            for line, content in enumerate(text, 1):
+                self.check_text(line, content)
+                yield line, content
+
+    def check_text(self, line: int, text: str) -> None:
+        """Raise `ImportFailed` where bytes that are not UTF-8 came as lone surrogates."""
+        if not text.isascii() and (found := _UNDECODED.search(text)):
+            byte = ord(found.group()) - 0xDC00
+            raise ImportFailed(self.path, line, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8")
+
+    def open(self) -> BinaryIO:
+        """Open the decompressed bytes."""
+        if self.path.suffix == ".gz":
+            return cast(BinaryIO, gzip.open(self.path, "rb"))
+        if self.path.suffix == ".xz":
+            return cast(BinaryIO, lzma.open(self.path, "rb"))
+        if self.path.suffix == ".zst":
+            return cast(BinaryIO, pa.input_stream(str(self.path), compression="zstd"))
+        return self.path.open("rb")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Translate what goes wrong below the level of records."""
+        try:
+            yield
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
+            reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
+            raise ImportFailed(self.path, None, reason) from error
+
+
+@dataclass(frozen=True)
+class RecordFile(TextFile):
+    """A text file of records."""
+
     separator: str
     titled: bool = True
     """Whether the first record is a header."""
+    cut: bool = False
+    """Whether a record may have more fields than the first one; the surplus is dropped. Read slowly."""
 
     @classmethod
     def at(cls, path: Path) -> RecordFile:
         """Tell from its name how a file separates fields. Raises `ImportFailed` for an unknown ending."""
-        plain = path.with_suffix("") if path.suffix in COMPRESSIONS[1:] else path
+        plain = uncompressed(path)
         if plain.suffix.lower() not in _SEPARATORS:
             known = ", ".join(_SEPARATORS)
-            reason = f"the name does not tell the format; end it in one of {known}, and then .gz or .xz if compressed"
+            reason = (
+                f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
+            )
             raise ImportFailed(path, None, reason)
         return cls(path, _SEPARATORS[plain.suffix.lower()])
 
@@ -65,50 +122,77 @@ class RecordFile:
         """Tell whether quotes have a meaning."""
         return self.separator == ","
 
-    def description(self) -> dict[str, Any]:
-        """Return name, size and checksum, as the graph's `source` keeps them."""
-        return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
-
     def first(self, expected: str) -> tuple[int, list[str]]:
         """Return line and fields of the first record. Raises `ImportFailed`, naming what was expected, without one."""
         for line, fields in self.records():
-            self._check_text(line, fields)
+            self._check_fields(line, fields)
             return line, fields
         raise ImportFailed(self.path, None, f"the file is empty; expected {expected}")
 
     def read(self, fields: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
-        """Read all records after the header; empty fields become null.
+        """Read all records after the header, as `blocks` does, into one table."""
+        return pa.concat_tables(self.blocks(fields, types))
+
+    def blocks(self, fields: Sequence[str], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
+        """Read the records after the header some at a time, so that a file of any size fits into memory.
 
         Args:
             fields: (C,) the first record; column names are taken from it where it is the header.
             types: (C,) Arrow type of each column.
 
+        Yields:
+            Tables of C columns, at least one; empty fields are null.
+
         Raises:
-            ImportFailed: a record has another number of fields, bytes that are not UTF-8, or misplaced quotes.
+            ImportFailed: a record has another number of fields, bytes that are not UTF-8, or misplaced quotes. The
+                last may be noticed only after all blocks, so nothing is certain before the end.
         """
         names = list(fields) if self.titled else [str(number) for number in range(len(fields))]
+        if self.cut:
+            yield self._cut_table(names, types)
+            return
         parse = arrow_csv.ParseOptions(
             delimiter=self.separator, quote_char='"' if self.quoted else False, newlines_in_values=self.quoted
         )
         convert = arrow_csv.ConvertOptions(
             column_types=dict(zip(names, types, strict=True)), null_values=[""], strings_can_be_null=True
         )
-        for block_bytes in _BLOCK_BYTES:
-            read = arrow_csv.ReadOptions(column_names=None if self.titled else names, block_size=block_bytes)
-            try:
-                with self._reading():
-                    table = arrow_csv.read_csv(self._for_arrow(), read, parse, convert)
-                self._check_quotes()
-                return table
-            except pa.ArrowInvalid as error:
-                failure = error
-                if "straddling" not in str(error):
+        titled = self.titled
+        for text in self._texts():
+            for piece_bytes in (_PARSE_BYTES, len(text)):
+                read = arrow_csv.ReadOptions(column_names=None if titled else names, block_size=piece_bytes)
+                try:
+                    table = arrow_csv.read_csv(pa.BufferReader(text), read, parse, convert)
                     break
-        self._explain(len(fields), failure)
+                except pa.ArrowInvalid as error:
+                    failure = error
+                    if "straddling" not in str(error):
+                        self._explain(len(fields), failure)
+            else:
+                self._explain(len(fields), failure)
+            titled = False
+            yield table
+        self._check_quotes()
+
+    def _cut_table(self, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
+        rows = []
+        for line, fields in itertools.islice(self.records(), int(self.titled), None):
+            self._check_fields(line, fields)
+            if len(fields) < len(names):
+                raise self.ragged(len(names), line, fields)
+            rows.append([field or None for field in fields[: len(names)]])
+        columns = zip(*rows, strict=True) if rows else [()] * len(names)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.Table.from_arrays(arrays, list(names))
+
+    def surplus(self) -> int:
+        """Count the records that have more fields than the first one."""
+        widths = [len(fields) for _, fields in self.records()]
+        return sum(width > widths[0] for width in widths)
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield (line, fields) of each record, slowly; bytes that are not UTF-8 come as lone surrogates."""
-        with self._reading(), io.TextIOWrapper(self._open(), "utf-8-sig", "surrogateescape", newline="") as text:
+        with self.reading(), io.TextIOWrapper(self.open(), "utf-8-sig", "surrogateescape", newline="") as text:
             if not self.quoted:
                 for line, content in enumerate(text, 1):
                     if content := content.rstrip("\r\n"):
@@ -150,7 +234,7 @@ class RecordFile:
     def _explain(self, width: int, failure: pa.ArrowInvalid) -> NoReturn:
         """Find the record that Arrow could not read, and say what is wrong with it."""
         for line, fields in self.records():
-            self._check_text(line, fields)
+            self._check_fields(line, fields)
             if len(fields) != width:
                 raise self.ragged(width, line, fields)
         raise ImportFailed(self.path, None, f"Arrow cannot read it: {failure}") from failure
@@ -158,56 +242,70 @@ class RecordFile:
     def _check_quotes(self) -> None:
         """Refuse quotes that Arrow reads past as if nothing were wrong: never closed ones, and those text follows."""
         if self.quoted:
-            with self._reading(), self._open() as stream:
+            with self.reading(), self.open() as stream:
                 offset = misplaced_quote(stream)
             if offset is not None:
                 line = self._line_at(offset)
                 raise ImportFailed(self.path, line, f"a quote is misplaced or never closed; {_QUOTING}")
 
-    def _check_text(self, line: int, fields: Sequence[str]) -> None:
+    def _check_fields(self, line: int, fields: Sequence[str]) -> None:
         for field in fields:
-            if found := _UNDECODED.search(field):
-                byte = ord(found.group()) - 0xDC00
-                raise ImportFailed(self.path, line, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8")
+            self.check_text(line, field)
 
     def _line_at(self, offset: int) -> int:
         """Return the line in which byte `offset` stands."""
-        with self._reading(), self._open() as stream:
+        with self.reading(), self.open() as stream:
             before = stream.read(offset)
         return 1 + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
 
-    def _for_arrow(self) -> str | pa.BufferReader:
-        """Return what Arrow reads by itself; it knows gzip, but not xz.
+    def _texts(self) -> Iterator[pa.Buffer]:
+        """Yield the decompressed text in blocks of whole records.
 
-        Arrow's threads may still read ahead after an error, and some versions crash when that reaches a file or bytes
-        that Python owns and has let go of.
+        In Arrow's own memory: its threads may still read ahead after an error, and some versions crash when that
+        reaches bytes that Python owns and has let go of.
         """
-        if self.path.suffix != ".xz":
-            return str(self.path)
-        text = pa.BufferOutputStream()
-        with self._open() as stream:
-            while block := stream.read(_BLOCK_BYTES[0]):
-                text.write(block)
-        return pa.BufferReader(text.getvalue())
+        rest = b""
+        with self.reading(), self.open() as stream:
+            while True:
+                # An empty line before a block, which Arrow skips: a byte order mark counts at the file's start only.
+                parts, size, end = [rest], len(rest), 0
+                while not end:
+                    read = stream.read(_BLOCK_BYTES)
+                    if not read:
+                        break
+                    parts.append(read)
+                    size += len(read)
+                    if size >= _BLOCK_BYTES:
+                        block = b"".join(parts)
+                        parts, end = [block], last_record_end(block, self.quoted)
+                block = b"".join(parts)
+                text = memoryview(block)[: end or len(block)]
+                rest = b"\n" + block[end:] if end else b""
+                if bytes(text[:2]).strip(b"\r\n") or bytes(text).strip(b"\r\n"):
+                    yield _arrow_buffer(text)
+                if not end:
+                    return
 
-    def _open(self) -> BinaryIO:
-        """Open the decompressed bytes."""
-        if self.path.suffix == ".gz":
-            return cast(BinaryIO, gzip.open(self.path, "rb"))
-        if self.path.suffix == ".xz":
-            return cast(BinaryIO, lzma.open(self.path, "rb"))
-        return self.path.open("rb")
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Translate what goes wrong below the level of records."""
-        try:
-            yield
-        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
-            reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
-            raise ImportFailed(self.path, None, reason) from error
+def last_record_end(block: bytes, quoted: bool) -> int:
+    """Return the number of bytes up to the last newline that ends a record, 0 without one.
+
+    Args:
+        block: text that starts with a record.
+        quoted: whether newlines between quotes are part of a field.
+    """
+    if not quoted or b'"' not in block:
+        return block.rfind(b"\n") + 1
+    text = np.frombuffer(block, np.uint8)
+    newlines, quotes = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord('"'))
+    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
+    return int(ends[-1]) + 1 if len(ends) else 0
+
+
+def _arrow_buffer(text: memoryview) -> pa.Buffer:
+    buffer = pa.allocate_buffer(len(text))
+    memoryview(buffer).cast("B")[:] = text
+    return buffer
 
 
 def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:

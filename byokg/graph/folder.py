@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 1
+VERSION = 2
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
 
 
@@ -24,7 +24,8 @@ _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
 def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
     """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
 
-    On an error, or when interrupted, the sibling is removed and what stood at `folder` is untouched. A process that
+    On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
+    `folder` is untouched. A process that
     has the replaced graph open keeps reading the old files.
 
     Raises:
@@ -35,6 +36,7 @@ def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
     refuse_taken(folder, overwrite)
     mark = uuid.uuid4().hex[:12]
     partial, old = folder.parent / f".{folder.name}.partial-{mark}", folder.parent / f".{folder.name}.old-{mark}"
+    absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
@@ -56,6 +58,15 @@ def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+        if not folder.exists():
+            _remove_empty(absent)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders, innermost first, up to one that is not there or not empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def refuse_taken(folder: str | Path, overwrite: bool) -> None:

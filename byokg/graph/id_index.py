@@ -13,8 +13,14 @@ Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_BLOCK_BYTES = 1 << 23
+_PRIMES = (987090887, 817224911)
+_SPREAD, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
+_WORD = 4
+_LOW_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(_WORD + 1)], np.uint32)
+_BLOCK_BYTES = 1 << 24
+
+_LONG = 512
+"""Bytes from which an id is hashed alone: few are that long, and all others would wait for them."""
 
 _FEW = 12
 """Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
@@ -23,8 +29,7 @@ _FEW = 12
 class IdIndex:
     """A column of N distinct ids, and their hashes in ascending order; all of it may be memory-mapped.
 
-    The hash of bytes b_0, b_1, … is the sum of (b_i + 1) · F^i modulo 2^64, which numpy computes for a whole column.
-    It only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
+    The hash only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
     """
 
     def __init__(self, ids: pa.LargeStringArray, hashes: UInt64, order: npt.NDArray[np.int32]) -> None:
@@ -37,41 +42,41 @@ class IdIndex:
     @classmethod
     def build(cls, ids: pa.LargeStringArray) -> IdIndex:
         """Hash and sort a column of ids."""
-        hashes = _hash_column(ids)
-        order = np.argsort(hashes, kind="stable").astype(np.int32)
-        return cls(ids, hashes[order], order)
+        return cls(ids, *sorted_hashes(hash_column(ids)))
 
     def __len__(self) -> int:
         return len(self.hashes)
 
     def find(self, entity: str) -> int:
         """Return the position of an id, or -1."""
-        try:
-            data = entity.encode()
-        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
-            return -1
-        value = _hash_one(data)
-        slot = int(self.hashes.searchsorted(value))
-        while slot < len(self) and self.hashes[slot] == value:
-            number = int(self.order[slot])
-            if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == data:
-                return number
-            slot += 1
-        return -1
+        return int(self._find_few([entity])[0])
 
     def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the position of each id, -1 where there is none: (len(entities),)."""
         if len(entities) <= _FEW or len(self) == 0:
-            return np.array([self.find(entity) for entity in entities], np.int32)
+            return self._find_few(entities)
         try:
             wanted = pa.array(entities, pa.large_string())
-        except UnicodeEncodeError:
-            return np.array([self.find(entity) for entity in entities], np.int32)
-        slots = np.minimum(self.hashes.searchsorted(_hash_column(wanted)), len(self) - 1)
+        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
+            return self._find_few(entities)
+        slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
         found: npt.NDArray[np.int32] = self.order[slots]
         equal = pc.equal(self._ids.take(pa.array(found)), wanted).to_numpy(zero_copy_only=False)
-        for position in np.flatnonzero(~equal).tolist():  # unknown, or behind another id of equal hash
-            found[position] = self.find(entities[position])
+        others = np.flatnonzero(~equal)  # unknown, or behind another id of equal hash
+        found[others] = self._find_few([entities[position] for position in others.tolist()])
+        return found
+
+    def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
+        texts = [entity.encode(errors="surrogatepass") for entity in entities]
+        values = np.array([hash_one(text) for text in texts], np.uint64)
+        starts = self.hashes.searchsorted(values).tolist()
+        stops = self.hashes.searchsorted(values, "right").tolist()
+        found = np.full(len(texts), -1, np.int32)
+        for position, (text, start, stop) in enumerate(zip(texts, starts, stops, strict=True)):
+            for number in self.order[start:stop].tolist():
+                if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == text:
+                    found[position] = number
+                    break
         return found
 
     def get(self, numbers: Int64) -> list[str]:
@@ -83,6 +88,12 @@ class IdIndex:
         return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
 
 
+def sorted_hashes(hashes: UInt64) -> tuple[UInt64, npt.NDArray[np.int32]]:
+    """Return N hashes in ascending order, and the position behind each."""
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    return hashes[order], order
+
+
 def string_buffers(strings: pa.LargeStringArray) -> tuple[Int64, Bytes]:
     """View a column of N strings as its offsets (N + 1,) and its bytes, without copying."""
     _, offsets, data = strings.buffers()
@@ -92,39 +103,48 @@ def string_buffers(strings: pa.LargeStringArray) -> tuple[Int64, Bytes]:
     return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def _powers(length: int) -> UInt64:
-    factors = np.full(length, _FACTOR, np.uint64)
-    factors[:1] = 1
-    return np.multiply.accumulate(factors)
+# Hashing: the bytes of a string are one little-endian number. Its remainders by two primes are 60 bits that plain
+# Python gets in a moment for one string and numpy for a column, word by word; the length tells trailing zeros apart.
 
 
-_POWERS = _powers(1024)
+def hash_one(data: bytes) -> int:
+    """Return the hash of one string: what `hash_column` gives for it."""
+    number = int.from_bytes(data, "little")
+    value = (number % _PRIMES[0] << 32 | number % _PRIMES[1]) + len(data)
+    return value * _SPREAD & _MASK
 
 
-def _powers_to(length: int) -> UInt64:
-    return _POWERS[:length] if length <= len(_POWERS) else _powers(length)
-
-
-def _hash_one(data: bytes) -> np.uint64:
-    values = np.frombuffer(data, np.uint8).astype(np.uint64) + 1
-    return np.uint64(values.dot(_powers_to(len(data))))
-
-
-def _hash_column(strings: pa.LargeStringArray) -> UInt64:
+def hash_column(strings: pa.LargeStringArray) -> UInt64:
+    """Return a 64-bit hash of each of N strings: (N,). The upper bits are the better ones."""
     offsets, data = string_buffers(strings)
-    hashes = np.zeros(len(strings), np.uint64)
+    hashes = np.empty(len(strings), np.uint64)
     start = 0
     while start < len(strings):
-        # In blocks, because every byte is widened to eight for a moment.
+        # In blocks, because the bytes are copied for a moment to make room for the last word.
         stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, "right")) - 1
         stop = min(max(stop, start + 1), len(strings))
-        local = offsets[start : stop + 1] - offsets[start]
-        lengths = np.diff(local)
-        values = data[offsets[start] : offsets[stop]].astype(np.uint64)
-        values += 1
-        values *= _powers_to(int(lengths.max()))[np.arange(len(values)) - np.repeat(local[:-1], lengths)]
-        filled = np.flatnonzero(lengths)
-        if len(filled):
-            hashes[start + filled] = np.add.reduceat(values, local[filled])
+        hashes[start:stop] = _hash_block(offsets[start : stop + 1] - offsets[start], data[offsets[start] :])
         start = stop
+    return hashes
+
+
+def _hash_block(offsets: Int64, data: Bytes) -> UInt64:
+    padded = np.concatenate((data[: offsets[-1]], np.zeros(_WORD, np.uint8)))
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u4", padded, 0, (1,))  # one starts at every byte
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    live = np.flatnonzero((lengths > 0) & (lengths < _LONG))
+    last = (lengths[live] - 1) // _WORD * _WORD
+    digits = words[starts[live] + last] & _LOW_BYTES[lengths[live] - last]
+    remainders = np.zeros((2, len(lengths)), np.uint64)
+    while len(live):
+        for row, prime in enumerate(_PRIMES):
+            remainders[row, live] = (remainders[row, live] << np.uint64(32) | digits) % np.uint64(prime)
+        kept = last > 0
+        live, last = live[kept], last[kept] - _WORD
+        digits = words[starts[live] + last]
+    hashes: UInt64 = remainders[0] << np.uint64(32) | remainders[1]
+    hashes += lengths.astype(np.uint64)
+    hashes *= np.uint64(_SPREAD)
+    for number in np.flatnonzero(lengths >= _LONG).tolist():
+        hashes[number] = hash_one(data[offsets[number] : offsets[number + 1]].tobytes())
     return hashes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.types import EntityId, Node, Properties
+from byokg.types import EntityId, Node, Properties, Value
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -56,6 +56,17 @@ class EdgeBatch:
 
 
 @dataclass(frozen=True)
+class PropertySchema:
+    """One property of the nodes of a type, or of the edges of a relation."""
+
+    name: str
+    kind: str = ""
+    """`string`, `int`, `float`, `bool` or `date`; empty where the store does not say."""
+    examples: tuple[Value, ...] = ()
+    """A few short values that occur."""
+
+
+@dataclass(frozen=True)
 class RelationSchema:
     """One relation: how many edges, and which node types stand at its ends, most frequent first."""
 
@@ -64,6 +75,8 @@ class RelationSchema:
     domain: tuple[str, ...]
     range: tuple[str, ...]
     properties: tuple[str, ...] = ()
+    property_details: tuple[PropertySchema, ...] = ()
+    """Kinds and examples, in the order of `properties`; empty where the store does not know them."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,8 @@ class Schema:
     node_types: dict[str, int]
     relations: tuple[RelationSchema, ...]
     node_properties: dict[str, tuple[str, ...]]
+    node_property_details: dict[str, tuple[PropertySchema, ...]] = field(default_factory=dict)
+    """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
 
 
 class GraphStore(Protocol):

@@ -1,5 +1,7 @@
 """Walking a graph: one hop, k hops, one metapath, or every step that exists. Works on any `GraphStore`.
 
+Paths between given nodes are `path_search`'s.
+
 Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
 end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
 """
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RelationNotFound
+from byokg.graph.node_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
@@ -41,7 +44,7 @@ def neighbours(
         EntityNotFound: an id is not in the store.
         RelationNotFound: a label is not in the store.
     """
-    return store.edges(store.numbers(ids), direction, _relation_numbers(store, relations))
+    return store.edges(store.numbers(ids), direction, relation_numbers(store, relations))
 
 
 def triples(store: GraphStore, batch: EdgeBatch) -> list[Triple]:
@@ -60,7 +63,8 @@ def triples(store: GraphStore, batch: EdgeBatch) -> list[Triple]:
     ]
 
 
-def _relation_numbers(store: GraphStore, labels: Collection[str] | None) -> RelationArray | None:
+def relation_numbers(store: GraphStore, labels: Collection[str] | None) -> RelationArray | None:
+    """Return the number of each label, None for None. Raises `RelationNotFound`."""
     return None if labels is None else np.array([_relation_number(store, label) for label in labels], np.int64)
 
 
@@ -91,6 +95,40 @@ class Reached:
         return any(self.truncated_hops)
 
 
+@dataclass(frozen=True)
+class ReachedEdges:
+    """The E edges within some hops of the sources, each once, by hop and then in edge order."""
+
+    edges: EdgeBatch
+    """`origin` counts `nodes`, from which each edge was found."""
+    hops: Int64
+    """(E,) the hop at which each edge was found, from 1."""
+    nodes: NodeArray
+    """The nodes whose edges were asked for: the sources, then those reached with fewer hops than were allowed."""
+    truncated_hops: tuple[bool, ...]
+    """For each hop taken, whether a cap left something out."""
+
+    @property
+    def truncated(self) -> bool:
+        """Tell whether any hop left something out."""
+        return any(self.truncated_hops)
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """One hop of a breadth-first search."""
+
+    frontier: NodeArray
+    """Nodes left, ascending."""
+    batch: EdgeBatch
+    """Their edges; `origin` counts the frontier."""
+    left: NodeArray
+    """Nodes left at earlier hops, ascending."""
+    fresh: NodeArray
+    """Nodes met for the first time, ascending."""
+    truncated: bool
+
+
 def k_hop(
     store: GraphStore,
     ids: Collection[EntityId],
@@ -99,8 +137,9 @@ def k_hop(
     relations: Collection[str] | None = None,
     per_hop_cap: int | None = None,
     per_node_cap: int | None = None,
+    per_relation_cap: int | None = None,
 ) -> Reached:
-    """Find everything within `hops` hops.
+    """Find every node within `hops` hops.
 
     Args:
         store: graph to read.
@@ -110,6 +149,7 @@ def k_hop(
         relations: labels to walk; None walks all.
         per_hop_cap: new nodes to keep at each hop, those of lowest number.
         per_node_cap: edges to walk out of one node, the first in edge order.
+        per_relation_cap: edges of one relation and direction to walk out of one node, the first in edge order.
 
     Returns:
         The nodes reached. Fewer hops than asked are taken when nothing new is found.
@@ -118,21 +158,114 @@ def k_hop(
         EntityNotFound: an id is not in the store.
         RelationNotFound: a label is not in the store.
     """
-    frontier = np.unique(store.numbers(ids))
-    wanted = _relation_numbers(store, relations)
-    levels, cuts, seen = [frontier], [], frontier
-    for _ in range(hops):
-        batch, cut = _cap(store.edges(frontier, direction, wanted), per_node_cap, per_relation=False)
-        frontier = np.setdiff1d(batch.other, seen)
-        if per_hop_cap is not None and len(frontier) > per_hop_cap:
-            frontier, cut = frontier[:per_hop_cap], True
-        cuts.append(cut)
-        if len(frontier) == 0:
-            break
-        levels.append(frontier)
-        seen = np.union1d(seen, frontier)
+    sources = distinct(store.numbers(ids))
+    walk = _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap)
+    levels, cuts = [sources], []
+    for hop in walk:
+        cuts.append(hop.truncated)
+        if len(hop.fresh):
+            levels.append(hop.fresh)
     sizes = [len(level) for level in levels]
     return Reached(np.concatenate(levels), np.repeat(np.arange(len(levels)), sizes), tuple(cuts))
+
+
+def k_hop_edges(
+    store: GraphStore,
+    ids: Collection[EntityId],
+    hops: int,
+    direction: Direction = Direction.BOTH,
+    relations: Collection[str] | None = None,
+    per_hop_cap: int | None = None,
+    per_node_cap: int | None = None,
+    per_relation_cap: int | None = None,
+) -> ReachedEdges:
+    """Find every edge within `hops` hops; `triples` spells them out.
+
+    Args:
+        store: graph to read.
+        ids: where to start.
+        hops: edges to walk at most.
+        direction: which edges to walk, seen from the node left.
+        relations: labels to walk; None walks all.
+        per_hop_cap: new nodes to go on from after each hop, those of lowest number.
+        per_node_cap: edges to walk out of one node, the first in edge order.
+        per_relation_cap: edges of one relation and direction to walk out of one node, the first in edge order.
+
+    Returns:
+        The edges walked. Where one is met from both of its ends, the first time counts.
+
+    Raises:
+        EntityNotFound: an id is not in the store.
+        RelationNotFound: a label is not in the store.
+    """
+    sources = distinct(store.numbers(ids))
+    batches: list[EdgeBatch] = []
+    cuts: list[bool] = []
+    nodes = [sources[:0]]
+    for hop in _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap):
+        batch = hop.batch
+        cuts.append(hop.truncated)
+        if direction is Direction.BOTH and not any(cuts):
+            # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
+            other = batch.other
+            again = contains(hop.left, other) | (batch.inverse & contains(hop.frontier, other))
+            batch = select(batch, np.flatnonzero(~again))
+        batches.append(batch)
+        nodes.append(hop.frontier)
+    edges, hop_of = _concatenate(batches, [len(frontier) for frontier in nodes[1:]])
+    if direction is Direction.BOTH and any(cuts):
+        # Caps may have left out an edge at one of its ends, so each has to be looked at.
+        _, first = np.unique(edges.edge, return_index=True)
+        first.sort()
+        edges, hop_of = select(edges, first), hop_of[first]
+    return ReachedEdges(edges, hop_of, np.concatenate(nodes), tuple(cuts))
+
+
+def _hops(
+    store: GraphStore,
+    sources: NodeArray,
+    hops: int,
+    direction: Direction,
+    relations: Collection[str] | None,
+    per_hop_cap: int | None,
+    per_node_cap: int | None,
+    per_relation_cap: int | None,
+) -> Iterator[_Hop]:
+    """Search breadth first, one store call a hop, until nothing new is found."""
+    wanted = relation_numbers(store, relations)
+    left, frontier = sources[:0], sources
+    for _ in range(hops):
+        batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
+        batch, cut_more = cap(batch, per_node_cap, per_relation=False)
+        seen = _united(left, frontier)
+        fresh = distinct(batch.other)
+        fresh = fresh[~contains(seen, fresh)]
+        cut |= cut_more
+        if per_hop_cap is not None and len(fresh) > per_hop_cap:
+            fresh, cut = fresh[:per_hop_cap], True
+        yield _Hop(frontier, batch, left, fresh, cut)
+        if len(fresh) == 0:
+            return
+        left, frontier = seen, fresh
+
+
+def _united(one: NodeArray, other: NodeArray) -> NodeArray:
+    return other if len(one) == 0 else distinct(np.concatenate((one, other)))
+
+
+def _concatenate(batches: Sequence[EdgeBatch], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
+    """Put batches one behind the other, whose origins count frontiers of these sizes; tell the hop of each edge."""
+    none = np.empty(0, np.int64)
+    starts = np.cumsum([0, *sizes]).tolist()
+    joined = EdgeBatch(
+        head=np.concatenate([batch.head for batch in batches] or [none]),
+        relation=np.concatenate([batch.relation for batch in batches] or [none]),
+        tail=np.concatenate([batch.tail for batch in batches] or [none]),
+        edge=np.concatenate([batch.edge for batch in batches] or [none]),
+        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
+        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
+    )
+    return joined, np.repeat(np.arange(1, len(batches) + 1), [len(batch) for batch in batches])
 
 
 # One metapath
@@ -236,7 +369,7 @@ def follow_metapath(
     for label, inverse in steps:
         relation = np.array([_relation_number(store, label)])
         batch = store.edges(frontiers[-1], Direction.IN if inverse else Direction.OUT, relation)
-        batch, cut = _cap(batch, hub_cap, per_relation=True)
+        batch, cut = cap(batch, hub_cap, per_relation=True)
         reached, first, group = np.unique(batch.other, return_index=True, return_inverse=True)
         counts = np.bincount(group, counts[batch.origin], len(reached)).astype(np.float64)
         if len(avoided):
@@ -315,7 +448,7 @@ def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -
     Returns:
         The steps grouped by relation and direction; none when the frontier has no edges.
     """
-    batch, truncated = _cap(store.edges(frontier, Direction.BOTH), hub_cap, per_relation=True)
+    batch, truncated = cap(store.edges(frontier, Direction.BOTH), hub_cap, per_relation=True)
     if len(batch) == 0:
         none = np.empty(0, np.int64)
         return Expansion(none, np.empty(0, np.bool_), np.zeros(1, np.int64), none, truncated)
@@ -337,9 +470,9 @@ def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -
 # Caps
 
 
-def _cap(batch: EdgeBatch, cap: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
-    """Keep the first `cap` edges of each node, or of each node, direction and relation; tell whether that cut any."""
-    if cap is None or len(batch) <= cap:
+def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
+    """Keep the first `limit` edges of each node, or of each node, direction and relation; tell whether that cut any."""
+    if limit is None or len(batch) <= limit:
         return batch, False
     # The batch is ordered by node, direction and relation, so what is capped together stands together.
     first = np.ones(len(batch), np.bool_)
@@ -349,15 +482,17 @@ def _cap(batch: EdgeBatch, cap: int | None, per_relation: bool) -> tuple[EdgeBat
         first[1:] |= batch.relation[1:] != batch.relation[:-1]
     starts = np.flatnonzero(first)
     rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
-    kept = np.flatnonzero(rank < cap)
-    return (
-        EdgeBatch(
-            batch.head[kept],
-            batch.relation[kept],
-            batch.tail[kept],
-            batch.edge[kept],
-            batch.origin[kept],
-            batch.inverse[kept],
-        ),
-        len(kept) < len(batch),
+    kept = np.flatnonzero(rank < limit)
+    return select(batch, kept), len(kept) < len(batch)
+
+
+def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
+    """Return some edges of a batch, in the order asked."""
+    return EdgeBatch(
+        batch.head[rows],
+        batch.relation[rows],
+        batch.tail[rows],
+        batch.edge[rows],
+        batch.origin[rows],
+        batch.inverse[rows],
     )

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
-from byokg.graph import columnar
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node, Triple
@@ -167,22 +166,7 @@ class TestRelationFilterOnHubs:
             assert getattr(found, name).tolist() == getattr(whole, name)[kept].tolist()
 
 
-class TestSorting:
-    """Graphs too large for one 64-bit sort key take another way to the same order."""
-
-    def test_both_ways_of_sorting_agree(self) -> None:
-        rng = np.random.default_rng(5)
-        head, relation, tail = rng.integers(0, 9, 500), rng.integers(0, 3, 500), rng.integers(0, 9, 500)
-        few, many = 9, 1 << 31
-        order = columnar._sort_order(head, relation, tail, few, 3)
-        assert columnar._sort_order(head, relation, tail, many, 3).tolist() == order.tolist()
-        distinct = columnar._sort_distinct(head, relation, tail, few, 3)
-        assert list(zip(*distinct, strict=True)) == sorted(set(zip(head, relation, tail, strict=True)))
-        for one, other in zip(distinct, columnar._sort_distinct(head, relation, tail, many, 3), strict=True):
-            assert one.tolist() == other.tolist()
-        incoming = columnar._sort_incoming(relation[order], tail[order], 3)
-        assert columnar._sort_incoming(relation[order], tail[order], 1 << 60).tolist() == incoming.tolist()
-
+class TestWidths:
     @pytest.mark.parametrize(("count", "width"), [(65_535, np.uint16), (65_536, np.int32)])
     def test_relation_numbers_take_two_bytes_while_they_fit(self, count: int, width: type) -> None:
         graph = ColumnarGraph.from_triples(("a", f"r{number}", "b") for number in range(count))
@@ -289,14 +273,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 1}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 2}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 1, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 2, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"head.npy": {}}}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 1, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 2, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}}',
                 "cannot be read",
             ),

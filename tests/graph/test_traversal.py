@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import Direction
-from byokg.graph.traversal import expand, follow_metapath, k_hop, neighbours, triples
+from byokg.graph.traversal import expand, follow_metapath, k_hop, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple
 from tests.graph.contract import edge, ids, node, spelled
 
@@ -95,6 +95,48 @@ class TestKHop:
         reached = k_hop(films, ids("Cameron"), 1, per_node_cap=1)
         assert films.ids(reached.nodes) == ["Cameron", "Aliens"]
         assert reached.truncated_hops == (True,)
+
+    def test_a_cap_on_relations_counts_for_each_node_relation_and_direction(self, films: ColumnarGraph) -> None:
+        # Scott <-directed_by- Alien, Blade; Weaver <-starred- Alien, Aliens
+        reached = k_hop(films, ids("Scott", "Weaver"), 1, per_relation_cap=1)
+        assert films.ids(reached.nodes) == ["Scott", "Weaver", "Alien"]
+        assert reached.truncated_hops == (True,)
+        assert not k_hop(films, ids("Scott", "Weaver"), 1, per_relation_cap=2).truncated
+
+
+class TestKHopEdges:
+    def test_edges_come_by_hop_and_each_once(self, films: ColumnarGraph) -> None:
+        reached = k_hop_edges(films, ids("Scott"), 3)
+        found = [(triple.head, triple.relation, triple.tail) for triple in triples(films, reached.edges)]
+        assert found == [
+            ("Alien", "directed_by", "Scott"),
+            ("Blade", "directed_by", "Scott"),
+            ("Alien", "starred", "Weaver"),
+            ("Aliens", "starred", "Weaver"),
+        ]
+        assert reached.hops.tolist() == [1, 1, 2, 3]
+        assert films.ids(reached.nodes[reached.edges.origin]) == ["Scott", "Scott", "Alien", "Weaver"]
+        assert not reached.truncated
+
+    def test_direction_is_seen_from_the_node_left(self, films: ColumnarGraph) -> None:
+        assert len(k_hop_edges(films, ids("Scott"), 2, Direction.OUT).edges) == 0
+        assert len(k_hop_edges(films, ids("Scott"), 2, Direction.IN).edges) == 2
+
+    def test_an_edge_between_two_sources_and_a_self_loop_count_once(self) -> None:
+        graph = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "r", "a"), ("a", "r", "a")])
+        reached = k_hop_edges(graph, ids("a", "b"), 2)
+        assert sorted(reached.edges.edge.tolist()) == [0, 1, 2]
+
+    def test_a_capped_edge_that_is_met_from_its_other_end_is_there(self, films: ColumnarGraph) -> None:
+        # From Cameron only Aliens is walked; from Aliens both of its edges, directed_by again.
+        reached = k_hop_edges(films, ids("Cameron"), 2, per_node_cap=1)
+        found = [(triple.head, triple.relation, triple.tail) for triple in triples(films, reached.edges)]
+        assert found == [("Aliens", "directed_by", "Cameron")]
+        assert reached.truncated_hops == (True, True)
+
+    def test_no_hops_and_no_sources_are_no_edges(self, films: ColumnarGraph) -> None:
+        assert len(k_hop_edges(films, ids("Scott"), 0).edges) == 0
+        assert len(k_hop_edges(films, [], 2).edges) == 0
 
 
 class TestFollowMetapath:
@@ -364,6 +406,42 @@ def test_k_hop_agrees_with_breadth_first_search(edges: Edges, sources: list[int]
     reached = k_hop(graph_of(edges), ids(*map(str, sources)), hops)
     expected = naive_of(edges).hops(set(sources), hops)
     assert rows(reached.hops, reached.nodes) == sorted((hop, number) for number, hop in expected.items())
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_edges, any_sources, st.integers(0, 4), st.sampled_from(list(Direction)))
+def test_k_hop_edges_are_those_that_touch_a_node_reached_before(
+    edges: Edges, sources: list[int], hops: int, direction: Direction
+) -> None:
+    graph = graph_of(edges)
+    asked = ids(*map(str, sources))
+    reached = k_hop_edges(graph, asked, hops, direction)
+    before = k_hop(graph, asked, hops - 1, direction) if hops else None
+    left = set(before.nodes.tolist()) if before else set()
+    expected = set()
+    for number, (head, _, tail) in enumerate(sorted(naive_of(edges).edges)):
+        if (head in left and direction is not Direction.IN) or (tail in left and direction is not Direction.OUT):
+            expected.add(number)
+    assert sorted(reached.edges.edge.tolist()) == sorted(expected)
+    assert reached.hops.tolist() == sorted(reached.hops.tolist())
+    origins = reached.nodes[reached.edges.origin]
+    near = np.where(reached.edges.inverse, reached.edges.tail, reached.edges.head)
+    assert origins.tolist() == near.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_edges, any_sources, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_capped_edges_are_some_of_all_and_each_once(
+    edges: Edges, sources: list[int], hops: int, per_hop: int, per_node: int, per_relation: int
+) -> None:
+    graph = graph_of(edges)
+    asked = ids(*map(str, sources))
+    whole = set(k_hop_edges(graph, asked, hops).edges.edge.tolist())
+    capped = k_hop_edges(graph, asked, hops, per_hop_cap=per_hop, per_node_cap=per_node, per_relation_cap=per_relation)
+    found = capped.edges.edge.tolist()
+    assert len(found) == len(set(found))
+    assert set(found) <= whole
+    assert capped.truncated or set(found) == whole
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,182 @@
+"""How building, opening and walking grow with a graph: made-up ones of 0.3, 3 and (--large) 35 million triples.
+
+python benchmarks/graph_scale.py [--large] [--folder DIR] [--json FILE]
+
+Each build and each opening runs in a process of its own. CPU seconds count all threads; they differ less than seconds
+where other programs run. The largest graph needs 4 GB of disk and a few minutes.
+
+Bars, for the machine the project was planned on (2 cores): 3M build 10 s, open 50 ms, private 100 MB, mapped 400 MB;
+35M build 120 s below 4 GB, open 1 s; at 3M two hops from 10 hubs 60 ms, paths 5 x 5 20 ms, one hop from 10 0.05 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from synthetic_graph import Size, write
+
+SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
+HOPS = 8
+
+
+def build(source: Path, out: Path) -> dict[str, float]:
+    """Build a graph, and tell seconds and the highest memory use in MB."""
+    from byokg.graph.importers import build_graph
+
+    start = time.perf_counter()
+    graph = build_graph(source, out, overwrite=True)
+    seconds = time.perf_counter() - start
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    size = sum(file.stat().st_size for file in out.iterdir())
+    millions = graph.edge_count / 1e6
+    return {
+        "triples": graph.edge_count,
+        "entities": graph.node_count,
+        "build s": seconds,
+        "build s / M triples": seconds / millions,
+        "build CPU s": usage.ru_utime + usage.ru_stime,
+        "build peak MB": usage.ru_maxrss / 1024,
+        "disk MB": size / 1e6,
+        "disk MB / M triples": size / 1e6 / millions,
+    }
+
+
+def use(folder: Path) -> dict[str, float]:
+    """Open a graph and walk it, and tell times and memory."""
+    import numpy as np
+
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.path_search import shortest_paths
+    from byokg.graph.store import Direction
+    from byokg.graph.traversal import k_hop_edges, neighbours
+
+    ColumnarGraph.open(folder)  # so that code and folder are warm
+    imported = private_mb()
+    opened, graph = fastest(lambda: ColumnarGraph.open(folder), 9)
+    private, (mapped, resident) = private_mb(), mapped_mb(folder)
+    found = {
+        "open ms": opened,
+        "private MB before opening": imported,
+        "private MB after opening": private,
+        "mapped MB": mapped,
+        "mapped and resident MB": resident,
+    }
+    rng = np.random.default_rng(11)
+    ten = graph.ids(rng.integers(0, graph.node_count, 10))
+    found["one hop from 10 random entities ms"], _ = fastest(lambda: neighbours(graph, ten, Direction.OUT), 2000)
+    every = np.arange(graph.node_count)
+    for direction, way in ((Direction.OUT, "outgoing"), (Direction.BOTH, "both ways")):
+        hubs = graph.ids(np.argsort(-graph.degree(every, direction), kind="stable")[:10])
+        key = f"two hops from the 10 biggest hubs, {way}"
+        found[f"{key} ms"], reached = fastest(lambda: k_hop_edges(graph, hubs, 2, direction), 7)  # noqa: B023
+        found[f"{key}, triples"] = len(reached.edges)
+        sources, targets = (graph.ids(rng.integers(0, graph.node_count, 5)) for _ in range(2))
+        for hops in (4, HOPS):
+            milliseconds, pairs = fastest(
+                lambda: shortest_paths(graph, sources, targets, max_hops=hops, direction=direction),  # noqa: B023
+                7,
+            )
+            key = f"shortest paths 5 x 5 within {hops} hops, {way}"
+            found[f"{key} ms"] = milliseconds
+            found[f"{key}, pairs joined"] = sum(bool(pair.paths) for pair in pairs)
+    return found
+
+
+def fastest(action: Callable[[], Any], runs: int) -> tuple[float, Any]:
+    """Return the milliseconds of the fastest of some runs, and what it returned."""
+    best, result = float("inf"), None
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = action()
+        best = min(best, time.perf_counter() - start)
+    return best * 1e3, result
+
+
+def private_mb() -> float:
+    """Return the memory that this process alone has and the system cannot drop: its dirty private pages."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Hugetlb"))) / 1024
+
+
+def mapped_mb(folder: Path) -> tuple[float, float]:
+    """Return how much of a folder's files is mapped, and how much of that is in memory, shared with the page cache."""
+    size = resident = 0
+    ours = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            ours = len(words) > 5 and words[5].startswith(str(folder.resolve()))
+        elif ours and words[0] == "Size:":
+            size += int(words[1])
+        elif ours and words[0] == "Rss:":
+            resident += int(words[1])
+    return size / 1024, resident / 1024
+
+
+def measured(step: str, *paths: Path) -> dict[str, float]:
+    """Run one step in a process of its own."""
+    command = [sys.executable, __file__, "--step", step, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def shown(value: float | None) -> str:
+    """Write a number with three digits, counts in full."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", action="store_true", help="the graph of 35 million triples, too")
+    parser.add_argument("--folder", type=Path, help="keep texts and graphs here, and use the texts that are there")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        step, *paths = options.step
+        print(json.dumps({"build": build, "use": use}[step](*map(Path, paths))))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [name for name in SIZES if options.large or name != "35M"]
+    columns: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            source, out = folder / f"{name}.tsv", folder / name
+            if not source.exists():
+                write(source, SIZES[name])
+            text_mb = source.stat().st_size / 1e6
+            columns[name] = {"text MB": text_mb, **measured("build", source, out), **measured("use", out)}
+    table = Table("measurement", *names, title="Growth")
+    for column in range(1, len(names) + 1):
+        table.columns[column].justify = "right"
+    for key in columns[names[-1]]:
+        table.add_row(key, *(shown(columns[name].get(key)) for name in names))
+    Console(width=120).print(table)
+    if options.json:
+        rows = [{"size": name, "name": key, "value": value} for name in names for key, value in columns[name].items()]
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

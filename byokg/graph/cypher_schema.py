@@ -1,0 +1,247 @@
+"""Finding out what a graph holds with Cypher that every server understands: no plugin needed.
+
+Up to `EXACT_SIZE` nodes and edges, two queries look at everything and all counts are exact. Above that, labels and
+relation types are listed and counted one by one, which servers answer from counters of their own; what stands at the
+ends of a relation, and which properties there are, is sampled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from byokg.errors import QueryFailed
+from byokg.graph.cypher_text import edge_pattern, node_pattern, union_all
+from byokg.graph.store import RelationSchema, Schema
+
+EXACT_SIZE = 500_000
+"""Nodes and edges together, up to which everything is counted."""
+
+SAMPLE = 100
+"""Nodes looked at for each label, and edges for each relation type, in a larger graph."""
+
+_TOGETHER = 50
+"""Labels or relation types asked for in one round trip."""
+
+_Writer = Callable[[str, int], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a server answers: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """How large a graph is, and which labels and relation types the server knows; some may have nothing left."""
+
+    nodes: int
+    edges: int
+    labels: tuple[str, ...]
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PropertyNames:
+    """Property names by label and by relation type."""
+
+    of_labels: Mapping[str, frozenset[str]]
+    of_relations: Mapping[str, frozenset[str]]
+
+
+class SchemaServer(Protocol):
+    """What reading a schema asks of a server."""
+
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+        """Run one query of ours."""
+
+    def catalogue(self, timeout_s: float) -> Catalogue:
+        """Say what there is."""
+
+    def property_names(self, timeout_s: float) -> PropertyNames | None:
+        """List all property names, where the server can do so by itself."""
+
+
+def catalogue_by_queries(server: SchemaServer, timeout_s: float) -> Catalogue:
+    """Say what there is by looking at all of it, for servers that keep no list."""
+    sizes = count_all(server, timeout_s)
+    labels = server.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
+    relations = server.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
+    return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+
+
+def count_all(server: SchemaServer, timeout_s: float) -> tuple[int, int]:
+    """Count nodes and edges."""
+    nodes = server.ask("MATCH (n) RETURN count(n) AS nodes", {}, timeout_s).rows
+    edges = server.ask("MATCH ()-[r]->() RETURN count(r) AS edges", {}, timeout_s).rows
+    return int(nodes[0][0]), int(edges[0][0])
+
+
+def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
+    """Choose the label that says most about a node: the rarest one, then the first by name; none gives ``""``."""
+    return min(labels, key=lambda label: (counts.get(label, 0), label), default="")
+
+
+def read_schema(server: SchemaServer, timeout_s: float, exact_size: int = EXACT_SIZE) -> Schema:
+    """Read node types, relations and properties.
+
+    A node with several labels counts for each of them, so counts may add up to more than there are nodes; at the
+    ends of relations stands the one label that `node_type` chooses. Nodes without a label stand under ``""``.
+
+    Args:
+        server: whom to ask.
+        timeout_s: for each round trip.
+        exact_size: nodes and edges up to which all are looked at.
+
+    Raises:
+        QueryTimeout: even a sample took too long.
+        StoreUnavailable: the server cannot be reached.
+    """
+    catalogue = server.catalogue(timeout_s)
+    if catalogue.nodes + catalogue.edges <= exact_size:
+        try:
+            return _everything(server, timeout_s).schema()
+        except QueryFailed:
+            pass  # it was too much after all
+    return _sample(server, catalogue, timeout_s).schema()
+
+
+@dataclass
+class _Findings:
+    """What was seen so far."""
+
+    types: Counter[str] = field(default_factory=Counter)
+    type_properties: dict[str, set[str]] = field(default_factory=dict)
+    relations: Counter[str] = field(default_factory=Counter)
+    relation_properties: dict[str, set[str]] = field(default_factory=dict)
+    ends: list[tuple[str, Sequence[str], Sequence[str], int]] = field(default_factory=list)
+
+    def schema(self) -> Schema:
+        """Put it into order: types by count, relations by name."""
+        domains: dict[str, Counter[str]] = {}
+        ranges: dict[str, Counter[str]] = {}
+        for relation, head, tail, count in self.ends:
+            domains.setdefault(relation, Counter())[node_type(head, self.types)] += count
+            ranges.setdefault(relation, Counter())[node_type(tail, self.types)] += count
+        types = _by_count(+self.types)
+        return Schema(
+            node_types={label: self.types[label] for label in types},
+            relations=tuple(
+                RelationSchema(
+                    relation,
+                    self.relations[relation],
+                    tuple(_by_count(domains.get(relation, Counter()))),
+                    tuple(_by_count(ranges.get(relation, Counter()))),
+                    tuple(sorted(self.relation_properties.get(relation, ()))),
+                )
+                for relation in sorted(+self.relations)
+            ),
+            node_properties={
+                label: tuple(sorted(self.type_properties[label])) for label in types if self.type_properties.get(label)
+            },
+        )
+
+
+def _by_count(counts: Mapping[str, int]) -> list[str]:
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def _everything(server: SchemaServer, timeout_s: float) -> _Findings:
+    """Look at all nodes and edges, grouped by the server."""
+    findings = _Findings()
+    text = "MATCH (n) RETURN labels(n) AS labels, keys(n) AS keys, count(*) AS count"
+    for labels, keys, count in server.ask(text, {}, timeout_s).rows:
+        for label in labels or [""]:
+            findings.types[label] += count
+            findings.type_properties.setdefault(label, set()).update(keys)
+    text = (
+        "MATCH (a)-[r]->(b) "
+        "RETURN type(r) AS type, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    )
+    for relation, head, tail, keys, count in server.ask(text, {}, timeout_s).rows:
+        findings.relations[relation] += count
+        findings.relation_properties.setdefault(relation, set()).update(keys)
+        findings.ends.append((relation, head, tail, count))
+    return findings
+
+
+def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
+    """Count by label and by relation type, and look at a few of each."""
+    findings = _Findings()
+    labels, relations = sorted(catalogue.labels), sorted(catalogue.relations)
+    seen: Counter[str] = Counter()
+    names = _known_names(server, timeout_s)
+    if names is None:
+        for label, keys, count in _ask_each(server, labels, _some_nodes, timeout_s):
+            seen[label] += count
+            findings.type_properties.setdefault(label, set()).update(keys)
+    else:
+        findings.type_properties = {label: set(keys) for label, keys in names.of_labels.items()}
+        findings.relation_properties = {relation: set(keys) for relation, keys in names.of_relations.items()}
+    findings.types = _counts(server, labels, _all_nodes, timeout_s, seen)
+    bare = catalogue.nodes - findings.types.total()
+    if bare > 0:
+        findings.types[""] = bare
+    seen = Counter()
+    for relation, head, tail, keys, count in _ask_each(server, relations, _some_edges, timeout_s):
+        seen[relation] += count
+        findings.relation_properties.setdefault(relation, set()).update(keys)
+        findings.ends.append((relation, head, tail, count))
+    findings.relations = _counts(server, relations, _all_edges, timeout_s, seen)
+    return findings
+
+
+def _some_nodes(label: str, number: int) -> str:
+    pattern = node_pattern("n", label, f"name{number}")
+    return f"MATCH {pattern} WITH n LIMIT {SAMPLE} RETURN $name{number} AS name, keys(n) AS keys, count(*) AS count"
+
+
+def _all_nodes(label: str, number: int) -> str:
+    return f"MATCH {node_pattern('n', label, f'name{number}')} RETURN $name{number} AS name, count(n) AS count"
+
+
+def _some_edges(relation: str, number: int) -> str:
+    return (
+        f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {SAMPLE} RETURN "
+        f"$name{number} AS name, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    )
+
+
+def _all_edges(relation: str, number: int) -> str:
+    return f"MATCH {edge_pattern('', '', [relation], f'list{number}')} RETURN $name{number} AS name, count(r) AS count"
+
+
+def _known_names(server: SchemaServer, timeout_s: float) -> PropertyNames | None:
+    try:
+        return server.property_names(timeout_s)
+    except QueryFailed:
+        return None  # a list of everything is welcome, but not needed
+
+
+def _counts(
+    server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float, seen: Counter[str]
+) -> Counter[str]:
+    """Count what there is under each name; where the server is too slow for that, at least what was seen is known."""
+    try:
+        return Counter(dict(map(tuple, _ask_each(server, names, write, timeout_s))))
+    except QueryFailed:
+        return seen
+
+
+def _ask_each(server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float) -> Iterator[Sequence[Any]]:
+    """Ask one question about many names, several names to a round trip.
+
+    `write` gets a name and its number n, and may use the parameters `name<n>`, and `list<n>` with the name in a list.
+    """
+    for start in range(0, len(names), _TOGETHER):
+        group = names[start : start + _TOGETHER]
+        parameters: dict[str, Any] = {f"name{number}": name for number, name in enumerate(group)}
+        parameters |= {f"list{number}": [name] for number, name in enumerate(group)}
+        text = union_all(write(name, number) for number, name in enumerate(group))
+        yield from server.ask(text, parameters, timeout_s).rows

@@ -1,0 +1,181 @@
+"""Bringing any store's graph out: as `nodes.csv` and `edges.csv`, which `import_graph` reads back, or into memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+from byokg.errors import GraphError, GraphExists
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.store import Direction, GraphStore
+from byokg.graph.traversal import triples
+from byokg.types import Node, Properties, Triple, Value
+
+Progress = Callable[[int, int], None]
+"""Told how many nodes and how many edges are done, after each batch."""
+
+_BATCH = 4096
+"""Nodes asked for at once, and then the edges out of them."""
+
+_NEEDS_QUOTES = re.compile('[",\\r\\n]|^\\s|\\s$')
+_INT64 = range(-(1 << 63), 1 << 63)
+_NODE_COLUMNS, _EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tail")
+
+
+def export_graph(store: GraphStore, out: str | Path, progress: Progress | None = None) -> None:
+    """Write a graph as a folder with `nodes.csv` and `edges.csv`.
+
+    Ids, names, types, relations, properties and parallel edges survive. Nodes come in the store's order and edges in
+    the order of their heads, so the same graph gives the same bytes. A property whose values are of several types is
+    written as text, one whose values are all dates as dates, an empty text is no property, and a property named like a fixed column (`id`, `name`, `type`,
+    `head`, `relation`, `tail`) gets an underscore behind its name.
+
+    Args:
+        store: what to export; some thousand nodes at a time, so any size goes.
+        out: folder to write; appears only when complete.
+        progress: told about it from time to time.
+
+    Raises:
+        GraphExists: `out` is there and not empty.
+        GraphError: the system does not let us write there.
+    """
+    out = Path(out)
+    if out.exists() and not (out.is_dir() and next(out.iterdir(), None) is None):
+        raise GraphExists(out, "something is there already; choose another folder")
+    partial = out.parent / f".{out.name}.partial-{uuid.uuid4().hex[:12]}"
+    try:
+        partial.mkdir(parents=True)
+        nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
+        with nodes, edges:
+            for some, leaving in _batches(store, progress):
+                for node in some:
+                    nodes.add((node.id, "" if node.name == node.id else node.name, node.type), node.properties)
+                for edge in leaving:
+                    edges.add((edge.head, edge.relation, edge.tail), edge.properties)
+        if out.exists():
+            out.rmdir()
+        partial.rename(out)
+    except OSError as error:
+        raise GraphError(f"cannot write a graph to {str(out)!r}: {error}; free space or choose another") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarGraph:
+    """Hold a copy of any store's graph in memory: to save it, or to walk it faster than over a network.
+
+    Args:
+        store: what to copy; a graph too large for Python objects is better exported and built.
+        progress: told about it from time to time.
+    """
+    nodes: list[Node] = []
+    edges: list[Triple] = []
+    for some, leaving in _batches(store, progress):
+        nodes += some
+        edges += leaving
+    return ColumnarGraph.from_records(nodes, edges, store.name, source={"kind": "copy", "store": store.name})
+
+
+def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[list[Node], list[Triple]]]:
+    """Yield some nodes with the edges out of them, until all have been."""
+    entities = store.entities()
+    nodes_done, edges_done = 0, 0
+    while ids := list(islice(entities, _BATCH)):
+        leaving = triples(store, store.edges(store.numbers(ids), Direction.OUT))
+        yield store.nodes(ids), leaving
+        nodes_done, edges_done = nodes_done + len(ids), edges_done + len(leaving)
+        if progress:
+            progress(nodes_done, edges_done)
+
+
+class _Table:
+    """A table whose header is known only after its last row, so that rows wait in a file of their own."""
+
+    def __init__(self, path: Path, fixed: Sequence[str]) -> None:
+        self._path, self._fixed = path, fixed
+        self._waiting = path.with_suffix(".rows")
+        self._kinds: dict[str, set[str]] = {}
+
+    def __enter__(self) -> _Table:
+        self._rows = self._waiting.open("w", encoding="utf-8")
+        return self
+
+    def add(self, cells: Sequence[str], properties: Properties) -> None:
+        """Write one row."""
+        for key, value in properties.items():
+            kinds = self._kinds.get(key)
+            if kinds is None:
+                kinds = self._kinds[key] = set()
+            kinds.add(_kind(value))
+        self._rows.write(json.dumps([*cells, dict(properties)]) + "\n")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write the header and then all rows."""
+        self._rows.close()
+        if error is None:
+            keys = list(self._kinds)
+            names = [*self._fixed]
+            for key in keys:
+                name = key
+                while name in names:
+                    name += "_"
+                names.append(name)
+            header = [
+                _titled(name, self._common(key)) for name, key in zip(names[len(self._fixed) :], keys, strict=True)
+            ]
+            with (
+                self._path.open("w", encoding="utf-8", newline="") as file,
+                self._waiting.open(encoding="utf-8") as rows,
+            ):
+                file.write(_line([*self._fixed, *header]))
+                for row in rows:
+                    *cells, properties = json.loads(row)
+                    file.write(_line([*cells, *(_text(properties.get(key)) for key in keys)]))
+        self._waiting.unlink()
+
+    def _common(self, key: str) -> str:
+        """Return the kind that fits all values of a property."""
+        kinds = self._kinds[key]
+        if kinds == {"int", "float"}:
+            return "float"
+        return next(iter(kinds)) if len(kinds) == 1 else "string"
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int" if value in _INT64 else "string"
+    if isinstance(value, float):
+        return "float" if math.isfinite(value) else "string"
+    if len(value) == 10 and value[4] == value[7] == "-":
+        with suppress(ValueError):
+            date.fromisoformat(value)
+            return "date"
+    return "string"
+
+
+def _titled(name: str, kind: str) -> str:
+    return name if kind == "string" and ":" not in name else f"{name}:{kind}"
+
+
+def _text(value: Value | None) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _line(cells: Sequence[str]) -> str:
+    quoted = [f'"{cell.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells]
+    return ",".join(quoted) + "\n"

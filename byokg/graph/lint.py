@@ -1,0 +1,203 @@
+"""Names in a query that its graph does not have, and steps against a relation's direction.
+
+An engine answers such a query with no rows and no error, so a writer learns nothing from it. Findings say what is
+wrong and which existing names are nearest; whether a query with findings runs is the caller's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from byokg.errors import QueryRefused
+from byokg.graph.store import RelationSchema, Schema
+from byokg.graph.syntax.cypher import EdgeUse, LabelUse, Name, PropertyUse, parse_cypher
+from byokg.graph.syntax.nearest import nearest_names
+from byokg.graph.syntax.sparql import IriUse, parse_sparql
+from byokg.graph.syntax.tokens import Unreadable, place
+
+Kind = Literal["label", "relation", "property", "direction"]
+
+_STANDARD_VOCABULARIES = (
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "http://www.w3.org/2000/01/rdf-schema#",
+    "http://www.w3.org/2002/07/owl#",
+)
+"""Never reported: an RDF store may hold them without counting them as relations."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One name or step that the schema contradicts."""
+
+    kind: Kind
+    name: str
+    line: int
+    column: int
+    message: str
+    """Says what is wrong and what exists, fit to be shown to the language model that wrote the query."""
+    nearest: tuple[str, ...] = ()
+    """Existing names, the most similar first."""
+
+
+def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = ("id", "name")) -> list[Finding]:
+    """Compare an openCypher query with a schema.
+
+    Args:
+        text: a query that `check_cypher` lets through.
+        schema: what the graph holds.
+        known_properties: properties that every node has, whether or not the schema lists them.
+
+    Returns:
+        Findings in the order of the text; none where the schema has nothing to say.
+
+    Raises:
+        QueryRefused: the text cannot be parsed.
+    """
+    try:
+        query = parse_cypher(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    found = [
+        *_labels(query.labels, schema),
+        *_properties(query.properties, schema, frozenset(known_properties)),
+        *_directions(query.edges, schema),
+    ]
+    return _placed(text, found)
+
+
+def lint_sparql(text: str, schema: Schema) -> list[Finding]:
+    """Compare a SPARQL query's predicates and classes with a schema whose names are IRIs.
+
+    Returns:
+        Findings in the order of the text; none where the schema's names are no IRIs.
+
+    Raises:
+        QueryRefused: the text cannot be parsed.
+    """
+    try:
+        query = parse_sparql(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    relations = [relation.name for relation in schema.relations]
+    return _placed(
+        text,
+        [
+            *_iris(query.predicates, relations, "relation", "predicate"),
+            *_iris(query.classes, list(schema.node_types), "label", "class"),
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A finding that still knows the character and not yet the line."""
+
+    kind: Kind
+    name: Name
+    message: str
+    nearest: tuple[str, ...] = ()
+
+
+def _placed(text: str, found: list[_Found]) -> list[Finding]:
+    ordered = sorted(found, key=lambda one: one.name.start)
+    findings = [
+        Finding(one.kind, one.name.text, *place(text, one.name.start), one.message, one.nearest) for one in ordered
+    ]
+    return list(dict.fromkeys(findings))
+
+
+def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: str = "this graph") -> _Found:
+    near = tuple(nearest_names(name.text, known))
+    hint = f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(sorted(known)[:10])}" if known else ""
+    return _Found(kind, name, f"{where} has no {what} {name.text!r}{hint}", near)
+
+
+def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
+    node_types = [label for label in schema.node_types if label]
+    relations = [relation.name for relation in schema.relations]
+    for use in uses:
+        name = use.name
+        if use.kind == "edge":
+            if name.text not in relations:
+                yield _unknown("relation", "relation type", name, relations)
+        elif name.text not in node_types and not (use.kind is None and name.text in relations):
+            yield _unknown("label", "label", name, node_types)
+
+
+def _properties(uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]) -> Iterator[_Found]:
+    of_relation = {relation.name: relation.properties for relation in schema.relations}
+    of = schema.node_properties if schema.node_properties else {}
+    for use in uses:
+        node = use.owner.kind == "node"
+        tables = of if node else of_relation
+        owners = [name for name in use.owner.names if name in tables]
+        if len(owners) < len(use.owner.names):
+            continue  # the unknown label is a finding of its own
+        known = {prop for owner in owners or tables for prop in tables[owner]}
+        if node:
+            known |= everywhere
+        listed = any(tables[owner] for owner in owners or tables)
+        if not listed or use.name.text in known:
+            continue
+        elsewhere = sorted(owner for owner in tables if owner and use.name.text in tables[owner])
+        where = " or ".join(owners) or ("no node" if node else "no relation")
+        found = _unknown("property", "property", use.name, known, where)
+        message = found.message if owners else found.message.replace(" has no property", " has a property", 1)
+        if owners and elsewhere:
+            message += f" ({', '.join(elsewhere[:3])} has it)"
+        yield _Found("property", use.name, message, found.nearest)
+
+
+def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
+    relations = {relation.name: relation for relation in schema.relations}
+    for edge in edges:
+        if not edge.single or not edge.types or any(name.text not in relations for name in edge.types):
+            continue
+        if any(label not in schema.node_types for label in (*edge.head.names, *edge.tail.names)):
+            continue
+        of = [relations[name.text] for name in edge.types]
+        if any(_fits(relation, edge.head.names, edge.tail.names, edge.directed) for relation in of):
+            continue
+        relation, name = of[0], edge.types[0]
+        stored = f"({'|'.join(relation.domain)})-[:{relation.name}]->({'|'.join(relation.range)})"
+        if any(_fits(relation, edge.tail.names, edge.head.names, True) for relation in of):
+            yield _Found("direction", name, f"{relation.name!r} points the other way: {stored}; turn the arrow round")
+        else:
+            ends = f"{'|'.join(edge.head.names) or 'any'} to {'|'.join(edge.tail.names) or 'any'}"
+            yield _Found("direction", name, f"no {relation.name!r} goes from {ends}; the graph has {stored}")
+
+
+def _fits(relation: RelationSchema, head: tuple[str, ...], tail: tuple[str, ...], directed: bool) -> bool:
+    forward = _end_fits(head, relation.domain) and _end_fits(tail, relation.range)
+    return forward or (not directed and _end_fits(tail, relation.domain) and _end_fits(head, relation.range))
+
+
+def _end_fits(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
+    """Say whether a node with one of the labels may stand at an end; where nothing is said, anything may."""
+    return not asked or not any(stored) or any(label in stored for label in asked)
+
+
+def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> Iterator[_Found]:
+    iris = [name for name in known if "://" in name or name.startswith("urn:")]
+    if not iris:
+        return
+    locals_ = {iri: _local(iri) for iri in iris}
+    for use in uses:
+        if use.iri in locals_ or use.iri.startswith(_STANDARD_VOCABULARIES):
+            continue
+        name = Name(use.iri, use.start)
+        same = [iri for iri, local in locals_.items() if local == _local(use.iri)]
+        if same:
+            yield _Found(kind, name, f"this graph has no {what} <{use.iri}>, but <{same[0]}>", tuple(same))
+            continue
+        near = nearest_names(_local(use.iri), set(locals_.values()))
+        close = tuple(iri for local in near for iri in iris if locals_[iri] == local)[:3]
+        hint = f"; nearest: {', '.join(f'<{iri}>' for iri in close)}" if close else ""
+        yield _Found(kind, name, f"this graph has no {what} <{use.iri}>{hint}", close)
+
+
+def _local(iri: str) -> str:
+    """Return the part of an IRI behind the last # or /."""
+    return iri.rstrip("#/").replace("#", "/").rpartition("/")[2]

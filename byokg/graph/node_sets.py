@@ -1,0 +1,46 @@
+"""Sets of node or edge numbers as ascending arrays; a table of marks stands in for sorting where numbers are small."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.integer]
+Marks = npt.NDArray[np.bool_]
+
+_TABLE = 1 << 22
+_PER_NUMBER = 64
+"""A table is used for numbers below the first, or below so many times the count of numbers."""
+
+
+def distinct(numbers: Numbers) -> Numbers:
+    """Return each number once, ascending."""
+    if len(numbers) < 2:
+        return numbers
+    size = int(numbers.max()) + 1
+    if not _small(size, len(numbers)):
+        return np.unique(numbers)
+    marks = np.zeros(size, np.bool_)
+    marks[numbers] = True
+    return marks.nonzero()[0].astype(numbers.dtype)
+
+
+def contains(members: Numbers, asked: Numbers) -> Marks:
+    """Tell for each number asked whether it is among the members, which are ascending: (len(asked),)."""
+    if len(members) == 0 or len(asked) == 0:
+        return np.zeros(len(asked), np.bool_)
+    if len(members) == 1:
+        alone: Marks = asked == members[0]
+        return alone
+    size = max(int(members[-1]), int(asked.max())) + 1
+    if not _small(size, len(members) + len(asked)):
+        found: Marks = members[np.minimum(np.searchsorted(members, asked), len(members) - 1)] == asked
+        return found
+    marks = np.zeros(size, np.bool_)
+    marks[members] = True
+    return marks[asked]
+
+
+def _small(size: int, count: int) -> bool:
+    # Below some hundred numbers sorting them is quicker than touching a table.
+    return count > 256 and size <= max(_TABLE, _PER_NUMBER * count)

@@ -1,0 +1,92 @@
+"""pyoxigraph as the worker process runs it. Imports little, so that a worker starts quickly."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any, cast
+
+from byokg.errors import GraphCorrupt, MissingExtra, QueryInvalid, StoreUnavailable
+
+PURPOSE = "the embedded RDF store"
+
+
+def import_pyoxigraph(purpose: str) -> Any:
+    """Import pyoxigraph. Raises `MissingExtra` where it is not installed."""
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise MissingExtra("pyoxigraph", "sparql", purpose) from error
+    return pyoxigraph
+
+
+class OxigraphEngine:
+    """What runs in the worker process."""
+
+    def __init__(self, folder: str, union: bool) -> None:
+        """Say what to open; `union` lets queries see all named graphs as one, which costs a little."""
+        self._folder = folder
+        self._union = union
+        self._store: Any = None
+
+    def open(self) -> None:
+        """Open the store read-only."""
+        pyoxigraph = import_pyoxigraph(PURPOSE)
+        try:
+            self._store = pyoxigraph.Store.read_only(self._folder)
+        except OSError as error:
+            raise GraphCorrupt(Path(self._folder).parent, str(error)) from error
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store = None
+
+    def select(self, text: str) -> bytes:
+        """Run a SELECT of our own; return SPARQL's JSON results."""
+        return select_json(self._store, text, self._union)
+
+    def query(self, text: str, max_rows: int) -> tuple[tuple[str, ...], list[dict[str, Any]], bool | None]:
+        """Run a user's query, of which `max_rows` rows are read; return the parts of a `Table`."""
+        pyoxigraph = import_pyoxigraph(PURPOSE)
+        try:
+            answer = self._store.query(text, use_default_graph_as_union=self._union)
+            if isinstance(answer, pyoxigraph.QueryBoolean):
+                return (), [], bool(answer)
+            names = tuple(variable.value for variable in answer.variables)
+            rows = [tuple(solution) for solution in itertools.islice(answer, max_rows)]
+        except (SyntaxError, ValueError, RuntimeError) as error:
+            raise QueryInvalid(str(error)) from error
+        except OSError as error:
+            raise StoreUnavailable(self._folder, str(error)) from error
+        bindings = [
+            {name: _term(pyoxigraph, term) for name, term in zip(names, row, strict=True) if term is not None}
+            for row in rows
+        ]
+        return names, bindings, None
+
+
+def select_json(store: Any, text: str, union: bool) -> bytes:
+    """Run a SELECT of our own; return SPARQL's JSON results."""
+    pyoxigraph = import_pyoxigraph(PURPOSE)
+    answer = store.query(text, use_default_graph_as_union=union)
+    return cast(bytes, answer.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+
+
+def _term(pyoxigraph: Any, term: Any) -> dict[str, Any]:
+    """Write one of pyoxigraph's terms as SPARQL's JSON results do."""
+    if isinstance(term, pyoxigraph.NamedNode):
+        return {"type": "uri", "value": term.value}
+    if isinstance(term, pyoxigraph.BlankNode):
+        return {"type": "bnode", "value": term.value}
+    if isinstance(term, pyoxigraph.Triple):
+        names = ("subject", "predicate", "object")
+        return {
+            "type": "triple",
+            "value": {name: _term(pyoxigraph, part) for name, part in zip(names, term, strict=True)},
+        }
+    return {
+        "type": "literal",
+        "value": term.value,
+        "datatype": term.datatype.value,
+        "xml:lang": term.language or "",
+    }

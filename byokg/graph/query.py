@@ -1,0 +1,86 @@
+"""What stores promise that run query text: the second graph role, beside `GraphStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from byokg.types import NO_PROPERTIES, EntityId, Properties
+
+Language = Literal["cypher", "sparql"]
+
+
+@dataclass(frozen=True)
+class NodeCell:
+    """A node in a query's answer, so that evidence can point back into the graph."""
+
+    id: EntityId
+    name: str
+    type: str = ""
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class EdgeCell:
+    """A relationship in a query's answer, in stored orientation."""
+
+    head: EntityId
+    relation: str
+    tail: EntityId
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class PathCell:
+    """A path in a query's answer: `edges[i]` joins `nodes[i]` and `nodes[i + 1]`, in either orientation."""
+
+    nodes: tuple[NodeCell, ...]
+    edges: tuple[EdgeCell, ...]
+
+
+Cell: TypeAlias = (
+    "bool | int | float | str | NodeCell | EdgeCell | PathCell | Sequence[Cell] | Mapping[str, Cell] | None"
+)
+"""A value in a row, or a query parameter. Dates and times are ISO 8601 strings."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use; every store enforces all of it."""
+
+    timeout_s: float = 10.0
+    """Wall time; a query that takes longer ends as `QueryTimeout` at most a second later."""
+    max_rows: int = 1000
+    """Rows returned; `Rows.truncated` says that there were more."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The answer to a query."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class QueryStore(Protocol):
+    """Runs query text. A store that cannot does not have these."""
+
+    @property
+    def language(self) -> Language:
+        """Say which language `run` takes."""
+
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+        """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
+
+        Raises:
+            QueryRefused: the text is not one reading query; says which part, where, and what to do instead.
+            QueryInvalid: the engine does not understand it.
+            QueryTimeout: it took longer than the limits allow.
+            QueryTooLarge: it needed more memory than the store allows.
+            StoreUnavailable: the store could not be reached (`retryable`).
+        """

@@ -1,0 +1,296 @@
+"""A schema as text for a prompt: the part that matters for a question, within a budget of tokens.
+
+    Node types:
+    Film (16,412)
+      released: int, e.g. 1979, 1986
+    Person (40,128)
+    Relations:
+    (Film)-[directed_by]->(Person) 17,001
+    (Film)-[starred_actors]->(Person) 38,229, role: string, e.g. "Ripley"
+    … and 7 more relations
+
+Where nodes have no types a relation is just `[directed_by] 17,001`.
+What does not fit is left out whole and counted; nothing is cut in the middle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.index.embedder import Embedder
+from byokg.index.normalize import normalize_name
+
+_RELATION_SHARE = 0.7
+"""Part of the budget that relations take before properties of nodes may have what is left."""
+
+_ENDS = 3
+"""Node types shown at one end of a relation; the others are counted."""
+
+_STEM = 4
+"""Letters that two words must begin with alike to count as related, where the rest is an ending."""
+
+_NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@dataclass(frozen=True)
+class SchemaText:
+    """What is shown of a schema."""
+
+    text: str
+    tokens: int
+    """As counted by the function that was given."""
+    relations: tuple[str, ...]
+    """Relations shown, most relevant first."""
+    relations_left_out: int
+    properties_left_out: int
+    """Properties of the node types shown that are not."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer: bytes divided by three, which is seldom too few.
+
+    Measured on schemas: identifiers with dots and underscores take a token for every 3 to 4 characters, and scripts
+    other than Latin one for every 2 to 4 bytes.
+    """
+    return (len(text.encode("utf-8", "replace")) + 2) // 3
+
+
+class SchemaRenderer:
+    """Renders one schema for one question after another; holds what its names mean.
+
+    Args:
+        schema: what to render.
+        embedder: measures how near a question is to a relation; without one only their words are compared.
+        count_tokens: tokens of a text, by the tokenizer of the model that will read it.
+    """
+
+    def __init__(
+        self, schema: Schema, embedder: Embedder | None = None, count_tokens: Callable[[str], int] = estimate_tokens
+    ) -> None:
+        self._schema, self._embedder, self._count = schema, embedder, count_tokens
+        # Most edges first: the order where a question says nothing.
+        self._relations = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
+        self._properties = [
+            (type_, detail)
+            for type_, names in schema.node_properties.items()
+            for detail in _details(names, schema.node_property_details.get(type_, ()))
+        ]
+        self._relevance = _Relevance([_relation_words(relation) for relation in self._relations], embedder)
+        self._property_relevance = _Relevance(
+            [f"{_words(type_)} {_words(detail.name)}" for type_, detail in self._properties], embedder
+        )
+
+    def render(self, question: str = "", budget_tokens: int = 2000) -> SchemaText:
+        """Show the relations and properties that are most relevant, as many as fit.
+
+        Args:
+            question: what they should be relevant to; without one those of most edges are shown.
+            budget_tokens: what the text may take.
+
+        Returns:
+            The text: empty where the budget is too small for a single relation.
+        """
+        draft = _Draft(self._schema, self._count)
+        ranked = [self._relations[at] for at in self._relevance.order(question)]
+        share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
+        left = draft.add_relations(ranked, share)
+        properties = [self._properties[at] for at in self._property_relevance.order(question)]
+        draft.add_properties(properties, budget_tokens)
+        draft.add_relations(left, budget_tokens)
+        draft.shrink(budget_tokens)
+        return draft.finished()
+
+
+class _Relevance:
+    """Ranks N described things by how well they fit a question."""
+
+    def __init__(self, descriptions: Sequence[str], embedder: Embedder | None) -> None:
+        self._words = [list(dict.fromkeys(description.split())) for description in descriptions]
+        self._embedder = embedder
+        self._vectors = embedder.encode(descriptions) if embedder and descriptions else None
+        frequency = Counter(word for words in self._words for word in words)
+        # A word that every description has says nothing; one that a single one has says most.
+        rarest = np.log1p(len(descriptions))
+        self._weights = {word: float(np.log1p(len(descriptions) / count) / rarest) for word, count in frequency.items()}
+        self._by_stem: dict[str, list[str]] = {}
+        for word in self._weights:
+            self._by_stem.setdefault(word[:_STEM], []).append(word)
+
+    def order(self, question: str) -> list[int]:
+        """Return positions, best first; equals in the order given."""
+        asked = _words(question)
+        if not asked or not self._words:
+            return list(range(len(self._words)))
+        scores = self._lexical(asked.split())
+        if self._vectors is not None and self._embedder is not None:
+            scores += self._vectors.astype(np.float64) @ self._embedder.encode([asked])[0]
+        # Rounded, so that the order does not hang on the last digit of a sum.
+        order: list[int] = np.argsort(-np.round(scores, 6), kind="stable").tolist()
+        return order
+
+    def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return for each description the weight of its best word in the question and their share: (N,), 0 to 2."""
+        met = {word for other in asked for word in self._by_stem.get(other[:_STEM], ()) if _related(word, other)}
+        scores = np.zeros(len(self._words))
+        for at, words in enumerate(self._words):
+            if found := [self._weights[word] for word in words if word in met]:
+                scores[at] = max(found) + sum(found) / sum(self._weights[word] for word in words)
+        return scores
+
+
+class _Draft:
+    """A text while it grows, and what its lines cost."""
+
+    def __init__(self, schema: Schema, count: Callable[[str], int]) -> None:
+        self._schema, self._count = schema, count
+        self._relations: list[RelationSchema] = []
+        self._types: dict[str, list[PropertySchema]] = {}
+        # Headings, and the line that counts what is left out, are always paid for.
+        self._spent = sum(map(count, (_NODE_TYPES, _RELATIONS, _left_out(len(schema.relations)))))
+
+    def add_relations(self, ranked: Sequence[RelationSchema], budget: int) -> list[RelationSchema]:
+        """Take each relation that fits, with the node types at its ends; return those that do not."""
+        left = []
+        for relation in ranked:
+            types = [type_ for type_ in _ends(relation) if type_ and type_ not in self._types]
+            lines = [_relation_line(relation), *(self._type_line(type_) for type_ in types)]
+            cost = sum(map(self._count, lines))
+            if self._spent + cost > budget:
+                left.append(relation)
+                continue
+            self._spent += cost
+            self._relations.append(relation)
+            self._types |= {type_: [] for type_ in types}
+        return left
+
+    def add_properties(self, ranked: Sequence[tuple[str, PropertySchema]], budget: int) -> None:
+        """Take each property that fits, of node types that are shown. Where nodes have no types, all are."""
+        for type_, detail in ranked:
+            if type_ and type_ not in self._types:
+                continue
+            cost = self._count(_property_line(detail))
+            if self._spent + cost <= budget:
+                self._spent += cost
+                self._types.setdefault(type_, []).append(detail)
+
+    def shrink(self, budget: int) -> None:
+        """Drop what was taken last until the whole text fits: its tokens may be more than those of its lines."""
+        while (self._relations or self._types) and self._count(self._text()) > budget:
+            if self._relations:
+                self._relations.pop()
+                needed = {type_ for relation in self._relations for type_ in _ends(relation)}
+                self._types = {type_: found for type_, found in self._types.items() if type_ in needed}
+            else:
+                self._types.popitem()
+
+    def finished(self) -> SchemaText:
+        """Return the text and what it shows."""
+        text = self._text()
+        shown = [type_ for type_ in self._schema.node_properties if type_ in self._types or not type_]
+        total = sum(len(self._schema.node_properties[type_]) for type_ in shown)
+        return SchemaText(
+            text=text,
+            tokens=self._count(text),
+            relations=tuple(relation.name for relation in self._relations),
+            relations_left_out=len(self._schema.relations) - len(self._relations),
+            properties_left_out=total - sum(map(len, self._types.values())),
+        )
+
+    def _text(self) -> str:
+        if not self._relations and not self._types:
+            return ""
+        lines = []
+        if self._types:
+            lines.append(_NODE_TYPES)
+        for type_ in sorted(self._types, key=lambda type_: (-self._schema.node_types.get(type_, 0), type_)):
+            lines.append(self._type_line(type_))
+            lines += map(_property_line, self._types[type_])
+        if self._relations:
+            lines.append(_RELATIONS)
+            lines += map(_relation_line, self._relations)
+        if len(self._relations) < len(self._schema.relations):
+            lines.append(_left_out(len(self._schema.relations) - len(self._relations)))
+        return "".join(lines)
+
+    def _type_line(self, type_: str) -> str:
+        return f"{_shown(type_) or 'any node'} ({self._schema.node_types.get(type_, 0):,})\n"
+
+
+# Lines
+
+
+def _relation_line(relation: RelationSchema) -> str:
+    head, tail = _end(relation.domain), _end(relation.range)
+    arrow = f"({head})-[{_shown(relation.name)}]->({tail})" if head or tail else f"[{_shown(relation.name)}]"
+    line = f"{arrow} {relation.count:,}"
+    details = _details(relation.properties, relation.property_details)
+    return f"{line}{''.join(f', {_property(detail)}' for detail in details)}\n"
+
+
+def _property_line(detail: PropertySchema) -> str:
+    return f"  {_property(detail)}\n"
+
+
+def _property(detail: PropertySchema) -> str:
+    kind = f": {detail.kind}" if detail.kind else ""
+    values = ", ".join(f'"{_shown(value)}"' if isinstance(value, str) else str(value) for value in detail.examples)
+    return f"{_shown(detail.name)}{kind}{f', e.g. {values}' if values else ''}"
+
+
+def _left_out(count: int) -> str:
+    return f"… and {count:,} more relations\n"
+
+
+def _end(types: Sequence[str]) -> str:
+    named = [_shown(type_) for type_ in types if type_]
+    more = f"|{len(named) - _ENDS} more types" if len(named) > _ENDS else ""
+    return f"{'|'.join(named[:_ENDS])}{more}"
+
+
+def _ends(relation: RelationSchema) -> list[str]:
+    """Return the node types that a relation's line names."""
+    return list(dict.fromkeys((*relation.domain[:_ENDS], *relation.range[:_ENDS])))
+
+
+def _shown(text: str) -> str:
+    """Keep a text on one line."""
+    return " ".join(text.split("\n")) if "\n" in text else text
+
+
+def _details(names: Sequence[str], details: Sequence[PropertySchema]) -> list[PropertySchema]:
+    known = {detail.name: detail for detail in details}
+    return [known.get(name, PropertySchema(name)) for name in names]
+
+
+# Words
+
+
+def _relation_words(relation: RelationSchema) -> str:
+    ends = " ".join(map(_words, _ends(relation)))
+    return f"{_words(relation.name)} {ends} {' '.join(map(_words, relation.properties))}".strip()
+
+
+def _words(text: str) -> str:
+    """Split a label at punctuation and capitals, and fold its words: `film.directedBy` is `film directed by`."""
+    return normalize_name(_CAMEL.sub(" ", text))
+
+
+def _related(one: str, other: str) -> bool:
+    """Tell whether two words are equal, or begin alike and differ in an ending: `directed`, `director`."""
+    if one == other:
+        return True
+    shared = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        shared += 1
+    return shared >= _STEM and max(len(one), len(other)) - shared <= _STEM

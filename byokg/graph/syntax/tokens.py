@@ -1,0 +1,346 @@
+"""Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
+
+Both tokenisers are strict: a character that they do not know, an unclosed string or an invisible character raises
+`Unreadable`. They also say how the text must be rewritten (`Edit`) so that no engine can read it otherwise: comments
+become blanks, unusual spaces become spaces, and escapes that some engines decode before they look for quotes become
+plain ones.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+MAX_CHARACTERS = 200_000
+"""Longer text is refused unread; no question needs it, and reading stays well under a second."""
+
+MAX_NESTING = 100
+"""Brackets within brackets; a limit keeps the parsers clear of Python's recursion limit."""
+
+
+class Token(NamedTuple):
+    """One word, name, literal or sign.
+
+    `key` is what parsers compare: a word in capitals, the sign itself, or a lower-case kind: ``name`` (quoted, or a
+    word with other than ASCII letters), ``string``, ``number``, and ``end`` behind the last token. SPARQL adds
+    ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes and escapes of names are gone.
+    """
+
+    key: str
+    text: str
+    start: int
+
+
+class Edit(NamedTuple):
+    """Replace the characters from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    text: str
+
+
+class Unreadable(Exception):
+    """Text that is not one reading query as far as this package can tell.
+
+    `forbidden` is true where something was recognised that must not run (a write, a call to the outside, a second
+    statement), false where the text is merely not understood.
+    """
+
+    def __init__(self, found: str, start: int, reason: str, forbidden: bool = False) -> None:
+        super().__init__(reason)
+        self.found = shortened(found)
+        self.start = start
+        self.reason = reason
+        self.forbidden = forbidden
+
+
+def shortened(text: str) -> str:
+    """Return a text for a message: the whole, or its beginning where it is long."""
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def place(text: str, start: int) -> tuple[int, int]:
+    """Return line and column of a character, both counted from 1."""
+    before = re.split(r"\r\n|\r|\n", text[:start])
+    return len(before), len(before[-1]) + 1
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text with its edits made; they are sorted and do not overlap."""
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        pieces += text[at : edit.start], edit.text
+        at = edit.stop
+    return "".join([*pieces, text[at:]])
+
+
+_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})|(\\.)", re.DOTALL)
+_ANY_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})")
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield the other ways in which an engine may read a text, where escapes or line ends leave room for them.
+
+    Some engines decode ``\\u0027`` before they look for strings and comments, with or without regard to a backslash
+    before it; and a lone carriage return ends a comment for some and not for others.
+    """
+    if "\\u" in text:
+        yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], text)
+        yield _ANY_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
+        yield bare
+
+
+_PLAIN_SPACES = frozenset(" \t\r\n")
+_STRUCTURAL = {"'": "\\'", '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+
+
+def _blank(comment: str) -> str:
+    """Return spaces in place of a comment, keeping its line breaks so that places stay the same."""
+    return re.sub(r"[^\r\n]", " ", comment)
+
+
+def _plain_string(text: str) -> str:
+    """Return a string literal in which escapes that stand for quotes, backslashes or line breaks are the short ones."""
+    return _ESCAPE.sub(
+        lambda found: _STRUCTURAL.get(chr(int(found[1], 16)), found[0]) if found[1] else found[0],
+        text,
+    )
+
+
+def _too_long(text: str) -> None:
+    if len(text) > MAX_CHARACTERS:
+        raise Unreadable(
+            text,
+            0,
+            f"the query has {len(text):,} characters, at most {MAX_CHARACTERS:,} are read; "
+            "ask for less, or pass long lists as a parameter",
+        )
+
+
+def _strange(text: str, at: int) -> Unreadable:
+    """Say what is wrong with a character that starts no token."""
+    character = text[at]
+    unclosed = {
+        "'": "this string is never closed; end it with ', and write a ' inside it as \\'",
+        '"': 'this string is never closed; end it with ", and write a " inside it as \\"',
+        "`": "this quoted name is never closed; end it with `, and write a ` inside it twice",
+    }
+    if character in unclosed:
+        return Unreadable(text[at : at + 20], at, unclosed[character])
+    if text.startswith("/*", at):
+        return Unreadable("/*", at, "this comment is never closed; end it with */ or leave it out")
+    if character == "\\":
+        return Unreadable(text[at : at + 6], at, "an escape outside a string; write the character itself")
+    if unicodedata.category(character) in ("Cc", "Cf", "Co", "Cn", "Cs"):
+        return Unreadable(f"U+{ord(character):04X}", at, "an invisible character; delete it")
+    return Unreadable(character, at, "this character means nothing here; put text in quotes, or delete it")
+
+
+def check_brackets(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return the position of the closing bracket of each opening one.
+
+    Raises:
+        Unreadable: one has no partner, or they are nested too deep.
+    """
+    partner = {")": "(", "]": "[", "}": "{"}
+    opening = {value: key for key, value in partner.items()}
+    open_at: list[int] = []
+    pairs: dict[int, int] = {}
+    for number, token in enumerate(tokens):
+        if token.key in opening:
+            open_at.append(number)
+            if len(open_at) > MAX_NESTING:
+                raise Unreadable(
+                    token.key,
+                    token.start,
+                    f"more than {MAX_NESTING} brackets within one another; write the query flatter",
+                )
+        elif token.key in partner:
+            if not open_at or tokens[open_at[-1]].key != partner[token.key]:
+                expected = f"{opening[tokens[open_at[-1]].key]!r} comes first" if open_at else "nothing is open here"
+                raise Unreadable(token.key, token.start, f"this bracket closes nothing: {expected}")
+            pairs[open_at.pop()] = number
+    if open_at:
+        token = tokens[open_at[-1]]
+        raise Unreadable(token.key, token.start, f"this bracket is never closed; add {opening[token.key]!r}")
+    return pairs
+
+
+# Dashes and arrow heads that openCypher takes for the ASCII ones.
+_DASHES = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_LEFT_HEADS = "\u27e8\u2329\u3008\ufe64\uff1c"
+_RIGHT_HEADS = "\u27e9\u232a\u3009\ufe65\uff1e"
+_SIGN = {
+    **dict.fromkeys(_DASHES, "-"),
+    **dict.fromkeys(_LEFT_HEADS, "<"),
+    **dict.fromkeys(_RIGHT_HEADS, ">"),
+}
+
+_CYPHER = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
+    | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
+    | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
+    | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
+    | (?P<pair>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\|)
+    | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
+                 (?:[eE][+-]?[0-9]++)?+)
+    | (?P<sign>/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>"""
+    + _DASHES
+    + _LEFT_HEADS
+    + _RIGHT_HEADS
+    + r"""])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
+    """Cut openCypher into tokens, and say how to rewrite it so that every engine reads the same.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
+    """
+    _too_long(text)
+    tokens: list[Token] = []
+    edits: list[Edit] = []
+    at, stop = 0, len(text)
+    if text.startswith("\ufeff"):
+        edits.append(Edit(0, 1, " "))
+        at = 1
+    while at < stop:
+        found = _CYPHER.match(text, at)
+        if found is None:
+            raise _strange(text, at)
+        kind, value, end = found.lastgroup, found[0], found.end()
+        match kind:
+            case "space":
+                if not _PLAIN_SPACES.issuperset(value):
+                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
+            case "comment":
+                edits.append(Edit(at, end, _blank(value)))
+            case "word":
+                end, word = _word(text, at, end)
+                if word != text[at:end]:
+                    edits.append(Edit(at, end, word))
+                tokens.append(Token(word.upper() if word.isascii() else "name", word, at))
+            case "string":
+                if "\\u" in value and (plain := _plain_string(value)) != value:
+                    edits.append(Edit(at, end, plain))
+                tokens.append(Token("string", value, at))
+            case "name":
+                tokens.append(Token("name", _quoted_name(value, at), at))
+            case "number":
+                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
+                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
+                tokens.append(Token("number", value, at))
+            case _:
+                sign = _SIGN.get(value, value)
+                if sign != value:
+                    edits.append(Edit(at, end, sign))
+                tokens.append(Token(sign, sign, at))
+        at = end
+    tokens.append(Token("end", "", stop))
+    return tokens, edits
+
+
+def _word(text: str, start: int, end: int) -> tuple[int, str]:
+    """Take combining marks into a word, which `\\w` leaves out, and decode its escapes."""
+    while end < len(text) and not text[end].isascii() and text[end] not in _SIGN and ("a" + text[end]).isidentifier():
+        end += 1
+        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+            end += 1
+    raw = text[start:end]
+    word = _ANY_ESCAPE.sub(lambda found: chr(int(found[1], 16)), raw) if "\\" in raw else raw
+    if "\\" in raw and not word.isidentifier():
+        raise Unreadable(raw, start, "an escape outside a string; write the character itself")
+    return end, word
+
+
+def _quoted_name(value: str, start: int) -> str:
+    name = value[1:-1].replace("``", "`")
+    if not name:
+        raise Unreadable(value, start, "a name is missing between the backticks")
+    if any(chr(int(found[1], 16)) in "`\\" for found in _ANY_ESCAPE.finditer(name)):
+        raise Unreadable(value, start, "an escape inside a quoted name; write the character itself (a ` twice)")
+    return name
+
+
+_PN_PART = r"(?:[\w:\-]|%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%])"
+_SPARQL = re.compile(
+    rf"""
+      (?P<space>\s+)
+    | (?P<comment>\#[^\r\n]*+)
+    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*+>)
+    | (?P<var>[?$]\w++)
+    | (?P<blank>_:\w(?:[\w.\-]*[\w\-])?)
+    | (?P<pname>(?:[^\W\d_](?:[\w.\-]{{0,100}}[\w\-])?)?:(?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
+    | (?P<word>[^\W\d]\w*+)
+    | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
+                 | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
+    | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
+    | (?P<number>(?:[0-9]++\.[0-9]*+[eE][+-]?[0-9]++ | \.[0-9]++[eE][+-]?[0-9]++ | [0-9]++[eE][+-]?[0-9]++
+                 | [0-9]*+\.[0-9]++ | [0-9]++))
+    | (?P<sign>\^\^|&&|\|\||!=|<=|>=|<<|>>|\{{\||\|\}}|[()\[\]{{}},.;|!?$+\-*/^=<>~])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
+    """Cut SPARQL, or a part of it, into tokens, and say how to rewrite it so that every engine reads the same.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
+    """
+    _too_long(text)
+    tokens: list[Token] = []
+    edits: list[Edit] = []
+    at, stop = start, len(text) if stop is None else stop
+    if at == 0 and text.startswith("\ufeff"):
+        edits.append(Edit(0, 1, " "))
+        at = 1
+    while at < stop:
+        found = _SPARQL.match(text, at, stop)
+        if found is None:
+            raise _strange(text, at)
+        kind, value, end = found.lastgroup, found[0], found.end()
+        match kind:
+            case "space":
+                if not _PLAIN_SPACES.issuperset(value):
+                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
+            case "comment":
+                edits.append(Edit(at, end, _blank(value)))
+            case "word":
+                tokens.append(Token(value.upper() if value.isascii() else "name", value, at))
+            case "string":
+                if "\\u" in value and (plain := _plain_string(value)) != value:
+                    edits.append(Edit(at, end, plain))
+                tokens.append(Token("string", value, at))
+            case "iri":
+                if any(chr(int(code[1], 16)) in '<>"{}|^`\\ \n\r\t' for code in _ANY_ESCAPE.finditer(value)):
+                    raise Unreadable(value, at, "an escape in an IRI stands for a character that IRIs cannot hold")
+                tokens.append(Token("iri", value, at))
+            case "number":
+                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
+                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
+                tokens.append(Token("number", value, at))
+            case "sign":
+                tokens.append(Token(value, value, at))
+            case _:
+                assert kind is not None
+                tokens.append(Token(kind, value, at))
+        at = end
+    tokens.append(Token("end", "", stop))
+    return tokens, edits

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from byokg.graph import edge_order
+from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
+
+
+@pytest.mark.parametrize("key_bits", [63, 0], ids=["one key", "several columns"])
+def test_both_ways_of_sorting_give_the_order_that_is_promised(key_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_order, "_KEY_BITS", key_bits)
+    rng = np.random.default_rng(5)
+    head, relation, tail = rng.integers(0, 9, 500), rng.integers(0, 3, 500), rng.integers(0, 9, 500)
+    edges = list(zip(head.tolist(), relation.tolist(), tail.tolist(), strict=True))
+    order = sort_order(head, relation, tail).tolist()
+    assert order == sorted(range(500), key=lambda row: (edges[row], row))
+    distinct = zip(*(column.tolist() for column in sort_distinct(head, relation, tail)), strict=True)
+    assert list(distinct) == sorted(set(edges))
+    back = incoming_order(relation, tail).tolist()
+    assert back == sorted(range(500), key=lambda row: (edges[row][2], edges[row][1], row))
+
+
+@pytest.mark.parametrize("key_bits", [63, 0])
+def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_order, "_KEY_BITS", key_bits)
+    none = np.empty(0, np.int64)
+    assert [len(column) for column in sort_distinct(none, none, none)] == [0, 0, 0]
+    assert len(sort_order(none, none, none)) == len(incoming_order(none, none)) == 0
+
+
+def test_ranges_lie_one_behind_the_other() -> None:
+    # nodes with 2, 0 and 3 edges
+    index = ranges(np.array([2, 0, 3]))
+    assert list(pairwise(index.tolist())) == [(0, 2), (2, 2), (2, 5)]
+    assert ranges(np.empty(0, np.int64)).tolist() == [0]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byokg.graph.node_sets import contains, distinct
+
+few = st.lists(st.integers(0, 40), max_size=10)
+many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
+far = st.lists(st.integers(0, 1 << 40), max_size=400)
+any_numbers = few | many | far
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers)
+def test_distinct_numbers_ascend(numbers: list[int]) -> None:
+    assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_contains_agrees_with_sets(members: list[int], asked: list[int]) -> None:
+    found = contains(np.array(sorted(set(members)), np.int64), np.array(asked, np.int64))
+    assert found.tolist() == [number in set(members) for number in asked]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_the_integer_type_stays(kind: type[np.integer]) -> None:
+    assert distinct(np.arange(1000, dtype=kind)).dtype == kind

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.index.static import StaticEmbedder
+from tests.graph.contract import edge, node
+
+SCHEMA = Schema(
+    {"Person": 20, "Film": 10, "City": 5},
+    (
+        RelationSchema("directed_by", 10, ("Film",), ("Person",)),
+        RelationSchema(
+            "starred", 30, ("Film",), ("Person",), ("role",), (PropertySchema("role", "string", ("Ripley",)),)
+        ),
+        RelationSchema("born_in", 20, ("Person",), ("City",)),
+    ),
+    {"Film": ("released", "budget"), "City": ("area",)},
+    {"Film": (PropertySchema("released", "int", (1979, 1986)), PropertySchema("budget", "float"))},
+)
+
+WHOLE = """\
+Node types:
+Person (20)
+Film (10)
+  released: int, e.g. 1979, 1986
+  budget: float
+City (5)
+  area
+Relations:
+(Film)-[starred]->(Person) 30, role: string, e.g. "Ripley"
+(Person)-[born_in]->(City) 20
+(Film)-[directed_by]->(Person) 10
+"""
+
+
+def test_a_schema_that_fits_is_shown_whole_most_edges_first() -> None:
+    shown = SchemaRenderer(SCHEMA).render()
+    assert shown.text == WHOLE
+    assert shown.relations == ("starred", "born_in", "directed_by")
+    assert (shown.relations_left_out, shown.properties_left_out) == (0, 0)
+    assert shown.tokens == estimate_tokens(WHOLE)
+
+
+def test_relations_that_the_question_speaks_of_come_first() -> None:
+    shown = SchemaRenderer(SCHEMA).render("Who was the director of Alien?")
+    assert shown.relations[0] == "directed_by"
+
+
+def test_what_does_not_fit_is_left_out_whole_and_counted() -> None:
+    shown = SchemaRenderer(SCHEMA).render("Where was she born?", budget_tokens=45)
+    assert (
+        shown.text
+        == "Node types:\nPerson (20)\nCity (5)\nRelations:\n(Person)-[born_in]->(City) 20\n… and 2 more relations\n"
+    )
+    assert (shown.relations, shown.relations_left_out, shown.properties_left_out) == (("born_in",), 2, 1)
+    assert shown.tokens <= 45
+
+
+def test_a_budget_for_nothing_gives_nothing() -> None:
+    shown = SchemaRenderer(SCHEMA).render("Where was she born?", budget_tokens=5)
+    assert (shown.text, shown.tokens, shown.relations, shown.relations_left_out) == ("", 0, (), 3)
+
+
+def test_an_empty_schema_is_an_empty_text() -> None:
+    assert SchemaRenderer(Schema({}, (), {}), StaticEmbedder()).render("Where?").text == ""
+
+
+def test_relations_of_untyped_nodes_are_just_their_names() -> None:
+    graph = ColumnarGraph.from_triples([("a", "is a", "b"), ("a", "r", "b"), ("b", "r", "a")])
+    assert SchemaRenderer(graph.schema()).render().text == "Relations:\n[r] 2\n[is a] 1\n"
+
+
+def test_many_types_at_one_end_are_counted() -> None:
+    relation = RelationSchema("has", 9, ("A", "B", "C", "D", "E"), ("A",))
+    shown = SchemaRenderer(Schema(dict.fromkeys("ABCDE", 1), (relation,), {})).render()
+    assert "(A|B|C|2 more types)-[has]->(A) 9" in shown.text
+
+
+def test_the_meaning_of_words_counts_where_an_embedder_is_given() -> None:
+    relations = tuple(
+        RelationSchema(name, count, ("",), ("",)) for name, count in (("sells", 9), ("spouse", 5), ("weighs", 7))
+    )
+    schema = Schema({"": 3}, relations, {})
+    question = "Who is the wife of Bob?"
+    assert SchemaRenderer(schema).render(question).relations == ("sells", "weighs", "spouse")
+    assert SchemaRenderer(schema, StaticEmbedder()).render(question).relations[0] == "spouse"
+
+
+def test_the_tokens_are_those_that_the_caller_counts() -> None:
+    shown = SchemaRenderer(SCHEMA, count_tokens=lambda text: len(text.split())).render(budget_tokens=20)
+    assert shown.tokens == len(shown.text.split()) <= 20
+
+
+def test_labels_are_read_word_by_word() -> None:
+    names = ["film.film.directedBy", "HTMLParser", "people.person.place_of_birth"]
+    schema = Schema({}, tuple(RelationSchema(name, 1, (), ()) for name in names), {})
+    for question, expected in (("Who directed it?", 0), ("Which parsers?", 1), ("What places?", 2)):
+        assert SchemaRenderer(schema).render(question).relations[0] == names[expected]
+
+
+words = st.text("abcdefgh_. É東\n", min_size=1, max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(words, words, words, st.integers(1, 99)), unique_by=lambda row: row[0], max_size=12),
+    st.text(max_size=30),
+    st.integers(0, 200),
+)
+def test_the_budget_is_kept_and_every_relation_is_shown_or_counted(
+    rows: list[tuple[str, str, str, int]], question: str, budget: int
+) -> None:
+    relations = tuple(RelationSchema(name, count, (head,), (tail,)) for name, head, tail, count in rows)
+    types = {type_: 1 for _, head, tail, _ in rows for type_ in (head, tail)}
+    renderer = SchemaRenderer(Schema(types, relations, dict.fromkeys(types, ("p", "q"))))
+    shown = renderer.render(question, budget)
+    assert shown.tokens == estimate_tokens(shown.text) <= budget
+    assert len(shown.relations) + shown.relations_left_out == len(relations)
+    assert renderer.render(question, budget) == shown
+
+
+class TestColumnarDetails:
+    def test_kinds_and_examples_of_properties_are_known(self) -> None:
+        graph = ColumnarGraph.from_records(
+            [
+                node("a", "T", age=5, name2="x" * 61, score=1.5),
+                node("b", "T", age=5, name2="short"),
+                node("c", "U", age=9, ok=True),
+            ],
+            [edge("a", "r", "b", since=1990), edge("a", "r", "c", since=1991), edge("a", "s", "b")],
+        )
+        schema = graph.schema()
+        assert schema.node_property_details == {
+            "T": (
+                PropertySchema("age", "int", (5,)),
+                PropertySchema("name2", "string", ("short",)),
+                PropertySchema("score", "float", (1.5,)),
+            ),
+            "U": (PropertySchema("age", "int", (9,)), PropertySchema("ok", "bool", (True,))),
+        }
+        r, s = schema.relations
+        assert r.property_details == (PropertySchema("since", "int", (1990, 1991)),)
+        assert s.property_details == ()
+
+    def test_they_survive_saving(self, tmp_path: pytest.TempPathFactory) -> None:
+        graph = ColumnarGraph.from_records([node("a", "T", age=5)], [edge("a", "r", "a", w=0.5)])
+        graph.save(f"{tmp_path}/graph")
+        assert ColumnarGraph.open(f"{tmp_path}/graph").schema() == graph.schema()
+
+    def test_examples_are_spread_over_many_rows(self) -> None:
+        rows = [node(str(number), "T", x=number) for number in range(1000)]
+        [detail] = ColumnarGraph.from_records(rows, []).schema().node_property_details["T"]
+        assert detail.examples == tuple(np.linspace(0, 999, 16).astype(int).tolist()[:3])
