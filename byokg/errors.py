@@ -162,7 +162,8 @@ class QueryTimeout(QueryFailed):
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__(
-            f"the query took longer than {timeout_s:g} s and was stopped; name a start node, use fewer hops, or add LIMIT"
+            f"the query took longer than {timeout_s:g} s and was stopped; "
+            "name a start node, use fewer hops, or add LIMIT"
         )
         self.timeout_s = timeout_s
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,6 +18,7 @@ from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from byokg.graph.query import Language
     from byokg.linking.entities import EntityLinker
 
 DEBUG = "BYOKG_DEBUG"
@@ -77,11 +78,13 @@ def build(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to import.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
+    cypher: Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")] = False,
+    sparql: Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")] = False,
 ) -> None:
     """Import a graph and save it.
 
-    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, or a folder with one of these or with
-    nodes.csv and edges.csv; each also as .gz or .xz.
+    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
+    or with nodes.csv and edges.csv; each also as .gz, .xz or .zst.
     """
     import time
 
@@ -98,6 +101,17 @@ def build(
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
+    if cypher:
+        from byokg.graph.arcadedb import build_arcade
+
+        build_arcade(graph, out, overwrite)
+        print(f"built its openCypher engine; try: byokg graph query {out} 'MATCH (n) RETURN n.name LIMIT 5'")
+    if sparql:
+        from byokg.graph.oxigraph import build_oxigraph
+        from byokg.graph.places import OXIGRAPH
+
+        build_oxigraph(graph, out / OXIGRAPH, overwrite).close()
+        print(f"built its SPARQL engine; try: byokg graph query {out} 'SELECT * {{ ?s ?p ?o }} LIMIT 5'")
 
 
 @graph_app.command("info")
@@ -116,6 +130,49 @@ def info(
         _print_json(summary(graph))
     else:
         show(graph, _stdout(), everything)
+
+
+@graph_app.command("query")
+def query(
+    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
+    text: Annotated[str, typer.Argument(metavar="QUERY", help="One reading query, in quotes.")],
+    language: Annotated[str | None, typer.Option(metavar="cypher|sparql", help="When a folder holds both.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
+    layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
+) -> None:
+    """Run one query that only reads, guarded, with a time limit and a row limit.
+
+    GRAPH is a folder built with --cypher or --sparql, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST,
+    sparql+https://…; credentials come from the environment.
+    """
+    if language not in (None, "cypher", "sparql"):
+        raise ConfigError(f"--language {language} is not known; use cypher or sparql")
+    if layout not in ("table", "json"):
+        raise ConfigError(f"--format {layout} is not known; use table or json")
+    from byokg.cli.query_rows import as_json, show
+    from byokg.graph.places import open_queryable
+    from byokg.graph.query import Limits
+
+    with open_queryable(place, cast("Language | None", language)) as store:
+        rows = store.run(text, limits=Limits(timeout, max_rows))
+    if layout == "json":
+        _print_json(as_json(rows))
+    else:
+        show(rows, _stdout())
+
+
+@graph_app.command("export")
+def export(
+    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
+) -> None:
+    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads."""
+    from byokg.graph.exporter import export_graph
+    from byokg.graph.places import open_graph
+
+    export_graph(open_graph(place), out)
+    print(f"exported {place} to {out}")
 
 
 @app.command("eval")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph
+from byokg.graph.places import open_graph
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import Walks, follow_metapath, neighbours, triples
 from byokg.types import EntityId, Node, Triple
@@ -19,9 +20,9 @@ class KnowledgeGraph:
         self.store = store
 
     @classmethod
-    def open(cls, folder: str | Path) -> KnowledgeGraph:
-        """Open a saved graph. Raises `GraphNotFound` or `GraphCorrupt`."""
-        return cls(ColumnarGraph.open(folder))
+    def open(cls, place: str | Path) -> KnowledgeGraph:
+        """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises."""
+        return cls(open_graph(place))
 
     @classmethod
     def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
