@@ -177,7 +177,7 @@ def rustworkx(source: Path, asked: Asked) -> Answers:
         return first | edges(list({tail for _, tail, _ in first}))
 
     def paths() -> list[Any]:
-        found = []
+        found: list[Any] = []
         for start in sources:
             for end in targets:
                 found += rx.digraph_dijkstra_shortest_paths(graph, start, target=end, default_weight=1.0).values()
@@ -228,7 +228,7 @@ def answer(name: str, source: Path, asked: Asked) -> dict[str, float]:
     gc.collect()
     found["memory"] = memory_mb() - before
     for key, action in answers.items():
-        seconds = []
+        seconds: list[float] = []
         while not seconds or (sum(seconds) < 2 and len(seconds) < 1000):
             start = time.perf_counter()
             result = action()
@@ -282,8 +282,8 @@ def main() -> int:
         if options.source:
             source.symlink_to(options.source.resolve())
         else:
-            sys.path.insert(0, str(Path(__file__).resolve().parent))
-            from synthetic_graph import Size, write
+            sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+            from benchmarks.synthetic_graph import Size, write
 
             write(source, Size(options.triples, options.entities or options.triples // 3))
         questions.write_text(json.dumps(vars(Asked(source))), "utf-8")

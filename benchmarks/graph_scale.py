@@ -22,9 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from synthetic_graph import Size, write
+from benchmarks.synthetic_graph import Size, write
 
 SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
 HOPS = 8
@@ -150,7 +150,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.step:
         step, *paths = options.step
-        print(json.dumps({"build": build, "use": use}[step](*map(Path, paths))))
+        found = build(*map(Path, paths)) if step == "build" else use(*map(Path, paths))
+        print(json.dumps(found))
         return 0
     from rich.console import Console
     from rich.table import Table

@@ -10,7 +10,7 @@ import pytest
 
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EntityId, Node, Triple, Value
 
 Make = Callable[[Sequence[Node], Sequence[Triple]], GraphStore]
 
@@ -46,6 +46,14 @@ def spelled(store: GraphStore, batch: EdgeBatch) -> list[tuple[int, bool, str, s
     heads, tails = store.ids(batch.head), store.ids(batch.tail)
     labels = [store.relations[number] for number in batch.relation.tolist()]
     return list(zip(batch.origin.tolist(), batch.inverse.tolist(), heads, labels, tails, strict=True))
+
+
+def facts(store: GraphStore) -> list[tuple[str, str, str, dict[str, Value]]]:
+    """Write every edge as (head, relation, tail, properties), in edge order."""
+    batch = store.edges(store.numbers(list(store.entities())), Direction.OUT)
+    rows = [row[2:] for row in spelled(store, batch)]
+    properties = store.edge_properties(batch.edge)
+    return [(*row, dict(found)) for row, found in zip(rows, properties, strict=True)]
 
 
 class GraphStoreContract:

@@ -4,28 +4,19 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import import_graph
-from byokg.graph.store import Direction
 from byokg.types import EntityId, Node
-from tests.graph.contract import ids
+from tests.graph.contract import facts, ids
 
 
 def imported(folder: Path, *records: object) -> ColumnarGraph:
     text = "".join((record if isinstance(record, str) else json.dumps(record)) + "\n" for record in records)
     (folder / "graph.jsonl").write_text(text, "utf-8")
     return import_graph(folder)
-
-
-def facts(graph: ColumnarGraph) -> list[tuple[str, str, str, dict[str, object]]]:
-    batch = graph.edges(np.arange(graph.node_count), Direction.OUT)
-    labels = [graph.relations[number] for number in batch.relation.tolist()]
-    properties = map(dict, graph.edge_properties(batch.edge))
-    return list(zip(graph.ids(batch.head), labels, graph.ids(batch.tail), properties, strict=True))
 
 
 def test_triples_may_be_lists_or_objects(tmp_path: Path) -> None:

@@ -10,18 +10,9 @@ import numpy as np
 import pytest
 
 from byokg.errors import GraphError
-from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.objects import from_networkx, from_pandas, from_record
-from byokg.graph.store import Direction
 from byokg.types import EntityId, Node
-from tests.graph.contract import ids
-
-
-def facts(graph: ColumnarGraph) -> list[tuple[str, str, str, dict[str, object]]]:
-    batch = graph.edges(np.arange(graph.node_count), Direction.OUT)
-    labels = [graph.relations[number] for number in batch.relation.tolist()]
-    properties = map(dict, graph.edge_properties(batch.edge))
-    return list(zip(graph.ids(batch.head), labels, graph.ids(batch.tail), properties, strict=True))
+from tests.graph.contract import facts, ids
 
 
 class TestNetworkX:

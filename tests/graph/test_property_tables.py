@@ -4,15 +4,12 @@ import gzip
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from byokg.errors import ImportFailed
-from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph, import_graph, source_files
-from byokg.graph.store import Direction
 from byokg.types import EntityId, Node
-from tests.graph.contract import ids
+from tests.graph.contract import facts, ids
 
 
 def folder(path: Path, **files: str) -> Path:
@@ -21,13 +18,6 @@ def folder(path: Path, **files: str) -> Path:
     for stem, text in files.items():
         (path / f"{stem.replace('__', '-')}.csv").write_text(text, "utf-8")
     return path
-
-
-def facts(graph: ColumnarGraph) -> list[tuple[str, str, str, dict[str, object]]]:
-    batch = graph.edges(np.arange(graph.node_count), Direction.OUT)
-    labels = [graph.relations[number] for number in batch.relation.tolist()]
-    properties = map(dict, graph.edge_properties(batch.edge))
-    return list(zip(graph.ids(batch.head), labels, graph.ids(batch.tail), properties, strict=True))
 
 
 MOVIES = "movieId:ID,title,year:int,:LABEL\ntt1,The Matrix,1999,Movie\ntt2,Reloaded,2003,Movie;Sequel\n"

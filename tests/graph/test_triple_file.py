@@ -10,19 +10,12 @@ import pytest
 from byokg.errors import ImportFailed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph, import_graph
-from byokg.graph.store import Direction
+from tests.graph.contract import facts
 
 
 def imported(folder: Path, text: str, name: str = "graph.tsv") -> ColumnarGraph:
     (folder / name).write_text(text)
     return import_graph(folder / name)
-
-
-def facts(graph: ColumnarGraph) -> list[tuple[str, str, str, dict[str, object]]]:
-    batch = graph.edges(np.arange(graph.node_count), Direction.OUT)
-    labels = [graph.relations[number] for number in batch.relation.tolist()]
-    properties = map(dict, graph.edge_properties(batch.edge))
-    return list(zip(graph.ids(batch.head), labels, graph.ids(batch.tail), properties, strict=True))
 
 
 def test_two_more_columns_are_start_and_end_of_the_edge(tmp_path: Path) -> None:
