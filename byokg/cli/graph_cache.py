@@ -11,11 +11,9 @@ from pathlib import Path
 
 from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.delimited import COMPRESSIONS
 from byokg.graph.folder import FORMAT, VERSION
-from byokg.graph.importers import TRIPLE_NAMES, build_graph
+from byokg.graph.importers import build_graph, source_files
 
-_SOURCES = ("nodes.csv", "edges.csv", *TRIPLE_NAMES)
 _HASH_DIGITS = 12
 
 
@@ -72,12 +70,13 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
 
 
 def source_digest(source: Path) -> str:
-    """Return a sha256 over the names and bytes of a graph's source files, and over the format that is written."""
-    files = [source]
-    if source.is_dir():
-        files = [path for name in _SOURCES for ending in COMPRESSIONS if (path := source / f"{name}{ending}").is_file()]
+    """Return a sha256 over the names and bytes of a graph's source files, and over the format that is written.
+
+    Raises:
+        ImportFailed: the source is none that can be imported.
+    """
     digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
-    for path in files:
+    for path in source_files(source):
         with path.open("rb") as file:
             digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()

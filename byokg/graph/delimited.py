@@ -39,6 +39,7 @@ _BLOCK_BYTES = 1 << 26
 _PARSE_BYTES = 1 << 22
 """Arrow parses a block in pieces of this size; a record longer than that asks for one piece."""
 
+_BLANK = re.compile(rb"[\r\n]*")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _AROUND_QUOTES = b',"\r\n'
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
@@ -264,27 +265,17 @@ class RecordFile(TextFile):
         In Arrow's own memory: its threads may still read ahead after an error, and some versions crash when that
         reaches bytes that Python owns and has let go of.
         """
-        rest = b""
+        block = b""
         with self.reading(), self.open() as stream:
-            while True:
-                # An empty line before a block, which Arrow skips: a byte order mark counts at the file's start only.
-                parts, size, end = [rest], len(rest), 0
-                while not end:
-                    read = stream.read(_BLOCK_BYTES)
-                    if not read:
-                        break
-                    parts.append(read)
-                    size += len(read)
-                    if size >= _BLOCK_BYTES:
-                        block = b"".join(parts)
-                        parts, end = [block], last_record_end(block, self.quoted)
-                block = b"".join(parts)
-                text = memoryview(block)[: end or len(block)]
-                rest = b"\n" + block[end:] if end else b""
-                if bytes(text[:2]).strip(b"\r\n") or bytes(text).strip(b"\r\n"):
-                    yield _arrow_buffer(text)
-                if not end:
-                    return
+            while read := stream.read(_BLOCK_BYTES):
+                block += read
+                if end := last_record_end(block, self.quoted):
+                    if not _BLANK.fullmatch(block, 0, end):
+                        yield _arrow_buffer(memoryview(block)[:end])
+                    # Arrow skips the empty line, but not a byte order mark behind it: one counts at the start only.
+                    block = b"\n" + block[end:]
+        if not _BLANK.fullmatch(block):
+            yield _arrow_buffer(memoryview(block))
 
 
 def last_record_end(block: bytes, quoted: bool) -> int:

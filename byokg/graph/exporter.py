@@ -34,10 +34,10 @@ _NODE_COLUMNS, _EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tai
 def export_graph(store: GraphStore, out: str | Path, progress: Progress | None = None) -> None:
     """Write a graph as a folder with `nodes.csv` and `edges.csv`.
 
-    Ids, names, types, relations, properties and parallel edges survive. Nodes come in the store's order and edges
-    in the order of their heads, so the same graph gives the same bytes. A property whose values are of several
-    types is written as text, one whose values are all dates as dates, an empty text is no property, and a property
-    named like a fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name.
+    Ids, names, types, relations, properties and parallel edges survive. Nodes come in the store's order and edges in
+    the order of their heads, so the same graph gives the same bytes. A property whose values are of several types is
+    written as text, and one whose texts are all dates as dates. An empty text is no property. A property named like a
+    fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name.
 
     Args:
         store: what to export; some thousand nodes at a time, so any size goes.

@@ -90,3 +90,12 @@ def test_the_cache_lies_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPa
     assert cache_folder({"XDG_CACHE_HOME": "/var/cache/me"}) == Path("/var/cache/me/byokg/graphs")
     assert cache_folder({}) == Path("/home/someone/.cache/byokg/graphs")
     assert cache_folder({"XDG_CACHE_HOME": "relative"}) == Path("/home/someone/.cache/byokg/graphs")
+
+
+def test_a_changed_file_of_any_layout_gets_another_graph(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "graph.jsonl").write_text('{"head": "a", "relation": "r", "tail": "b"}\n', encoding="utf-8")
+    before = source_digest(source)
+    (source / "graph.jsonl").write_text('{"head": "a", "relation": "r", "tail": "c"}\n', encoding="utf-8")
+    assert source_digest(source) != before
