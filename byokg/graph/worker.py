@@ -130,6 +130,9 @@ class Worker:
             if self._closed:
                 raise StoreUnavailable(self._name, "it has been closed")
             child = self._started()
+            if self._closed:  # meanwhile, perhaps killing the child that this one replaces
+                self._drop()
+                raise StoreUnavailable(self._name, "it has been closed")
             try:
                 return self._ask(child, (method, arguments, timeout_s), timeout_s)
             except ByokgError:
