@@ -90,6 +90,16 @@ def build(
 
     from byokg.graph.importers import build_graph
 
+    if cypher:  # what is missing is said before anything is built
+        from byokg.graph.arcadedb import build_arcade, refuse_missing
+
+        refuse_missing()
+    if sparql:
+        from byokg.graph.oxigraph import build_oxigraph
+        from byokg.graph.oxigraph_engine import import_pyoxigraph
+        from byokg.graph.places import OXIGRAPH
+
+        import_pyoxigraph("the embedded RDF store")
     began = time.perf_counter()
     try:
         graph = build_graph(source, out, overwrite)
@@ -102,14 +112,9 @@ def build(
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
     if cypher:
-        from byokg.graph.arcadedb import build_arcade
-
         build_arcade(graph, out, overwrite)
         print(f"built its openCypher engine; try: byokg graph query {out} 'MATCH (n) RETURN n.name LIMIT 5'")
     if sparql:
-        from byokg.graph.oxigraph import build_oxigraph
-        from byokg.graph.places import OXIGRAPH
-
         build_oxigraph(graph, out / OXIGRAPH, overwrite).close()
         print(f"built its SPARQL engine; try: byokg graph query {out} 'SELECT * {{ ?s ?p ?o }} LIMIT 5'")
 

@@ -86,7 +86,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
         StoreUnavailable: the loading process failed; says what it said last.
     """
     out = Path(out).absolute()
-    _refuse_missing()
+    refuse_missing()
     refuse_too_many(graph)
     if not _holds(out, graph):
         with new_folder(out, overwrite) as folder:
@@ -127,7 +127,7 @@ class ArcadeStore:
         limits: Limits | None = None,
     ) -> None:
         """Use `open` or `hold` instead, which know where the database is."""
-        _refuse_missing()
+        refuse_missing()
         refuse_too_many(graph)
         self.graph = graph
         self._names = names
@@ -366,7 +366,8 @@ def _files_for(graph: ColumnarGraph) -> int:
     return 5 * types + len(graph.relations) + _SPARE_FILES
 
 
-def _refuse_missing() -> None:
+def refuse_missing() -> None:
+    """Raise `MissingExtra` when ArcadeDB is not installed."""
     if importlib.util.find_spec("arcadedb_embedded") is None:
         raise MissingExtra("arcadedb-embedded", "cypher", "Cypher over an embedded graph")
 

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,26 @@ _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
 
 
 @contextmanager
-def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
+def new_folder(
+    folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool], None] | None = None
+) -> Iterator[Path]:
     """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
 
     On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
-    `folder` is untouched. A process that
-    has the replaced graph open keeps reading the old files.
+    `folder` is untouched. A process that has the replaced graph open keeps reading the old files.
+
+    Args:
+        folder: where the content appears, complete.
+        overwrite: replace a folder of the same kind that is already there.
+        refuse: raises `GraphExists` when `folder` is taken; None means `refuse_taken`.
 
     Raises:
-        GraphExists: `folder` is taken, see `refuse_taken`.
+        GraphExists: `folder` is taken.
         GraphError: the system does not let us write there, or the disk is full.
     """
     folder = Path(folder)
-    refuse_taken(folder, overwrite)
+    refuse = refuse or refuse_taken
+    refuse(folder, overwrite)
     mark = uuid.uuid4().hex[:12]
     partial, old = folder.parent / f".{folder.name}.partial-{mark}", folder.parent / f".{folder.name}.old-{mark}"
     absent = [parent for parent in folder.parents if not parent.exists()]
@@ -41,9 +48,9 @@ def new_folder(folder: str | Path, overwrite: bool) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
         yield partial
-        for path in (*sorted(partial.iterdir()), partial):
+        for path in (*sorted(partial.rglob("*")), partial):
             _sync(path)
-        refuse_taken(folder, overwrite)  # it may have appeared meanwhile
+        refuse(folder, overwrite)  # it may have appeared meanwhile
         try:
             if folder.exists():
                 folder.rename(old)

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-import shutil
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +17,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from byokg.errors import (
     GraphCorrupt,
-    GraphError,
     GraphExists,
     GraphNotFound,
     QueryInvalid,
@@ -29,6 +24,7 @@ from byokg.errors import (
 from byokg.graph import sparql_text as sparql
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.delimited import TextFile
+from byokg.graph.folder import new_folder
 from byokg.graph.iris import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
 from byokg.graph.oxigraph_engine import import_pyoxigraph, select_json
 from byokg.graph.query import Limits
@@ -67,7 +63,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
     """
     pyoxigraph = import_pyoxigraph("the embedded RDF store")
     out = Path(out)
-    with _new_folder(out, overwrite) as partial:
+    with new_folder(out, overwrite, _refuse_taken) as partial:
         store = pyoxigraph.Store(str(partial / _STORE))
         if isinstance(source, ColumnarGraph):
             store.bulk_extend(graph_quads(source))
@@ -229,40 +225,6 @@ def _readable(message: str, query: sparql.Sent) -> str:
 # The folder
 
 
-@contextmanager
-def _new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """Give an empty hidden sibling to write into, and rename it into place afterwards; on an error nothing is left."""
-    _refuse_taken(folder, overwrite)
-    mark = uuid.uuid4().hex[:12]
-    absent = [parent for parent in folder.parents if not parent.exists()]
-    partial, old = folder.parent / f".{folder.name}.partial-{mark}", folder.parent / f".{folder.name}.old-{mark}"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        for path in (*sorted(partial.rglob("*")), partial):
-            _sync(path)
-        _refuse_taken(folder, overwrite)  # it may have appeared meanwhile
-        try:
-            if folder.exists():
-                folder.rename(old)
-            partial.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
-        _sync(folder.parent)
-    except OSError as error:
-        raise GraphError(f"cannot write a store to {str(folder)!r}: {error}; free space or choose another") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-        if not folder.exists():
-            with suppress(OSError):
-                for parent in absent:
-                    parent.rmdir()
-
-
 def _refuse_taken(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise GraphExists(folder, "a file is there; choose another folder")
@@ -276,16 +238,6 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
         raise GraphExists(folder, "the folder is not empty and holds no RDF store; choose another folder")
     if not overwrite:
         raise GraphExists(folder, "a store is already there; pass overwrite=True or choose another folder")
-
-
-def _sync(path: Path) -> None:
-    if path.name == "LOCK":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read_meta(folder: Path) -> dict[str, Any]:
