@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
+from byokg.index.name_match import NameMatch
 from byokg.index.normalize import normalize_name
 
 Int64 = npt.NDArray[np.int64]
 
 _PART = 0.4
 """Least ratio of lengths at which a name and a text may resemble each other in part (`Obama`, `Barack Obama`)."""
-
-
-@dataclass(frozen=True)
-class NameMatch:
-    """A name that resembles what was asked for."""
-
-    position: int
-    """Where the name stands in the list the index was built from."""
-    name: str
-    score: float
-    """In [0, 1]; 1 when equal after folding."""
 
 
 class NameIndex:
@@ -112,6 +101,10 @@ class NameIndex:
             for _, score, row in found
         )
         return list(islice(matches, k))
+
+    def search(self, texts: Sequence[str], k: int, cutoff: float = 0.86) -> list[list[NameMatch]]:
+        """Return what `fuzzy` finds for each of several texts."""
+        return [self.fuzzy(text, k, cutoff) for text in texts]
 
     def _at(self, row: int) -> Int64:
         return self._positions[self._bounds[row] : self._bounds[row + 1]]

@@ -78,7 +78,7 @@ class EntityLinker:
             exact.sort(key=lambda number: names.name(number) != mention.text)
             return self._linked(mention, "exact", [(number, 1.0) for number in exact[: self._top_k]])
         matches = names.fuzzy(mention.text, self._top_k, self._cutoff)
-        return self._linked(mention, "fuzzy", [(match.position, match.score) for match in matches])
+        return self._linked(mention, "fuzzy", [(match.owner, match.score) for match in matches])
 
     def _all(self, mentions: Iterable[Mention]) -> tuple[LinkedEntity, ...]:
         return tuple(candidate for mention in mentions for candidate in self.candidates(mention))

@@ -67,12 +67,12 @@ class TestClosest:
     def test_the_score_is_the_share_of_common_letters(self, films: NameIndex) -> None:
         # "huse" and "house": 4 letters in common of 9.
         found = films.closest("huse")
-        assert found is not None and found.position == 7
+        assert found is not None and found.owner == 7
         assert found.score == pytest.approx(8 / 9)
 
     def test_of_equal_names_the_first_is_given(self, films: NameIndex) -> None:
         found = films.closest("alien")
-        assert found is not None and (found.position, found.name, found.score) == (1, "Alien", 1.0)
+        assert found is not None and (found.owner, found.name, found.score) == (1, "Alien", 1.0)
 
     def test_nothing_below_the_cutoff_is_given(self, films: NameIndex) -> None:
         assert films.closest("huse", cutoff=0.9) is None
@@ -99,10 +99,10 @@ class TestFuzzy:
 
     def test_equal_scores_come_in_list_order_and_namesakes_count(self, films: NameIndex) -> None:
         # "alienz" is as near to "aliens" (10/12 letters) as to nothing else; "alien" has 10 of 11.
-        assert [match.position for match in films.fuzzy("alienz", k=3, cutoff=0.8)] == [1, 4, 2]
-        assert [match.position for match in films.fuzzy("alienz", k=1, cutoff=0.8)] == [1]
+        assert [match.owner for match in films.fuzzy("alienz", k=3, cutoff=0.8)] == [1, 4, 2]
+        assert [match.owner for match in films.fuzzy("alienz", k=1, cutoff=0.8)] == [1]
         same = NameIndex(["abcdx", "abcdy", "abcdz"])
-        assert [match.position for match in same.fuzzy("abcd", k=2)] == [0, 1]
+        assert [match.owner for match in same.fuzzy("abcd", k=2)] == [0, 1]
 
     def test_empty_text_finds_nothing(self, films: NameIndex) -> None:
         assert films.fuzzy("") == films.fuzzy("   ") == NameIndex([]).fuzzy("alien") == []
@@ -114,6 +114,6 @@ class TestFuzzy:
         scores = [match.score for match in matches]
         assert scores == sorted(scores, reverse=True)
         assert all(0.86 <= score <= 1 for score in scores)
-        assert all(names[match.position] == match.name for match in matches)
+        assert all(names[match.owner] == match.name for match in matches)
         if normalize_name(text) in map(normalize_name, names) and normalize_name(text):
             assert scores[0] == 1.0 and normalize_name(matches[0].name) == normalize_name(text)
