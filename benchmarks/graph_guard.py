@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard import check_cypher, check_sparql  # noqa: E402
-from tests.graph import guard_corpus as corpus  # noqa: E402
+from tests.graph import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5, help="checks of each query to time (default: %(default)s)")
     options = parser.parse_args()
     groups = [
-        ("Cypher: reads that look hostile", "pass", check_cypher, corpus.READS),
-        ("Cypher: reads after the openCypher TCK", "pass", check_cypher, corpus.TCK_READS),
-        ("Cypher: writes, calls outside, several statements", "refuse", check_cypher, corpus.WRITES),
-        ("Cypher: neither", "refuse", check_cypher, corpus.UNREADABLE),
-        ("SPARQL: reads", "pass", check_sparql, corpus.SPARQL_READS),
-        ("SPARQL: updates, calls outside, graph answers", "refuse", check_sparql, corpus.SPARQL_WRITES),
-        ("SPARQL: neither", "refuse", check_sparql, corpus.SPARQL_UNREADABLE),
+        ("Cypher: reads that look hostile", "pass", check_cypher, corpus_cypher.READS),
+        ("Cypher: reads after the openCypher TCK", "pass", check_cypher, corpus_tck.READS),
+        ("Cypher: writes, calls outside, several statements", "refuse", check_cypher, corpus_cypher.WRITES),
+        ("Cypher: neither", "refuse", check_cypher, corpus_cypher.UNREADABLE),
+        ("SPARQL: reads", "pass", check_sparql, corpus_sparql.READS),
+        ("SPARQL: updates, calls outside, graph answers", "refuse", check_sparql, corpus_sparql.WRITES),
+        ("SPARQL: neither", "refuse", check_sparql, corpus_sparql.UNREADABLE),
     ]
     for name in ("northwind", "movies"):
         file = options.data / name / "questions.jsonl.xz"

@@ -9,17 +9,18 @@ What it cannot know is what an engine's procedures really do, so those go by a l
 does not bound time or memory, which are the engine's to bound.
 
 Decisions:
-- Only SPARQL's SELECT and ASK pass: CONSTRUCT and DESCRIBE answer with a graph, for which rows have no place.
-- FROM and FROM NAMED are refused like SERVICE, since some engines fetch the document named; GRAPH does the same job.
+- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as the SELECT of the same triples.
+- FROM may name graphs, but no files, and no addresses within a network: some servers fetch the document named.
+- EXPLAIN, PROFILE and options such as ``CYPHER 25`` are taken away: an answer is wanted, and no plan.
 - A UNION, and a query that ends without RETURN, gets no LIMIT: it would bind to the last part only, and wrapping the
-  whole in a subquery reorders columns. The store's own row cap applies.
+  whole in a subquery reorders columns. The store's own row cap applies, as it does to a LIMIT that is computed.
 - Plain unknown functions are the engine's to refuse; unknown functions with a namespace may be plug-ins and are not let
   through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ from byokg.errors import QueryRefused
 from byokg.graph.lint import Finding, lint_cypher, lint_sparql
 from byokg.graph.syntax.cypher import parse_cypher
 from byokg.graph.syntax.sparql import parse_sparql
-from byokg.graph.syntax.tokens import Unreadable, apply, place, readings, shortened
+from byokg.graph.syntax.tokens import Edit, RowLimit, Unreadable, apply, place, readings, shortened
 
 __all__ = ["CheckedQuery", "Finding", "check_cypher", "check_sparql", "lint_cypher", "lint_sparql"]
 
@@ -39,9 +40,9 @@ class CheckedQuery:
     """A query that only reads."""
 
     text: str
-    """What to hand to the engine: no comments, no semicolon at the end, a LIMIT where one was added."""
-    limit_added: bool = False
-    """The guard added the LIMIT; where it could not, or there was one, only the store's own row cap applies."""
+    """What to hand to the engine: no comments, no semicolon at the end, no higher LIMIT than asked for."""
+    capped: bool = False
+    """The guard added a LIMIT, or lowered it; elsewhere only the store's own row cap applies."""
 
 
 def check_cypher(text: str, row_cap: int | None = None) -> CheckedQuery:
@@ -49,37 +50,38 @@ def check_cypher(text: str, row_cap: int | None = None) -> CheckedQuery:
 
     Args:
         text: the query, as a person or a language model wrote it.
-        row_cap: add ``LIMIT row_cap`` to a final RETURN that has none; ask for one row more than wanted to learn
-            whether there were more. None adds nothing.
+        row_cap: highest LIMIT of a final RETURN, added where there is none; ask for one row more than wanted to
+            learn whether there were more. None changes nothing.
 
     Raises:
         QueryRefused: it is not; the error says which part, where, and what to write instead.
     """
     query = _read(text, parse_cypher)
-    clean = apply(text, query.edits).rstrip(" \t\r\n;")
-    if row_cap is None or not query.open_ended:
-        return CheckedQuery(clean)
-    return CheckedQuery(f"{clean} LIMIT {row_cap:d}", limit_added=True)
+    return _checked(text, query.edits, query.limit, row_cap)
 
 
 def check_sparql(text: str, row_cap: int | None = None) -> CheckedQuery:
-    """Check that SPARQL text is one SELECT or ASK query that stays within its store.
+    """Check that SPARQL text is one query that only reads and stays within its store.
 
     Args:
         text: the query, as a person or a language model wrote it.
-        row_cap: add ``LIMIT row_cap`` to a SELECT that has none; ask for one row more than wanted to learn whether
-            there were more. None adds nothing.
+        row_cap: highest LIMIT, added where there is none; ask for one row more than wanted to learn whether there
+            were more. None changes nothing.
 
     Raises:
         QueryRefused: it is not; the error says which part, where, and what to write instead.
     """
     query = _read(text, parse_sparql)
-    at = query.limit_at
-    if row_cap is None or at is None:
-        return CheckedQuery(apply(text, query.edits).rstrip(" \t\r\n;"))
-    before = apply(text[:at], [edit for edit in query.edits if edit.stop <= at]).rstrip(" \t\r\n;")
-    after = apply(text, [edit for edit in query.edits if edit.stop > at])[at:].rstrip(" \t\r\n;")
-    return CheckedQuery(f"{before} LIMIT {row_cap:d} {after}".rstrip(), limit_added=True)
+    return _checked(text, query.edits, query.limit, row_cap)
+
+
+def _checked(text: str, edits: Sequence[Edit], limit: RowLimit | None, row_cap: int | None) -> CheckedQuery:
+    """Write a query as it is handed on."""
+    capped = row_cap is not None and limit is not None and (limit.rows is None or limit.rows > row_cap)
+    if limit is not None and capped:
+        written = f" LIMIT {row_cap:d}" if limit.rows is None else f"{row_cap:d}"
+        edits = sorted([*edits, Edit(limit.start, limit.stop, written)], key=lambda edit: edit[:2])
+    return CheckedQuery(apply(text, edits).rstrip(" \t\r\n;"), capped)
 
 
 def _read(text: str, parse: Callable[[str], T]) -> T:

@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from byokg.errors import QueryInvalid
 from byokg.graph.iris import (
     GENERIC_TYPES,
-    LOCAL,
-    PREFIX,
     RDF_OBJECT,
     RDF_PREDICATE,
     RDF_REIFIES,
@@ -30,6 +29,7 @@ from byokg.graph.iris import (
 from byokg.graph.literals import of_value
 from byokg.graph.query import Cell, NodeCell
 from byokg.graph.store import Direction
+from byokg.graph.syntax.tokens import tokenise_sparql
 
 STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
 
@@ -250,16 +250,6 @@ class Sent:
         return line, max(column - shift, 1)
 
 
-_TOKEN = re.compile(
-    rf"""<[^<>"{{}}|^`\\\x00-\x20]*>            # an IRI, so that its '#' starts no comment
-      |\"\"\"(?:[^"\\]|\\.|"(?!""))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''
-      |"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'
-      |\#[^\n\r]*
-      |[Pp][Rr][Ee][Ff][Ii][Xx]\s+(?P<declared>[^\s:<>]*):\s*<(?P<namespace>[^<>\s]*)>
-      |[?$](?P<variable>\w+)
-      |(?<![\w?$@:%-])(?P<prefix>(?:{PREFIX})?):(?P<local>{LOCAL})?""",
-    re.VERBOSE | re.DOTALL,
-)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -269,7 +259,7 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
     Not every engine reads all prefixed names (pyoxigraph stumbles over `fb:people.person.parents`), but all read IRIs.
 
     Args:
-        text: the query as written.
+        text: the query as `guard.check_sparql` hands it on.
         parameters: variable name without `?` to value; a `NodeCell` becomes the node's IRI, a list `1, 2` (for
             `IN (?x)`).
         prefixes: what may be used undeclared.
@@ -278,29 +268,34 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
         QueryInvalid: no variable has a parameter's name, or a value has no SPARQL form.
     """
     spelled = {name: _spelled(name, value) for name, value in parameters.items()}
-    namespaces = dict(prefixes.namespaces)
+    namespaces = {f"{prefix}:": namespace for prefix, namespace in prefixes.namespaces.items()}
     met: set[str] = set()
     parts: list[str] = []
     moved: dict[int, list[tuple[int, int]]] = {}
     last, line, line_start, shift = 0, 1, 0, 0
-    for found in _TOKEN.finditer(text):
-        if found["declared"] is not None:
-            namespaces[found["declared"]] = found["namespace"]
+    tokens, _ = tokenise_sparql(text)
+    before = ""
+    for token, following in pairwise(tokens):
+        new = None
+        declares, before = before == "PREFIX", token.key
+        if token.key == "var" and token.text[1:] in spelled:
+            met.add(token.text[1:])
+            new = spelled[token.text[1:]]
+        elif token.key == "pname" and declares and following.key == "iri":
+            namespaces[token.text] = following.text[1:-1]
+        elif token.key == "pname":
+            prefix, colon, local = token.text.partition(":")
+            iri = namespaces.get(prefix + colon, "") + _ESCAPED.sub(lambda part: part[1], local)
+            new = f"<{iri}>" if prefix + colon in namespaces and addressable(iri) else None
+        if new is None:
             continue
-        if found["variable"] in spelled:
-            met.add(found["variable"])
-            new = spelled[found["variable"]]
-        elif found["prefix"] is not None and ":" in namespaces.get(found["prefix"], ""):
-            new = f"<{namespaces[found['prefix']]}{_ESCAPED.sub(lambda part: part[1], found['local'] or '')}>"
-        else:
-            continue
-        parts += [text[last : found.start()], new]
-        breaks = text.count("\n", last, found.start())
+        parts += [text[last : token.start], new]
+        breaks = text.count("\n", last, token.start)
         if breaks:
-            line, line_start, shift = line + breaks, text.rindex("\n", last, found.start()) + 1, 0
-        shift += len(new) - len(found.group())
-        moved.setdefault(line, []).append((found.end() - line_start + shift + 1, shift))
-        last = found.end()
+            line, line_start, shift = line + breaks, text.rindex("\n", last, token.start) + 1, 0
+        shift += len(new) - (token.stop - token.start)
+        moved.setdefault(line, []).append((token.stop - line_start + shift + 1, shift))
+        last = token.stop
     for name in parameters:
         if name not in met:
             raise QueryInvalid(f"parameter {name!r} is given, but ?{name} is nowhere in the query")

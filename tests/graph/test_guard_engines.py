@@ -13,10 +13,10 @@ import pytest
 
 from byokg.errors import QueryRefused
 from byokg.graph.guard import CheckedQuery, check_cypher, check_sparql
-from tests.graph import guard_corpus as corpus
+from tests.graph import corpus_cypher, corpus_sparql, corpus_tck
 
 ROOT = Path(__file__).resolve().parents[2]
-READS = corpus.READS + corpus.TCK_READS
+READS = corpus_cypher.READS + corpus_tck.READS
 
 TRIG = """
 @prefix ex: <http://e/> .
@@ -44,7 +44,7 @@ def test_what_passes_changes_nothing_in_arcadedb(tmp_path: Path) -> None:
 
 
 def test_what_changes_something_in_arcadedb_is_refused(tmp_path: Path) -> None:
-    texts = corpus.WRITES + corpus.UNREADABLE
+    texts = corpus_cypher.WRITES + corpus_cypher.UNREADABLE
     results = on_arcade(texts, tmp_path)
     writing = [text for text, (_, changed) in zip(texts, results, strict=True) if changed]
     assert len(writing) >= 100
@@ -71,7 +71,7 @@ class TestOxigraph:
     def content(self, store: Any) -> list[str]:
         return sorted(map(str, store))
 
-    @pytest.mark.parametrize("text", corpus.SPARQL_READS)
+    @pytest.mark.parametrize("text", corpus_sparql.READS)
     def test_answers_what_passes(self, oxigraph: Any, text: str) -> None:
         store = self.filled(oxigraph)
         answer = store.query(check_sparql(text, row_cap=100).text)
@@ -83,7 +83,7 @@ class TestOxigraph:
     def test_changes_something_only_for_what_is_refused(self, oxigraph: Any) -> None:
         before = self.content(self.filled(oxigraph))
         writing = 0
-        for text in corpus.SPARQL_WRITES:
+        for text in corpus_sparql.WRITES:
             if text.startswith("LOAD"):
                 continue  # would ask the network
             store = self.filled(oxigraph)

@@ -17,9 +17,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from byokg.graph.syntax.cursor import Cursor
 from byokg.graph.syntax.names import FUNCTION_NAMESPACES, FUNCTIONS, OUTSIDE, PROCEDURES, WRITES
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.syntax.tokens import MAX_NESTING, Edit, Token, Unreadable, check_brackets, shortened, tokenise_cypher
+from byokg.graph.syntax.tokens import (
+    MAX_NESTING,
+    Edit,
+    RowLimit,
+    Token,
+    Unreadable,
+    blank,
+    check_brackets,
+    shortened,
+    tokenise_cypher,
+)
 
 End = Literal["node", "edge"]
 
@@ -73,8 +84,8 @@ class CypherQuery:
     """What parsing found out."""
 
     edits: tuple[Edit, ...]
-    open_ended: bool
-    """A LIMIT may be added at the end: the query ends in one RETURN without one, and is no UNION."""
+    limit: RowLimit | None
+    """None where the query does not end in one RETURN, as in a UNION, or computes how many rows it wants."""
     labels: tuple[LabelUse, ...]
     properties: tuple[PropertyUse, ...]
     edges: tuple[EdgeUse, ...]
@@ -117,7 +128,12 @@ def parse_cypher(text: str) -> CypherQuery:
         Unreadable: it is not one, or not understood.
     """
     tokens, edits = tokenise_cypher(text)
-    return _Parser(tokens).statement(edits)
+    parser = _Parser(tokens)
+    prefix = parser.options()
+    if prefix is not None:
+        start, stop = prefix
+        edits = [Edit(start, stop, blank(text[start:stop])), *(edit for edit in edits if edit.start >= stop)]
+    return parser.statement(edits)
 
 
 def _or_take(name: str, known: Iterable[str]) -> str:
@@ -125,28 +141,22 @@ def _or_take(name: str, known: Iterable[str]) -> str:
     return f", or take {' or '.join(near)}" if near else ""
 
 
-class _Parser:
+class _Parser(Cursor):
     """Holds the tokens, the place reached, and what has been found so far."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        last = len(tokens) - 2
-        while last >= 0 and tokens[last].key == ";":
-            last -= 1
-        self.tokens = [*tokens[: last + 1], Token("end", "", tokens[-1].start)]
-        self.at = 0
-        self.key = self.tokens[0].key
+        super().__init__(tokens)
         self.pairs = check_brackets(self.tokens)
         self.pipes = self._last_pipes()
         self.pipe = -1
-        self.limited = self.returned = self.union = False
-        self.depth = 0
+        self.limit: RowLimit | None = None
         self.unbracketed = 0
         self.outer_pipes: list[int] = []
         self.scope: dict[str, Binding] = {}
         self.labels: list[LabelUse] = []
         self.properties: list[PropertyUse] = []
         self.edges: list[EdgeUse] = []
-        self.clauses: dict[str, Callable[[], None]] = {
+        self.clauses: dict[str, Callable[[], object]] = {
             "MATCH": self.match,
             "OPTIONAL": self.optional,
             "UNWIND": self.unwind,
@@ -181,27 +191,6 @@ class _Parser:
 
     # Walking the tokens.
 
-    def advance(self) -> Token:
-        token = self.tokens[self.at]
-        self.at += 1
-        self.key = self.tokens[self.at].key
-        return token
-
-    def ahead(self, count: int = 1) -> str:
-        place = self.at + count
-        return self.tokens[place].key if place < len(self.tokens) else "end"
-
-    def accept(self, key: str) -> bool:
-        if self.key == key:
-            self.advance()
-            return True
-        return False
-
-    def expect(self, key: str) -> Token:
-        if self.key != key:
-            raise self.unexpected(f"expected {key}")
-        return self.advance()
-
     def is_name(self, count: int = 0) -> bool:
         """Say whether a token is a quoted name or a word, which may be used as a name."""
         key = self.ahead(count) if count else self.key
@@ -214,7 +203,7 @@ class _Parser:
 
     def unexpected(self, reason: str) -> Unreadable:
         """Say what is wrong with the token reached, blaming a writing word before it where there is one."""
-        token = self.tokens[self.at]
+        token = self.token
         before = self.tokens[self.at - 1] if self.at else token
         if token.key in WRITES:
             return self.writes(token)
@@ -238,46 +227,83 @@ class _Parser:
 
     # Queries and clauses.
 
+    def options(self) -> tuple[int, int] | None:
+        """Pass over ``CYPHER 25 runtime=…``, EXPLAIN and PROFILE; return from where to where they stand.
+
+        They ask how a query is run, or for its plan. Here rows are wanted, so the query behind them is run without.
+        """
+        while self.key in ("CYPHER", "EXPLAIN", "PROFILE"):
+            if self.advance().key == "CYPHER":
+                self.accept("number")
+                while self.is_name() and self.ahead() == "=":
+                    self.go_to(self.at + 3)
+        return (self.tokens[0].start, self.token.start) if self.at else None
+
     def statement(self, edits: list[Edit]) -> CypherQuery:
         if self.key == "end":
-            raise Unreadable("", 0, "the query is empty; begin with MATCH")
+            raise (
+                self.unexpected("begin with MATCH")
+                if self.at
+                else Unreadable("", 0, "the query is empty; begin with MATCH")
+            )
         self.query("end")
-        return CypherQuery(
-            tuple(edits),
-            self.returned and not self.limited and not self.union,
-            tuple(self.labels),
-            tuple(self.properties),
-            tuple(self.edges),
-        )
+        return CypherQuery(tuple(edits), self.limit, tuple(self.labels), tuple(self.properties), tuple(self.edges))
 
     def query(self, close: str) -> None:
-        """Read single queries joined by UNION, up to `close`."""
+        """Read queries joined by UNION and NEXT, up to `close`."""
         outer = self.scope
         while True:
-            self.scope = dict(outer)
-            self.single_query(close)
-            if not self.accept("UNION"):
+            within, branches = self.scope, 0
+            while branches == 0 or self.accept("UNION"):
+                if branches and self.key in ("ALL", "DISTINCT"):
+                    self.advance()
+                self.scope = dict(within)
+                self.single_query(close)
+                branches += 1
+            if branches > 1:
+                self.limit = None
+            if not self.accept("NEXT"):
                 break
-            if self.key in ("ALL", "DISTINCT"):
-                self.advance()
-            self.union |= not self.depth
+        if self.key != close:
+            raise self.not_a_clause()
         self.scope = outer
 
     def single_query(self, close: str) -> None:
-        if self.key in (close, "UNION"):
+        """Read clauses up to what ends them, or branches of WHEN, or a query in braces."""
+        if self.key in (close, "UNION", "NEXT", "ELSE"):
             raise self.unexpected("a query is missing here; begin with MATCH")
-        while True:
+        if self.key == "WHEN":
+            self.when(close)
+            return
+        if self.key == "{":
+            self.subquery()
+            self.limit = None
+            return
+        ended = False
+        while self.key not in (close, "UNION", "NEXT", "WHEN", "ELSE"):
+            if ended:
+                raise self.unexpected("nothing may follow RETURN but ORDER BY, SKIP, LIMIT, UNION and NEXT")
             clause = self.clauses.get(self.key)
             if clause is None:
                 raise self.not_a_clause()
-            ended = self.key in ("RETURN", "FINISH")
-            if not self.depth:
-                self.returned, self.limited = self.key == "RETURN", False
+            returns = self.key == "RETURN"
+            ended = returns or self.key == "FINISH"
             clause()
-            if self.key in (close, "UNION"):
-                return
-            if ended:
-                raise self.unexpected("nothing may follow RETURN but ORDER BY, SKIP, LIMIT and UNION")
+            if not returns:
+                self.limit = None
+
+    def when(self, close: str) -> None:
+        """Read ``WHEN predicate THEN query … ELSE query``, of which one query runs."""
+        scope = self.scope
+        while self.accept("WHEN"):
+            self.expression()
+            self.expect("THEN")
+            self.scope = dict(scope)
+            self.single_query(close)
+        if self.accept("ELSE"):
+            self.scope = dict(scope)
+            self.single_query(close)
+        self.limit = None
 
     def not_a_clause(self) -> Unreadable:
         if self.is_name() and self.key not in WRITES and self.at:
@@ -285,8 +311,6 @@ class _Parser:
             reason = (
                 f"this does not follow from {shortened(before.text)!r}; a comma, an operator, AS or a clause is missing"
             )
-            if self.key == "NEXT":
-                reason = "NEXT is not read; pass rows on using WITH"
             return self.unexpected(reason)
         if self.at == 0:
             return self.unexpected("a query begins with MATCH, OPTIONAL MATCH, WITH, UNWIND, CALL or RETURN")
@@ -378,9 +402,9 @@ class _Parser:
             self.expression()
 
     def return_(self) -> None:
-        self.projection()
+        self.limit = self.projection()
 
-    def projection(self) -> None:
+    def projection(self) -> RowLimit | None:
         """Read WITH or RETURN, its items and what orders and cuts them; carry bindings over to the new names."""
         self.advance()
         if not self.keyword("DISTINCT") and self.ahead() != "(":
@@ -403,9 +427,9 @@ class _Parser:
                 break
         before = self.scope
         self.scope = {**before, **kept}
-        if self.key in ("ORDER", "SKIP", "OFFSET", "LIMIT"):
-            self.order_skip_limit()
+        limit = self.order_skip_limit()
         self.scope = kept
+        return limit
 
     def keyword(self, key: str) -> bool:
         """Take a keyword such as DISTINCT, unless what follows shows that it is a variable of that name."""
@@ -423,7 +447,8 @@ class _Parser:
             or (following in ("SKIP", "OFFSET", "LIMIT") and self.ahead(2) in ("number", "$"))
         )
 
-    def order_skip_limit(self) -> None:
+    def order_skip_limit(self) -> RowLimit | None:
+        """Read what orders and cuts rows; return the number behind LIMIT, or where a LIMIT could stand."""
         if self.accept("ORDER"):
             self.expect("BY")
             while True:
@@ -438,10 +463,13 @@ class _Parser:
         if self.key in ("SKIP", "OFFSET"):
             self.advance()
             self.expression()
-        if self.accept("LIMIT"):
-            self.expression()
-            if not self.depth:
-                self.limited = True
+        if not self.accept("LIMIT"):
+            end = self.tokens[self.at - 1].stop
+            return RowLimit(end, end, None)
+        number = self.token
+        self.expression()
+        alone = self.tokens[self.at - 1] is number and number.text.isdecimal()
+        return RowLimit(number.start, number.stop, int(number.text)) if alone else None
 
     def call(self) -> None:
         call = self.advance()
@@ -509,11 +537,9 @@ class _Parser:
     def subquery(self) -> None:
         """Read ``{ query }``, the braces included."""
         self.expect("{")
-        self.depth += 1
         pipe, self.pipe = self.pipe, -1
         self.query("}")
         self.pipe = pipe
-        self.depth -= 1
         self.expect("}")
 
     def forget(self, variable: Token) -> None:

@@ -40,9 +40,6 @@ OUTSIDE = {
     "ROLLBACK": "transactions are not for queries; leave it out",
     "SESSION": "SESSION acts on the server; only reading queries run",
     "DEFINE": "DEFINE adds procedures or functions; write the query without them",
-    "EXPLAIN": "EXPLAIN asks for a plan, not for an answer; leave it out",
-    "PROFILE": "PROFILE asks for a plan, not for an answer; leave it out",
-    "CYPHER": "options before the query are not read; begin with MATCH",
     "USING": "USING is a hint directly behind a MATCH pattern; PERIODIC COMMIT and others are not allowed",
     "ENABLE": "ENABLE acts on the server; only reading queries run",
     "DEALLOCATE": "DEALLOCATE acts on the server; only reading queries run",
@@ -59,7 +56,8 @@ OUTSIDE = {
 
 PROCEDURES = _by_lower_case(
     """
-    db.labels db.relationshipTypes db.propertyKeys db.info db.ping dbms.components
+    db.labels db.relationshipTypes db.propertyKeys db.indexes db.constraints db.info db.ping
+    dbms.components dbms.functions dbms.procedures
     db.schema.visualization db.schema.nodeTypeProperties db.schema.relTypeProperties
     db.index.fulltext.queryNodes db.index.fulltext.queryRelationships db.index.fulltext.listAvailableAnalyzers
     db.index.vector.queryNodes db.index.vector.queryRelationships
@@ -162,7 +160,4 @@ SPARQL_UPDATES = {
 
 SPARQL_OUTSIDE = {
     "SERVICE": "SERVICE calls another server; ask this graph only (labels are behind rdfs:label)",
-    "FROM": "FROM may fetch a document from outside; for a named graph of this store, write GRAPH <iri> { … }",
-    "CONSTRUCT": "CONSTRUCT answers with a graph, and rows are wanted; write SELECT with the variables you need",
-    "DESCRIBE": "DESCRIBE answers with a graph, and rows are wanted; write SELECT ?p ?o WHERE { <the iri> ?p ?o }",
 }

@@ -1,8 +1,9 @@
 """SPARQL 1.1 queries, parsed as far as it takes to know that they only read, and which predicates they name.
 
 A recursive descent over the query grammar. SPARQL's words are never names, so every word must be one that is known
-here. Only SELECT and ASK pass: rows and yes or no are what a `QueryStore` can answer with. SERVICE and FROM are
-refused because they may make a server call another address; updates because they write.
+here. SERVICE is refused because it makes a server call another address, and updates because they write. CONSTRUCT and
+DESCRIBE answer with a graph, for which rows have no place: they are written anew as the SELECT of the same triples
+(see `triple_rows`).
 
 Accepted beyond SPARQL 1.1: reified triples and annotations of SPARQL 1.2, LATERAL, and `{n,m}` in paths.
 
@@ -11,17 +12,37 @@ Source: SPARQL 1.1 Query Language, section 19.8.
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
 
+from byokg.graph.syntax.cursor import Cursor
 from byokg.graph.syntax.names import SPARQL_FUNCTION_IRIS, SPARQL_FUNCTIONS, SPARQL_OUTSIDE, SPARQL_UPDATES
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.syntax.tokens import Edit, Token, Unreadable, check_brackets, shortened, tokenise_sparql
+from byokg.graph.syntax.tokens import (
+    Edit,
+    RowLimit,
+    Token,
+    Unreadable,
+    apply,
+    check_brackets,
+    shortened,
+    tokenise_sparql,
+)
+from byokg.graph.syntax.triple_rows import COLUMNS, Frame, constructed, described
 
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = RDF + "type"
 
 _INFIX = frozenset("|| && = != < > <= >= + - * /".split())
 _VERBS = frozenset("var iri pname A ^ ! (".split())
 _AFTER_OPERAND = frozenset("var number string lang iri pname ) TRUE FALSE".split())
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_GRAPH_SCHEMES = frozenset(["", "urn", "tag", "info"])
+"""What may name a graph beside http; without a scheme, it depends on the store's own address."""
 
 
 @dataclass(frozen=True)
@@ -37,118 +58,160 @@ class SparqlQuery:
     """What parsing found out."""
 
     edits: tuple[Edit, ...]
-    limit_at: int | None
-    """The character before which a LIMIT may be added; None where there is one, or the query is an ASK."""
+    limit: RowLimit | None
+    """None where the number of rows is not for the text to say: one for an ASK."""
     predicates: tuple[IriUse, ...]
     classes: tuple[IriUse, ...]
 
 
 def parse_sparql(text: str) -> SparqlQuery:
-    """Parse one SELECT or ASK query.
+    """Parse one query.
 
     Raises:
         Unreadable: it is not one, or not understood.
     """
     tokens, edits = tokenise_sparql(text)
-    return _Parser(text, tokens).statement(edits)
+    return _Parser(text, tokens, edits).statement()
 
 
-class _Parser:
+class _Parser(Cursor):
     """Holds the tokens, the place reached, and what has been found so far."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
-        last = len(tokens) - 2
-        while last >= 0 and tokens[last].key == ";":
-            last -= 1
-        self.text = text
-        self.tokens = [*tokens[: last + 1], Token("end", "", tokens[-1].start)]
-        self.at = 0
-        self.key = self.tokens[0].key
-        self.split_comparisons()
+    def __init__(self, text: str, tokens: list[Token], edits: list[Edit]) -> None:
+        super().__init__(_with_comparisons(text, tokens))
         check_brackets(self.tokens)
+        self.text = text
+        self.edits = edits
         self.base = ""
         self.prefixes: dict[str, str] = {}
-        self.limited = False
+        self.limit: RowLimit | None = None
         self.predicates: list[IriUse] = []
         self.classes: list[IriUse] = []
-
-    def split_comparisons(self) -> None:
-        """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
-
-        Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so
-        nothing can hide in one read so; and no absolute IRI begins with ``?``.
-        """
-        joined: list[Token] = []
-        for number, token in enumerate(self.tokens):
-            before = self.tokens[number - 1].key if number else ""
-            inner = token.text[1:]
-            if token.key == "iri" and before in _AFTER_OPERAND and inner[:1] in ("?", "$") and "#" not in inner:
-                parts, _ = tokenise_sparql(self.text, token.start + 1, token.start + len(token.text))
-                joined += [Token("<", "<", token.start), *parts[:-1]]
-            else:
-                joined.append(token)
-        self.tokens = joined
-        self.key = joined[0].key
-
-    # Walking the tokens.
-
-    def advance(self) -> Token:
-        token = self.tokens[self.at]
-        self.at += 1
-        self.key = self.tokens[self.at].key
-        return token
-
-    def ahead(self, count: int = 1) -> str:
-        place = self.at + count
-        return self.tokens[place].key if place < len(self.tokens) else "end"
-
-    def accept(self, key: str) -> bool:
-        if self.key == key:
-            self.advance()
-            return True
-        return False
-
-    def expect(self, key: str, what: str = "") -> Token:
-        if self.key != key:
-            raise self.unexpected(f"expected {what or key}")
-        return self.advance()
+        self.template: list[tuple[str, str, str]] | None = None
+        """The triples read, while a template is read."""
 
     def unexpected(self, reason: str) -> Unreadable:
-        token = self.tokens[self.at]
+        token = self.token
         if token.key in SPARQL_UPDATES:
-            reason = f"{SPARQL_UPDATES[token.key]}; only SELECT and ASK run"
-            return Unreadable(token.text, token.start, reason, True)
+            return Unreadable(token.text, token.start, f"{SPARQL_UPDATES[token.key]}; only queries run", True)
         if token.key in SPARQL_OUTSIDE:
             return Unreadable(token.text, token.start, SPARQL_OUTSIDE[token.key], True)
         if token.key == "end":
             reason = f"the query ends too early: {reason}"
         return Unreadable(token.text or "end of the query", token.start, reason)
 
+    def written(self, start: int) -> str:
+        """Return the text from a place up to the token reached, as it is handed on."""
+        stop = self.tokens[self.at - 1].stop
+        inside = [edit for edit in self.edits if start <= edit.start and edit.stop <= stop]
+        return apply(self.text[start:stop], [Edit(a - start, b - start, new) for a, b, new in inside])
+
     # The query.
 
-    def statement(self, edits: list[Edit]) -> SparqlQuery:
+    def statement(self) -> SparqlQuery:
         if self.key == "end":
             raise Unreadable("", 0, "the query is empty; begin with SELECT")
         self.prologue()
-        ask = self.key == "ASK"
-        if ask:
-            self.advance()
-            self.where()
-            self.modifiers()
-        elif self.key == "SELECT":
-            self.select()
-        else:
-            raise self.unexpected("a query begins with SELECT or ASK, after its PREFIX lines")
-        at = self.tokens[self.at].start
-        limited = self.limited
-        self.values_clause()
+        form: str = self.key
+        match form:
+            case "SELECT":
+                self.select(whole=True)
+                self.values_clause()
+            case "ASK":
+                self.advance()
+                self.dataset()
+                self.solutions()
+                self.limit = None
+            case "CONSTRUCT":
+                self.construct()
+            case "DESCRIBE":
+                self.describe()
+            case _:
+                raise self.unexpected("a query begins with SELECT, ASK, CONSTRUCT or DESCRIBE, after its PREFIX lines")
+        if self.key in (";", "SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "PREFIX", "BASE"):
+            token = self.token
+            raise Unreadable(token.text, token.start, "this begins a second statement; send one query only", True)
         if self.key != "end":
-            second = self.key in (";", "SELECT", "ASK", "PREFIX", "BASE")
-            token = self.tokens[self.at]
-            if second:
-                raise Unreadable(token.text, token.start, "this begins a second statement; send one query only", True)
             raise self.unexpected("nothing may follow here but GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET and VALUES")
-        return SparqlQuery(tuple(edits), None if ask or limited else at, tuple(self.predicates), tuple(self.classes))
+        return SparqlQuery(tuple(self.edits), self.limit, tuple(self.predicates), tuple(self.classes))
+
+    def construct(self) -> None:
+        """Read a CONSTRUCT, and write it as a SELECT."""
+        _, _, start, stop = self.advance()
+        if self.key == "{":
+            triples = self.template_block()
+            stop = self.tokens[self.at - 1].stop
+            self.dataset()
+        else:
+            self.dataset()
+            short = self.at
+            self.accept("WHERE")
+            triples = self.template_block()
+            self.go_to(short)
+        self.frame(start, stop, constructed(triples, self.variables()))
+
+    def template_block(self) -> list[tuple[str, str, str]]:
+        """Read ``{ triples }`` and return them."""
+        triples: list[tuple[str, str, str]] = []
+        self.template = triples
+        self.expect("{", "{ and triples")
+        while self.key != "}":
+            if not self.accept("."):
+                self.triples()
+        self.expect("}")
+        self.template = None
+        return triples
+
+    def describe(self) -> None:
+        """Read a DESCRIBE, and write it as a SELECT."""
+        start = self.advance().start
+        terms: list[str] = []
+        every = self.accept("*")
+        while not every and self.key in ("var", "iri", "pname"):
+            terms.append(self.advance().text)
+        if not every and not terms:
+            raise self.unexpected("expected variables or IRIs behind DESCRIBE")
+        stop = self.tokens[self.at - 1].stop
+        self.dataset()
+        pattern = self.key in ("WHERE", "{")
+        if every:
+            terms = [f"?{name}" for name in self.variables()]
+        self.frame(start, stop, described(terms, pattern, self.variables()), pattern)
+
+    def frame(self, start: int, stop: int, frame: Frame, pattern: bool = True) -> None:
+        """Write a SELECT of triples instead of what stands from `start` to `stop`, and read and frame the pattern."""
+        kept = [edit for edit in self.edits if edit.stop <= start or edit.start >= stop]
+        at = self.tokens[self.at - 1].stop
+        before = Edit(at, at, f" {frame.before}")
+        if pattern:
+            self.solutions()
+        end = self.tokens[self.at - 1].stop
+        framed = [*kept, Edit(start, stop, COLUMNS), before, Edit(end, end, frame.behind)]
+        self.edits = sorted(framed, key=lambda edit: edit[:2])
+        self.limit = RowLimit(end, end, None)
+
+    def variables(self) -> list[str]:
+        """Return the names of all variables in the query, each once."""
+        return list(dict.fromkeys(token.text[1:] for token in self.tokens if token.key == "var"))
+
+    def solutions(self) -> None:
+        """Read a pattern and all that may stand behind it."""
+        self.where()
+        self.modifiers()
+        self.values_clause()
+
+    def dataset(self) -> None:
+        """Read FROM, which chooses among the graphs of the store."""
+        while self.accept("FROM"):
+            if self.key == "NAMED":
+                self.advance()
+            if self.key not in ("iri", "pname"):
+                raise self.unexpected("expected the IRI of a graph behind FROM")
+            token = self.advance()
+            known = token.key == "iri" or f"{token.text.partition(':')[0]}:" in self.prefixes
+            if known and _outside(self.expand(token)):
+                reason = "FROM may only name a graph of this store, and no file, and no address within a network"
+                raise Unreadable(f"FROM {token.text}", token.start, reason, True)
 
     def prologue(self) -> None:
         while True:
@@ -167,9 +230,9 @@ class _Parser:
                 return
 
     def absolute(self, iri: str) -> str:
-        return iri if ":" in iri else self.base + iri
+        return iri if _SCHEME.match(iri) else urljoin(self.base, iri)
 
-    def select(self) -> None:
+    def select(self, whole: bool = False) -> None:
         """Read SELECT up to LIMIT and OFFSET, for the whole query or within braces."""
         self.advance()
         if self.key in ("DISTINCT", "REDUCED"):
@@ -187,6 +250,8 @@ class _Parser:
                     self.named_expression("SELECT")
             if self.key == ",":
                 raise self.unexpected("variables behind SELECT are separated by spaces, not by commas")
+        if whole:
+            self.dataset()
         self.where()
         self.modifiers()
 
@@ -202,7 +267,7 @@ class _Parser:
         self.group()
 
     def modifiers(self) -> None:
-        self.limited = False
+        self.limit = None
         if self.accept("GROUP"):
             self.expect("BY")
             self.conditions(named=True)
@@ -212,9 +277,13 @@ class _Parser:
             self.expect("BY")
             self.conditions(ordered=True)
         while self.key in ("LIMIT", "OFFSET"):
-            self.limited |= self.key == "LIMIT"
-            self.advance()
-            self.expect("number", "a number")
+            limits = self.advance().key == "LIMIT"
+            number = self.expect("number", "a number")
+            if limits and number.text.isdigit():
+                self.limit = RowLimit(number.start, number.stop, int(number.text))
+        if self.limit is None:
+            end = self.tokens[self.at - 1].stop
+            self.limit = RowLimit(end, end, None)
 
     def conditions(self, named: bool = False, ordered: bool = False) -> None:
         """Read what GROUP BY, HAVING and ORDER BY list, one at least."""
@@ -312,20 +381,26 @@ class _Parser:
 
     def triples(self) -> None:
         alone = self.key in ("[", "(", "<<")
-        self.node()
+        subject = self.node()
         if alone and self.key in (".", "}"):
             return
-        self.property_list()
+        self.property_list(subject)
 
-    def property_list(self) -> None:
+    def property_list(self, subject: str) -> None:
         """Read predicates and objects behind a subject."""
         while True:
+            verb = self.token
             is_type = self.verb()
+            predicate = ""
+            if self.template is not None:
+                predicate = f"<{RDF_TYPE}>" if verb.key == "A" else self.written(verb.start)
             while True:
                 if is_type and self.key in ("iri", "pname"):
-                    self.use(self.classes, self.tokens[self.at])
-                self.node()
-                self.annotations()
+                    self.use(self.classes, self.token)
+                end = self.node()
+                if self.template is not None:
+                    self.template.append((subject, predicate, end))
+                self.annotations(end)
                 if not self.accept(","):
                     break
             if self.key != ";":
@@ -335,16 +410,21 @@ class _Parser:
             if self.key not in _VERBS:
                 return
 
-    def annotations(self) -> None:
+    def annotations(self, end: str) -> None:
         """Read the reifier and annotation blocks of SPARQL 1.2."""
         while self.key in ("~", "{|"):
+            self.refuse_in_template("statements about triples")
             if self.accept("~"):
                 if self.key in ("var", "iri", "pname", "blank"):
                     self.advance()
             else:
                 self.advance()
-                self.property_list()
+                self.property_list(end)
                 self.expect("|}")
+
+    def refuse_in_template(self, what: str) -> None:
+        if self.template is not None:
+            raise self.unexpected(f"{what} cannot be constructed as rows; write SELECT")
 
     def verb(self) -> bool:
         """Read a predicate or a path; return whether it is the type predicate."""
@@ -353,6 +433,8 @@ class _Parser:
         start = self.at
         self.path()
         token = self.tokens[start]
+        if self.at != start + 1:
+            self.refuse_in_template("paths")
         return self.at == start + 1 and (token.key == "A" or self.expand(token) == RDF_TYPE)
 
     def path(self) -> None:
@@ -380,18 +462,34 @@ class _Parser:
                 return
             self.advance()
 
-    def node(self) -> None:
-        """Read a subject or object: a term, a list, a node in brackets, or a triple."""
+    def node(self) -> str:
+        """Read a subject or object: a term, a list, a node in brackets, or a triple; return it as a template has it."""
+        start = self.token.start
         if self.accept("["):
+            blank = f"_:{start}"
             if self.key != "]":
-                self.property_list()
+                self.property_list(blank)
             self.expect("]")
-        elif self.accept("("):
-            while self.key != ")":
-                self.node()
-            self.expect(")")
-        else:
-            self.term()
+            return blank
+        if self.accept("("):
+            return self.collection(start)
+        if self.key == "<<":
+            self.refuse_in_template("statements about triples")
+        self.term()
+        return self.written(start) if self.template is not None else ""
+
+    def collection(self, start: int) -> str:
+        """Read the rest of a list; return its first node."""
+        items = []
+        while self.key != ")":
+            items.append(self.node())
+        self.expect(")")
+        nodes = [*(f"_:{start}.{number}" for number in range(len(items))), f"<{RDF}nil>"]
+        if self.template is not None:
+            for number, item in enumerate(items):
+                self.template.append((nodes[number], f"<{RDF}first>", item))
+                self.template.append((nodes[number], f"<{RDF}rest>", nodes[number + 1]))
+        return nodes[0]
 
     def term(self) -> None:
         match self.key:
@@ -413,8 +511,7 @@ class _Parser:
                 inner = self.accept("(")
                 self.node()
                 self.verb()
-                self.node()
-                self.annotations()
+                self.annotations(self.node())
                 if inner:
                     self.expect(")")
                 self.expect(">>")
@@ -518,3 +615,46 @@ class _Parser:
                 f"use a built-in one, or {known}",
                 True,
             )
+
+
+def _outside(iri: str) -> bool:
+    """Say whether an IRI that should name a graph is a file, or an address that only a server itself can reach."""
+    parts = urlsplit(iri)
+    if parts.scheme not in ("http", "https"):
+        return parts.scheme not in _GRAPH_SCHEMES
+    host = parts.hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".internal", ".local"))
+
+
+def _with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
+    """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
+
+    Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
+    hide in one read so; and an IRI follows an operand in lists and triples only, where it is not of this shape.
+    """
+    joined: list[Token] = []
+    opened: list[str] = []
+    before = ""
+    for token in tokens:
+        if token.key == "iri" and before in _AFTER_OPERAND and _compares(token.text[1:-1], opened[-1:] == ["("]):
+            parts, _ = tokenise_sparql(text, token.start + 1, token.stop)
+            joined += [Token("<", "<", token.start, token.start + 1), *parts[:-1]]
+        else:
+            joined.append(token)
+        if token.key in ("(", "{", "["):
+            opened.append(token.key)
+        elif token.key in (")", "}", "]") and opened:
+            opened.pop()
+        before = joined[-1].key
+    return joined
+
+
+def _compares(inner: str, in_parentheses: bool) -> bool:
+    """Tell from what stands between < and > behind an operand whether both are comparisons."""
+    if "#" in inner:
+        return False
+    joined = any(mark in inner for mark in ("&&", "(", ")", ","))
+    return inner[:1] in ("?", "$") or (in_parentheses and joined and "://" not in inner)

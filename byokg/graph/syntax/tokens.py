@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS = 200_000
@@ -25,12 +25,14 @@ class Token(NamedTuple):
 
     `key` is what parsers compare: a word in capitals, the sign itself, or a lower-case kind: ``name`` (quoted, or a
     word with other than ASCII letters), ``string``, ``number``, and ``end`` behind the last token. SPARQL adds
-    ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes and escapes of names are gone.
+    ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes of names are gone, and so are
+    escapes that stand for a character by its number. It fills the characters from `start` up to `stop`.
     """
 
     key: str
     text: str
     start: int
+    stop: int
 
 
 class Edit(NamedTuple):
@@ -39,6 +41,14 @@ class Edit(NamedTuple):
     start: int
     stop: int
     text: str
+
+
+class RowLimit(NamedTuple):
+    """The number of rows that a query asks for, from `start` to `stop`; or where it could, if `rows` is None."""
+
+    start: int
+    stop: int
+    rows: int | None
 
 
 class Unreadable(Exception):
@@ -77,8 +87,16 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})|(\\.)", re.DOTALL)
-_ANY_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})")
+_NUMBERED = r"\\u++([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})"
+_ESCAPE = re.compile(rf"{_NUMBERED}|\\.", re.DOTALL)
+_ANY_ESCAPE = re.compile(_NUMBERED)
+
+
+def _character(escape: re.Match[str]) -> str:
+    """Return what an escape stands for; itself where it has no number, or one that is no character's."""
+    code = escape[1] or escape[2]
+    number = int(code, 16) if code else -1
+    return chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else escape[0]
 
 
 def readings(text: str) -> Iterator[str]:
@@ -87,9 +105,9 @@ def readings(text: str) -> Iterator[str]:
     Some engines decode ``\\u0027`` before they look for strings and comments, with or without regard to a backslash
     before it; and a lone carriage return ends a comment for some and not for others.
     """
-    if "\\u" in text:
-        yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], text)
-        yield _ANY_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    if "\\u" in text or "\\U" in text:
+        yield _ESCAPE.sub(_character, text)
+        yield _ANY_ESCAPE.sub(_character, text)
     if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
         yield bare
 
@@ -98,20 +116,28 @@ _PLAIN_SPACES = frozenset(" \t\r\n")
 _STRUCTURAL = {"'": "\\'", '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
-def _blank(comment: str) -> str:
-    """Return spaces in place of a comment, keeping its line breaks so that places stay the same."""
-    return re.sub(r"[^\r\n]", " ", comment)
+def blank(text: str) -> str:
+    """Return spaces in place of a text, keeping its line breaks so that places stay the same."""
+    return re.sub(r"[^\r\n]", " ", text)
 
 
 def _plain_string(text: str) -> str:
     """Return a string literal in which escapes that stand for quotes, backslashes or line breaks are the short ones."""
-    return _ESCAPE.sub(
-        lambda found: _STRUCTURAL.get(chr(int(found[1], 16)), found[0]) if found[1] else found[0],
-        text,
-    )
+    return _ESCAPE.sub(lambda escape: _STRUCTURAL.get(_character(escape), escape[0]), text)
 
 
-def _too_long(text: str) -> None:
+def _tokenise(
+    text: str, start: int, stop: int, pattern: re.Pattern[str], name: Callable[[str, str, int, int], Token]
+) -> tuple[list[Token], list[Edit]]:
+    """Cut text by a pattern whose groups say what a token is.
+
+    Args:
+        text: holds what is to be cut from `start` up to `stop`.
+        start: the first character.
+        stop: behind the last character.
+        pattern: has the groups ``space``, ``comment``, ``string``, ``number``, ``sign``, and others for names.
+        name: makes a token of another group, given the group, the text, and the first and last place.
+    """
     if len(text) > MAX_CHARACTERS:
         raise Unreadable(
             text,
@@ -119,6 +145,45 @@ def _too_long(text: str) -> None:
             f"the query has {len(text):,} characters, at most {MAX_CHARACTERS:,} are read; "
             "ask for less, or pass long lists as a parameter",
         )
+    tokens: list[Token] = []
+    edits: list[Edit] = []
+    at = start
+    if at == 0 and text.startswith("\ufeff"):
+        edits.append(Edit(0, 1, " "))
+        at = 1
+    while at < stop:
+        found = pattern.match(text, at, stop)
+        if found is None:
+            raise _strange(text, at)
+        kind, value, end = found.lastgroup or "", found[0], found.end()
+        match kind:
+            case "space":
+                if not _PLAIN_SPACES.issuperset(value):
+                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
+            case "comment":
+                edits.append(Edit(at, end, blank(value)))
+            case "string":
+                if "\\" in value and (plain := _plain_string(value)) != value:
+                    edits.append(Edit(at, end, plain))
+                tokens.append(Token("string", value, at, end))
+            case "number":
+                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
+                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
+                tokens.append(Token("number", value, at, end))
+            case "sign":
+                sign = _SIGN.get(value, value)
+                if sign != value:
+                    edits.append(Edit(at, end, sign))
+                tokens.append(Token(sign, sign, at, end))
+            case _:
+                token = name(kind, text, at, end)
+                end = token.stop
+                if kind != "name" and token.text != text[at:end]:
+                    edits.append(Edit(at, end, token.text))
+                tokens.append(token)
+        at = end
+    tokens.append(Token("end", "", stop, stop))
+    return tokens, edits
 
 
 def _strange(text: str, at: int) -> Unreadable:
@@ -187,10 +252,9 @@ _CYPHER = re.compile(
     | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
     | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
     | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
-    | (?P<pair>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\|)
     | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
                  (?:[eE][+-]?[0-9]++)?+)
-    | (?P<sign>/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>"""
+    | (?P<sign>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\||/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>"""
     + _DASHES
     + _LEFT_HEADS
     + _RIGHT_HEADS
@@ -209,47 +273,15 @@ def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    _too_long(text)
-    tokens: list[Token] = []
-    edits: list[Edit] = []
-    at, stop = 0, len(text)
-    if text.startswith("\ufeff"):
-        edits.append(Edit(0, 1, " "))
-        at = 1
-    while at < stop:
-        found = _CYPHER.match(text, at)
-        if found is None:
-            raise _strange(text, at)
-        kind, value, end = found.lastgroup, found[0], found.end()
-        match kind:
-            case "space":
-                if not _PLAIN_SPACES.issuperset(value):
-                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
-            case "comment":
-                edits.append(Edit(at, end, _blank(value)))
-            case "word":
-                end, word = _word(text, at, end)
-                if word != text[at:end]:
-                    edits.append(Edit(at, end, word))
-                tokens.append(Token(word.upper() if word.isascii() else "name", word, at))
-            case "string":
-                if "\\u" in value and (plain := _plain_string(value)) != value:
-                    edits.append(Edit(at, end, plain))
-                tokens.append(Token("string", value, at))
-            case "name":
-                tokens.append(Token("name", _quoted_name(value, at), at))
-            case "number":
-                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
-                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
-                tokens.append(Token("number", value, at))
-            case _:
-                sign = _SIGN.get(value, value)
-                if sign != value:
-                    edits.append(Edit(at, end, sign))
-                tokens.append(Token(sign, sign, at))
-        at = end
-    tokens.append(Token("end", "", stop))
-    return tokens, edits
+    return _tokenise(text, 0, len(text), _CYPHER, _cypher_name)
+
+
+def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
+    """Read a word or a name in backticks."""
+    if kind == "name":
+        return Token("name", _quoted_name(text[start:stop], start), start, stop)
+    stop, word = _word(text, start, stop)
+    return Token(word.upper() if word.isascii() else "name", word, start, stop)
 
 
 def _word(text: str, start: int, end: int) -> tuple[int, str]:
@@ -259,7 +291,7 @@ def _word(text: str, start: int, end: int) -> tuple[int, str]:
         while end < len(text) and (text[end].isalnum() or text[end] == "_"):
             end += 1
     raw = text[start:end]
-    word = _ANY_ESCAPE.sub(lambda found: chr(int(found[1], 16)), raw) if "\\" in raw else raw
+    word = _ANY_ESCAPE.sub(_character, raw) if "\\" in raw else raw
     if "\\" in raw and not word.isidentifier():
         raise Unreadable(raw, start, "an escape outside a string; write the character itself")
     return end, word
@@ -269,21 +301,24 @@ def _quoted_name(value: str, start: int) -> str:
     name = value[1:-1].replace("``", "`")
     if not name:
         raise Unreadable(value, start, "a name is missing between the backticks")
-    if any(chr(int(found[1], 16)) in "`\\" for found in _ANY_ESCAPE.finditer(name)):
+    if any(_character(escape) in "`\\" for escape in _ANY_ESCAPE.finditer(name)):
         raise Unreadable(value, start, "an escape inside a quoted name; write the character itself (a ` twice)")
     return name
 
 
-_PN_PART = r"(?:[\w:\-]|%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%])"
+_CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_W = rf"(?:\w|{_CODE})"
+_PN_PART = rf"(?:[\w:\-]|{_CODE}|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?\#@%])"
 _SPARQL = re.compile(
     rf"""
       (?P<space>\s+)
     | (?P<comment>\#[^\r\n]*+)
-    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*+>)
-    | (?P<var>[?$]\w++)
-    | (?P<blank>_:\w(?:[\w.\-]*[\w\-])?)
-    | (?P<pname>(?:[^\W\d_](?:[\w.\-]{{0,100}}[\w\-])?)?:(?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
-    | (?P<word>[^\W\d]\w*+)
+    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|{_CODE})*+>)
+    | (?P<var>[?$]{_W}++)
+    | (?P<blank>_:{_W}(?:(?:[\w.\-]|{_CODE})*(?:[\w\-]|{_CODE}))?)
+    | (?P<pname>(?:(?:[^\W\d_]|{_CODE})(?:[\w\-]|{_CODE}|\.+(?=[\w\-\\])){{0,100}}+)?+:
+                (?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
+    | (?P<word>(?:[^\W\d]|{_CODE}){_W}*+)
     | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
                  | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
     | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
@@ -304,43 +339,18 @@ def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    _too_long(text)
-    tokens: list[Token] = []
-    edits: list[Edit] = []
-    at, stop = start, len(text) if stop is None else stop
-    if at == 0 and text.startswith("\ufeff"):
-        edits.append(Edit(0, 1, " "))
-        at = 1
-    while at < stop:
-        found = _SPARQL.match(text, at, stop)
-        if found is None:
-            raise _strange(text, at)
-        kind, value, end = found.lastgroup, found[0], found.end()
-        match kind:
-            case "space":
-                if not _PLAIN_SPACES.issuperset(value):
-                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
-            case "comment":
-                edits.append(Edit(at, end, _blank(value)))
-            case "word":
-                tokens.append(Token(value.upper() if value.isascii() else "name", value, at))
-            case "string":
-                if "\\u" in value and (plain := _plain_string(value)) != value:
-                    edits.append(Edit(at, end, plain))
-                tokens.append(Token("string", value, at))
-            case "iri":
-                if any(chr(int(code[1], 16)) in '<>"{}|^`\\ \n\r\t' for code in _ANY_ESCAPE.finditer(value)):
-                    raise Unreadable(value, at, "an escape in an IRI stands for a character that IRIs cannot hold")
-                tokens.append(Token("iri", value, at))
-            case "number":
-                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
-                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
-                tokens.append(Token("number", value, at))
-            case "sign":
-                tokens.append(Token(value, value, at))
-            case _:
-                assert kind is not None
-                tokens.append(Token(kind, value, at))
-        at = end
-    tokens.append(Token("end", "", stop))
-    return tokens, edits
+    return _tokenise(text, start, len(text) if stop is None else stop, _SPARQL, _sparql_name)
+
+
+def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
+    """Read a word, IRI, variable or the like, and decode its escapes, if it is still one of its kind then."""
+    value = text[start:stop]
+    if "\\" in value and (plain := _ANY_ESCAPE.sub(_character, value)) != value:
+        found = _SPARQL.fullmatch(plain)
+        if found is None or found.lastgroup != kind:
+            reason = "an escape stands for a character that cannot be part of this; write the character itself"
+            raise Unreadable(value, start, reason)
+        value = plain
+    if kind == "word":
+        kind = value.upper() if value.isascii() else "name"
+    return Token(kind, value, start, stop)
