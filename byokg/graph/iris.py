@@ -77,15 +77,6 @@ _ENCODED = re.compile(f"[^A-Za-z0-9_{_LETTERS}.-]|^[.-]|[.-]$")
 _LOCAL = re.compile(f"[A-Za-z0-9_{_LETTERS}](?:[A-Za-z0-9_{_LETTERS}.-]*[A-Za-z0-9_{_LETTERS}-])?")
 _PREFIX = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
 
-_MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
-_PERCENT = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%]"
-PREFIX = f"[A-Za-z{_LETTERS}](?:[A-Za-z0-9_.{_LETTERS}{_MARKS}-]*[A-Za-z0-9_{_LETTERS}{_MARKS}-])?"
-"""Pattern of what stands before the colon of a prefixed name in SPARQL."""
-LOCAL = (
-    f"(?:[A-Za-z0-9_:{_LETTERS}]|{_PERCENT})"
-    f"(?:(?:[A-Za-z0-9_:.{_LETTERS}{_MARKS}-]|{_PERCENT})*(?:[A-Za-z0-9_:{_LETTERS}{_MARKS}-]|{_PERCENT}))?"
-)
-"""Pattern of what stands after it."""
 _WIDE = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
 _PLAIN = f"(?:[A-Za-z0-9._~!$&'()*+,;=@{_WIDE}-]|%[0-9A-Fa-f]{{2}})"
 _IRI = re.compile(

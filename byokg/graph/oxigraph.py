@@ -164,7 +164,8 @@ class OxigraphStore(SparqlStore):
 
     def _query(self, query: sparql.Sent, limits: Limits) -> Table:
         try:
-            reply = self._worker.call("query", query.text, limits.max_rows + 1, timeout_s=limits.timeout_s)
+            every = not sparql.chooses_graphs(query.text)
+            reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
         except QueryInvalid as error:
             raise QueryInvalid(_readable(str(error), query)) from error
         return Table(*reply)

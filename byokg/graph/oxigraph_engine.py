@@ -45,11 +45,19 @@ class OxigraphEngine:
         """Run a SELECT of our own; return SPARQL's JSON results."""
         return select_json(self._store, text, self._union)
 
-    def query(self, text: str, max_rows: int) -> tuple[tuple[str, ...], list[dict[str, Any]], bool | None]:
-        """Run a user's query, of which `max_rows` rows are read; return the parts of a `Table`."""
+    def query(
+        self, text: str, max_rows: int, every_graph: bool
+    ) -> tuple[tuple[str, ...], list[dict[str, Any]], bool | None]:
+        """Run a user's query and return the parts of a `Table`.
+
+        Args:
+            text: the query.
+            max_rows: how many rows to read.
+            every_graph: it says nothing of graphs, so it sees all of them; otherwise the engine would overlook FROM.
+        """
         pyoxigraph = import_pyoxigraph(PURPOSE)
         try:
-            answer = self._store.query(text, use_default_graph_as_union=self._union)
+            answer = self._store.query(text, use_default_graph_as_union=self._union and every_graph)
             if isinstance(answer, pyoxigraph.QueryBoolean):
                 return (), [], bool(answer)
             names = tuple(variable.value for variable in answer.variables)

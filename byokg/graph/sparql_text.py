@@ -253,6 +253,11 @@ class Sent:
 _ESCAPED = re.compile(r"\\(.)")
 
 
+def chooses_graphs(text: str) -> bool:
+    """Tell whether a query that `guard.check_sparql` handed on says FROM, and so does not ask all graphs."""
+    return any(token.key == "FROM" for token in tokenise_sparql(text)[0])
+
+
 def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> Sent:
     """Write prefixed names as IRIs, and put parameters in the place of the variables they name.
 

@@ -512,7 +512,6 @@ READS = [
     "MATCH (_n1)-[_:R]->(_2) RETURN _n1",
     "MATCH (n)—[:R]—>(m) RETURN m",
     'RETURN "💥 DELETE 💥" AS `💥`',
-    "RETURN 'a' AS x, -- comment",
 ]
 
 WRITES = [

@@ -80,6 +80,57 @@ class TestOxigraph:
         with pytest.raises(SyntaxError):
             store.update(check_sparql(text).text)
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "CONSTRUCT { ?x ex:likes ?y } WHERE { ?x ex:knows ?y }",
+            "CONSTRUCT { ?x ex:likes $y . $y ex:called ?n , 'SET'@en, 1 ; a ex:C . } "
+            "{ ?x ex:knows ?y OPTIONAL { ?x ex:name ?n } }",
+            "CONSTRUCT { ?y ex:p ex:q . ?x ?p ?y } WHERE { ?x ?p ?y } # ?y may be a literal",
+            "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } ORDER BY ?o LIMIT 2",
+            "CONSTRUCT { ?x ex:count ?n } WHERE { SELECT ?x (COUNT(*) AS ?n) { ?x ?p ?y } GROUP BY ?x }",
+            "CONSTRUCT { ?subject ex:is ?row0 } WHERE { ?subject ex:name ?row0 } VALUES ?row0 { 'Ann' }",
+            "CONSTRUCT WHERE { ?x ex:knows ?y ; ex:name ?n }",
+            "CONSTRUCT { ex:a ex:b ex:c } WHERE { }",
+            "CONSTRUCT { } WHERE { ?x ?p ?y }",
+            "CONSTRUCT { ?x ex:p ?y } FROM ex:g WHERE { ?x ?q ?y }",
+            "CONSTRUCT FROM ex:g WHERE { ?x ?q ?y };",
+            "DESCRIBE ex:ann",
+            "DESCRIBE ex:ann <http://e/bob>",
+            "DESCRIBE ?y WHERE { ex:ann ex:knows ?y }",
+            "DESCRIBE ?x ?y ex:nobody { ?x ex:knows ?y } LIMIT 1",
+            "DESCRIBE * { ?x ex:knows ?y }",
+            "DESCRIBE ?x",
+        ],
+    )
+    def test_graphs_are_answered_as_rows_of_their_triples(self, oxigraph: Any, text: str) -> None:
+        store = self.filled(oxigraph)
+        written = f"PREFIX ex: <http://e/> {text}"
+        answer = store.query(check_sparql(written, row_cap=100).text)
+        assert [variable.value for variable in answer.variables] == ["subject", "predicate", "object"]
+        rows = [tuple(map(str, row)) for row in answer]
+        triples = {tuple(map(str, triple)) for triple in store.query(written.rstrip(";"))}
+        assert len(rows) == len(set(rows))
+        assert set(rows) == triples
+
+    def test_a_template_has_other_blank_nodes_in_each_solution(self, oxigraph: Any) -> None:
+        # ann knows bob, bob knows ann: each has a list of one, and a node in brackets
+        store = oxigraph.Store()
+        store.load(
+            b"@prefix ex: <http://e/> . ex:ann ex:knows ex:bob . ex:bob ex:knows ex:ann .", oxigraph.RdfFormat.TURTLE
+        )
+        text = "PREFIX ex: <http://e/> CONSTRUCT { _:b ex:of ?x ; ex:all (?y) ; ex:in [ ex:at ?y ] } { ?x ex:knows ?y }"
+        rows = [tuple(map(str, row)) for row in store.query(check_sparql(text).text)]
+        shapes = sorted((p, "_:" if o.startswith("_:") else o) for _, p, o in rows)
+        first, rest, nil = (f"<http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}>" for name in ("first", "rest", "nil"))
+        each = [("<http://e/all>", "_:"), ("<http://e/in>", "_:"), (rest, nil)]
+        people = ("<http://e/ann>", "<http://e/bob>")
+        about = [(p, o) for p in ("<http://e/of>", "<http://e/at>", first) for o in people]
+        assert shapes == sorted([*each, *each, *about])
+        owners = {s: o for s, p, o in rows if p == "<http://e/of>"}
+        assert sorted(owners.values()) == list(people)
+        assert {s for s, p, _ in rows if p == "<http://e/all>"} == set(owners)
+
     def test_changes_something_only_for_what_is_refused(self, oxigraph: Any) -> None:
         before = self.content(self.filled(oxigraph))
         writing = 0

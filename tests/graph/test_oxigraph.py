@@ -268,6 +268,27 @@ def test_graphs_can_be_asked_for_by_name(paris: OxigraphStore) -> None:
     )
 
 
+def test_from_chooses_among_graphs(paris: OxigraphStore) -> None:
+    asked = "SELECT ?s ?o {} WHERE {{ ?s ex:in ?o }} ORDER BY ?s"
+    assert len(paris.run(asked.format(""))) == 3  # one edge stands in the default graph and in ex:g
+    rows = paris.run(asked.format("FROM ex:g")).rows
+    assert [(cell.name, other.name) for cell, other in rows] == [("France", "Europe"), ("Paris", "France")]  # type: ignore[union-attr]
+    assert len(paris.run(asked.format("FROM NAMED ex:g"))) == 0
+    assert len(paris.run("SELECT ?s FROM NAMED ex:g WHERE { GRAPH ?g { ?s ex:in ?o } }")) == 2
+
+
+def test_graphs_as_answers_come_as_rows_of_triples(paris: OxigraphStore) -> None:
+    answer = paris.run("CONSTRUCT { ?o ex:in ?s } WHERE { ?s ex:in ?o } LIMIT 3")
+    assert answer.columns == ("subject", "predicate", "object")
+    assert [(row[0].id, row[1], row[2].id) for row in answer.rows if isinstance(row[0], NodeCell)] == [  # type: ignore[union-attr]
+        ("http://example.org/France", "ex:in", "http://example.org/Paris"),
+        ("http://example.org/Europe", "ex:in", "http://example.org/France"),
+    ]
+    described = paris.run("DESCRIBE ?o WHERE { ex:Paris ex:in ?o }").rows
+    assert [(predicate, end.name) for _, predicate, end in described] == [("ex:in", "Europe")]  # type: ignore[union-attr]
+    assert paris.run("DESCRIBE ?n { ?n a ex:City }", {"n": NodeCell(names("Paris")[0], "")}).rows
+
+
 # Queries
 
 

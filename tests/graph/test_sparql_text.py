@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from byokg.errors import QueryInvalid
+from byokg.errors import QueryInvalid, QueryRefused
+from byokg.graph.guard import check_sparql
 from byokg.graph.iris import Prefixes
 from byokg.graph.query import NodeCell
-from byokg.graph.sparql_text import addressable, complete
+from byokg.graph.sparql_text import addressable, chooses_graphs, complete
 from byokg.types import EntityId
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
@@ -46,6 +49,8 @@ def test_prefixed_names_are_spelled_out(written: str, sent: str) -> None:
         "{ ?x unheard:of ?y }",
         "{ ?x ?p 'a'@en-gb }",
         "BASE <http://x.org/> PREFIX p: <rel/> { ?x p:q ?y }",
+        # an escape in an IRI, and a quote in a namespace, must not let anything out of a string
+        r"PREFIX x: <http://e/'> { ?s <http://e/\u00e9'> ?o ; ?p ' x:a . SERVICE <http://e/> { ?a ?b ?c } # ' }",
     ],
 )
 def test_everything_else_stays(text: str) -> None:
@@ -96,3 +101,25 @@ def test_places_lead_back_to_what_was_written() -> None:
 def test_iris_that_cannot_stand_in_a_query_are_known() -> None:
     assert addressable("http://x.org/a")
     assert not any(map(addressable, ["http://x.org/a b", "http://x.org/<", "b0", "http://x.org/{}", "http://x/\n"]))
+
+
+PIECES = [
+    *("'", '"', '"""', "x:a", "<http://e/'>", "<http://e/é'>", "#", "\n", "\\'", "?v", " "),
+    " . SERVICE <http://e/> { } ",
+]
+QUOTES = ["'", '"', "'" * 3, '"' * 3]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), st.sampled_from(QUOTES))
+def test_what_the_guard_has_seen_it_would_let_pass_again(text: str, quote: str) -> None:
+    query = f"PREFIX x: <http://e/'> SELECT ?s {{ ?s <http://e/\\u00e9'> {quote}{text}{quote} ; x:p ?v {text} }}"
+    try:
+        checked = check_sparql(query).text
+    except QueryRefused:
+        return
+    check_sparql(complete(checked, {"v": '\' SERVICE """ <http://e/> \''}, PREFIXES).text)
+
+
+def test_only_from_chooses_graphs() -> None:
+    assert chooses_graphs("SELECT ?from FROM <http://e/g> { ?from ?p 'FROM' }")
+    assert not chooses_graphs("SELECT ?from { ?from <http://e/FROM> 'FROM' }")
