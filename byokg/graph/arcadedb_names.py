@@ -7,10 +7,12 @@ answers are translated, so neither a language model nor a caller ever sees them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from byokg.graph.cypher_text import quoted
+from byokg.graph.syntax.tokens import Edit, Token, Unreadable, apply, tokenise_cypher
 
 BASE = "Entity"
 """The label that every node has; the only one of a node without a type."""
@@ -18,13 +20,6 @@ BASE = "Entity"
 _COMMA, _EMPTY, _RELATION = "\ue000", "\ue001", "\ue002"
 _OWN = frozenset({"id", "name"})
 
-_TOKEN = re.compile(
-    r"""(?P<skip> \s+ | //[^\n]* | /\*.*?(?:\*/|\Z) )
-      | (?P<text> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
-      | (?P<name> `(?:[^`]|``)*` | [^\W\d]\w* )
-      | (?P<rest> . )""",
-    re.VERBOSE | re.DOTALL,
-)
 _CLAUSES = frozenset("MATCH WHERE RETURN WITH UNWIND CALL YIELD ORDER UNION".split())
 _BEFORE_LABEL = frozenset(":|&!%")
 _BEFORE_NODE = frozenset(["MATCH", *",->=("])
@@ -94,52 +89,43 @@ class Names:
         the chain have a label. As every node is an `Entity`, that label is added where it helps. The guard has seen
         the query as it was written; this changes nothing that it looks at.
         """
-        tokens = [(match.lastgroup, match.group()) for match in _TOKEN.finditer(query)]
-        written = [text for _, text in tokens]
-        solid = [position for position, (kind, _) in enumerate(tokens) if kind != "skip"]
-        kinds = [tokens[position][0] for position in solid]
-        words = [tokens[position][1] for position in solid]
-        sought = _sought(kinds, words)
+        try:
+            tokens, _ = tokenise_cypher(query)
+        except Unreadable:
+            return query
+        sought = _sought(tokens)
         chains: list[_Chain] = []
         opened: list[str] = []
+        edits: list[Edit] = []
         clause, level = "", 0
-        for at, word in enumerate(words):
-            before = words[at - 1] if at else ""
-            if kinds[at] == "name":
+        for at, token in enumerate(tokens):
+            before, key = tokens[at - 1].key if at else "", token.key
+            if _is_name(token):
                 if before in _BEFORE_LABEL:
                     stored = self.relations if opened and opened[-1] == "-[" else self.types
-                    label = word[1:-1].replace("``", "`") if word.startswith("`") else word
-                    if label in stored:
-                        written[solid[at]] = _quoted(stored[label])
-                elif before != "." and word.upper() in _CLAUSES:
-                    clause, level = word.upper(), len(opened)
+                    if token.text in stored:
+                        edits.append(Edit(token.start, token.stop, quoted(stored[token.text])))
+                elif before != "." and key in _CLAUSES:
+                    clause, level = key, len(opened)
                     chains.append(_Chain())
-            if clause != "MATCH" or kinds[at] != "rest":
+            elif clause != "MATCH":
                 pass
-            elif word == "," and len(opened) == level:
+            elif key == "," and len(opened) == level:
                 chains.append(_Chain())
-            elif word == "(" and before.upper() in _BEFORE_NODE:
-                named = at + 1 < len(words) and kinds[at + 1] == "name"
-                after = words[at + 1 + named : at + 2 + named]
-                if after == ["{"] or after == [")"]:
-                    looked_up = after == ["{"] or (named and words[at + 1] in sought)
-                    chains[-1].nodes.append((solid[at + named], looked_up))
-                else:  # it has a label
-                    inside = words[at : words.index(")", at) if ")" in words[at:] else at]
-                    chains[-1].nodes.append((None, "{" in inside or (named and words[at + 1] in sought)))
-            elif word == "-" and before == "-":
+            elif key == "(" and (before in _BEFORE_NODE or before == "SHORTESTPATH"):
+                chains[-1].nodes.append(_node(tokens, at, sought))
+            elif key == "-" and before == "-":
                 chains[-1].simple = False
-            elif word == "[" and before == "-":
-                inside = words[at + 1 : words.index("]", at) if "]" in words[at:] else at]
+            elif key == "[" and before == "-":
+                inside = [inner.key for inner in tokens[at + 1 : _close(tokens, at, "]")]]
                 chains[-1].simple &= ":" in inside and not {"*", "|"} & set(inside)
-            if kinds[at] == "rest" and word in "([{":
-                opened.append("-[" if word == "[" and before == "-" else word)
-            elif kinds[at] == "rest" and word in ")]}" and opened:
+            if key in ("(", "[", "{"):
+                opened.append("-[" if key == "[" and before == "-" else key)
+            elif key in (")", "]", "}") and opened:
                 opened.pop()
         for chain in chains:
-            for position in chain.unlabelled():
-                written[position] += f":{BASE}"
-        return "".join(written)
+            edits += [Edit(place, place, f":{BASE}") for place in chain.unlabelled()]
+        return apply(query, sorted(edits))
 
     def original_labels(self) -> dict[str, str]:
         """Return the graph's name for each stored label or relation that had to change."""
@@ -165,20 +151,33 @@ class _Chain:
         return [position for position, start in self.nodes if position is not None and (start or turn)]
 
 
-def _sought(kinds: list[str | None], words: list[str]) -> set[str]:
+def _is_name(token: Token) -> bool:
+    return token.key == "name" or token.key[0].isupper() or token.key[0] == "_"
+
+
+def _close(tokens: Sequence[Token], at: int, bracket: str) -> int:
+    """Return the position of the next closing bracket, or `at` where there is none."""
+    return next((number for number in range(at, len(tokens)) if tokens[number].key == bracket), at)
+
+
+def _node(tokens: Sequence[Token], at: int, sought: frozenset[str]) -> tuple[int | None, bool]:
+    """Read the node pattern whose bracket stands at `at`, as `_Chain.nodes` has it."""
+    named = _is_name(tokens[at + 1])
+    after = tokens[min(at + 1 + named, len(tokens) - 1)].key
+    looked_up = named and tokens[at + 1].text in sought
+    if after in ("{", ")"):
+        return tokens[at + named].stop, after == "{" or looked_up
+    inside = [inner.key for inner in tokens[at : _close(tokens, at, ")")]]
+    return None, "{" in inside or looked_up
+
+
+def _sought(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the variables whose name or id is compared with something: `n.name = …`, `n.id IN …`."""
-    return {
-        words[at]
-        for at in range(len(words) - 3)
-        if kinds[at] == "name"
-        and words[at + 1] == "."
-        and words[at + 2].strip("`") in _OWN
-        and (words[at + 3] == "=" or words[at + 3].upper() == "IN")
-    }
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return frozenset(
+        variable.text
+        for variable, dot, prop, sign in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)
+        if _is_name(variable) and dot.key == "." and prop.text in _OWN and sign.key in ("=", "IN")
+    )
 
 
 def _property_names(properties: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
