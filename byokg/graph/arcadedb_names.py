@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from byokg.graph.cypher_text import quoted
-from byokg.graph.syntax.tokens import Edit, Token, Unreadable, apply, tokenise_cypher
+from byokg.graph.syntax.cypher_tokens import tokenise_cypher
+from byokg.graph.syntax.tokens import Edit, Token, Unreadable, apply
 
 BASE = "Entity"
 """The label that every node has; the only one of a node without a type."""

@@ -12,10 +12,11 @@ from typing import Literal
 
 from byokg.errors import QueryRefused
 from byokg.graph.store import RelationSchema, Schema
-from byokg.graph.syntax.cypher import EdgeUse, LabelUse, Name, PropertyUse, parse_cypher
+from byokg.graph.syntax.cypher import parse_cypher
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.syntax.sparql import IriUse, parse_sparql
+from byokg.graph.syntax.sparql import parse_sparql
 from byokg.graph.syntax.tokens import Unreadable, place
+from byokg.graph.syntax.uses import EdgeUse, IriUse, LabelUse, Name, PropertyUse
 
 Kind = Literal["label", "relation", "property", "direction"]
 

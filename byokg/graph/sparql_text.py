@@ -29,7 +29,7 @@ from byokg.graph.iris import (
 from byokg.graph.literals import of_value
 from byokg.graph.query import Cell, NodeCell
 from byokg.graph.store import Direction
-from byokg.graph.syntax.tokens import tokenise_sparql
+from byokg.graph.syntax.sparql_tokens import tokenise_sparql
 
 STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
 

@@ -1,9 +1,9 @@
 """Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
 
-Both tokenisers are strict: a character that they do not know, an unclosed string or an invisible character raises
-`Unreadable`. They also say how the text must be rewritten (`Edit`) so that no engine can read it otherwise: comments
-become blanks, unusual spaces become spaces, and escapes that some engines decode before they look for quotes become
-plain ones.
+`cypher_tokens` and `sparql_tokens` cut text with what is here. Both are strict: a character that they do not know, an
+unclosed string or an invisible character raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so
+that no engine can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some
+engines decode before they look for quotes become plain ones.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
 _NUMBERED = r"\\u++([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})"
 _ESCAPE = re.compile(rf"{_NUMBERED}|\\.", re.DOTALL)
-_ANY_ESCAPE = re.compile(_NUMBERED)
+NUMBERED_ESCAPE = re.compile(_NUMBERED)
 
 
-def _character(escape: re.Match[str]) -> str:
+def character(escape: re.Match[str]) -> str:
     """Return what an escape stands for; itself where it has no number, or one that is no character's."""
     code = escape[1] or escape[2]
     number = int(code, 16) if code else -1
@@ -106,8 +106,8 @@ def readings(text: str) -> Iterator[str]:
     before it; and a lone carriage return ends a comment for some and not for others.
     """
     if "\\u" in text or "\\U" in text:
-        yield _ESCAPE.sub(_character, text)
-        yield _ANY_ESCAPE.sub(_character, text)
+        yield _ESCAPE.sub(character, text)
+        yield NUMBERED_ESCAPE.sub(character, text)
     if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
         yield bare
 
@@ -123,10 +123,10 @@ def blank(text: str) -> str:
 
 def _plain_string(text: str) -> str:
     """Return a string literal in which escapes that stand for quotes, backslashes or line breaks are the short ones."""
-    return _ESCAPE.sub(lambda escape: _STRUCTURAL.get(_character(escape), escape[0]), text)
+    return _ESCAPE.sub(lambda escape: _STRUCTURAL.get(character(escape), escape[0]), text)
 
 
-def _tokenise(
+def tokenise(
     text: str, start: int, stop: int, pattern: re.Pattern[str], name: Callable[[str, str, int, int], Token]
 ) -> tuple[list[Token], list[Edit]]:
     """Cut text by a pattern whose groups say what a token is.
@@ -137,6 +137,12 @@ def _tokenise(
         stop: behind the last character.
         pattern: has the groups ``space``, ``comment``, ``string``, ``number``, ``sign``, and others for names.
         name: makes a token of another group, given the group, the text, and the first and last place.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
     """
     if len(text) > MAX_CHARACTERS:
         raise Unreadable(
@@ -171,14 +177,11 @@ def _tokenise(
                     raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
                 tokens.append(Token("number", value, at, end))
             case "sign":
-                sign = _SIGN.get(value, value)
-                if sign != value:
-                    edits.append(Edit(at, end, sign))
-                tokens.append(Token(sign, sign, at, end))
+                tokens.append(Token(value, value, at, end))
             case _:
                 token = name(kind, text, at, end)
                 end = token.stop
-                if kind != "name" and token.text != text[at:end]:
+                if kind != "quoted" and token.text != text[at:end]:
                     edits.append(Edit(at, end, token.text))
                 tokens.append(token)
         at = end
@@ -233,124 +236,3 @@ def check_brackets(tokens: Sequence[Token]) -> dict[int, int]:
         token = tokens[open_at[-1]]
         raise Unreadable(token.key, token.start, f"this bracket is never closed; add {opening[token.key]!r}")
     return pairs
-
-
-# Dashes and arrow heads that openCypher takes for the ASCII ones.
-_DASHES = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-_LEFT_HEADS = "\u27e8\u2329\u3008\ufe64\uff1c"
-_RIGHT_HEADS = "\u27e9\u232a\u3009\ufe65\uff1e"
-_SIGN = {
-    **dict.fromkeys(_DASHES, "-"),
-    **dict.fromkeys(_LEFT_HEADS, "<"),
-    **dict.fromkeys(_RIGHT_HEADS, ">"),
-}
-
-_CYPHER = re.compile(
-    r"""
-      (?P<space>\s+)
-    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
-    | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
-    | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
-    | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
-    | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
-                 (?:[eE][+-]?[0-9]++)?+)
-    | (?P<sign>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\||/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>"""
-    + _DASHES
-    + _LEFT_HEADS
-    + _RIGHT_HEADS
-    + r"""])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
-    """Cut openCypher into tokens, and say how to rewrite it so that every engine reads the same.
-
-    Returns:
-        Tokens in order, the last with the key ``end``; edits in order.
-
-    Raises:
-        Unreadable: a part of the text is no token, or the text is too long.
-    """
-    return _tokenise(text, 0, len(text), _CYPHER, _cypher_name)
-
-
-def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
-    """Read a word or a name in backticks."""
-    if kind == "name":
-        return Token("name", _quoted_name(text[start:stop], start), start, stop)
-    stop, word = _word(text, start, stop)
-    return Token(word.upper() if word.isascii() else "name", word, start, stop)
-
-
-def _word(text: str, start: int, end: int) -> tuple[int, str]:
-    """Take combining marks into a word, which `\\w` leaves out, and decode its escapes."""
-    while end < len(text) and not text[end].isascii() and text[end] not in _SIGN and ("a" + text[end]).isidentifier():
-        end += 1
-        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-            end += 1
-    raw = text[start:end]
-    word = _ANY_ESCAPE.sub(_character, raw) if "\\" in raw else raw
-    if "\\" in raw and not word.isidentifier():
-        raise Unreadable(raw, start, "an escape outside a string; write the character itself")
-    return end, word
-
-
-def _quoted_name(value: str, start: int) -> str:
-    name = value[1:-1].replace("``", "`")
-    if not name:
-        raise Unreadable(value, start, "a name is missing between the backticks")
-    if any(_character(escape) in "`\\" for escape in _ANY_ESCAPE.finditer(name)):
-        raise Unreadable(value, start, "an escape inside a quoted name; write the character itself (a ` twice)")
-    return name
-
-
-_CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
-_W = rf"(?:\w|{_CODE})"
-_PN_PART = rf"(?:[\w:\-]|{_CODE}|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?\#@%])"
-_SPARQL = re.compile(
-    rf"""
-      (?P<space>\s+)
-    | (?P<comment>\#[^\r\n]*+)
-    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|{_CODE})*+>)
-    | (?P<var>[?$]{_W}++)
-    | (?P<blank>_:{_W}(?:(?:[\w.\-]|{_CODE})*(?:[\w\-]|{_CODE}))?)
-    | (?P<pname>(?:(?:[^\W\d_]|{_CODE})(?:[\w\-]|{_CODE}|\.+(?=[\w\-\\])){{0,100}}+)?+:
-                (?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
-    | (?P<word>(?:[^\W\d]|{_CODE}){_W}*+)
-    | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
-                 | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
-    | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
-    | (?P<number>(?:[0-9]++\.[0-9]*+[eE][+-]?[0-9]++ | \.[0-9]++[eE][+-]?[0-9]++ | [0-9]++[eE][+-]?[0-9]++
-                 | [0-9]*+\.[0-9]++ | [0-9]++))
-    | (?P<sign>\^\^|&&|\|\||!=|<=|>=|<<|>>|\{{\||\|\}}|[()\[\]{{}},.;|!?$+\-*/^=<>~])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
-    """Cut SPARQL, or a part of it, into tokens, and say how to rewrite it so that every engine reads the same.
-
-    Returns:
-        Tokens in order, the last with the key ``end``; edits in order.
-
-    Raises:
-        Unreadable: a part of the text is no token, or the text is too long.
-    """
-    return _tokenise(text, start, len(text) if stop is None else stop, _SPARQL, _sparql_name)
-
-
-def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
-    """Read a word, IRI, variable or the like, and decode its escapes, if it is still one of its kind then."""
-    value = text[start:stop]
-    if "\\" in value and (plain := _ANY_ESCAPE.sub(_character, value)) != value:
-        found = _SPARQL.fullmatch(plain)
-        if found is None or found.lastgroup != kind:
-            reason = "an escape stands for a character that cannot be part of this; write the character itself"
-            raise Unreadable(value, start, reason)
-        value = plain
-    if kind == "word":
-        kind = value.upper() if value.isascii() else "name"
-    return Token(kind, value, start, stop)
