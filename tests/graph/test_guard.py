@@ -154,6 +154,12 @@ class TestTextHandedOn:
         sparql = "SELECT ?x { ?x <http://e/#a> '# b' }"
         assert check_sparql(sparql).text == sparql
 
+    def test_has_one_reading_of_sparql_too(self) -> None:
+        assert check_sparql("SEL\\u0045CT ?\\u00e9 { ?\\u00e9 ?p <http://e/\\U000000e9> }").text == (
+            "SELECT ?é { ?é ?p <http://e/é> }"
+        )
+        assert check_sparql("ASK { ?s ?p 'a\\U00000027b\\U000000e9' }").text == "ASK { ?s ?p 'a\\'b\\U000000e9' }"
+
     def test_has_one_reading_where_engines_differ(self) -> None:
         assert check_cypher("RETURN 'O\\u0027Brien', 'caf\\u00e9'").text == "RETURN 'O\\'Brien', 'caf\\u00e9'"
         assert check_cypher("RETURN\u00a01\u2028AS x").text == "RETURN 1 AS x"
@@ -177,9 +183,39 @@ class TestTextHandedOn:
         assert checked == CheckedQuery(expected if expected != text else f"{text} LIMIT 10", capped=True)
 
     @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("CYPHER 25 runtime=slotted MATCH (n) RETURN n", "MATCH (n) RETURN n LIMIT 10"),
+            ("EXPLAIN MATCH (n) RETURN n", "MATCH (n) RETURN n LIMIT 10"),
+            ("/* x */ PROFILE // y\nRETURN 'PROFILE'", "RETURN 'PROFILE' LIMIT 10"),
+            ("RETURN 1 AS x NEXT RETURN x", "RETURN 1 AS x NEXT RETURN x LIMIT 10"),
+            (
+                "RETURN 1 AS x UNION RETURN 2 AS x NEXT RETURN x",
+                "RETURN 1 AS x UNION RETURN 2 AS x NEXT RETURN x LIMIT 10",
+            ),
+            ("MATCH (n) RETURN n LIMIT 5000", "MATCH (n) RETURN n LIMIT 10"),
+            ("MATCH (n) RETURN n ORDER BY n.x LIMIT 11 // rows", "MATCH (n) RETURN n ORDER BY n.x LIMIT 10"),
+            (
+                "CALL { MATCH (n) RETURN n LIMIT 99 } RETURN n LIMIT 99;",
+                "CALL { MATCH (n) RETURN n LIMIT 99 } RETURN n LIMIT 10",
+            ),
+        ],
+    )
+    def test_says_what_is_asked_and_no_more(self, text: str, expected: str) -> None:
+        checked = check_cypher(text, row_cap=10)
+        assert (" ".join(checked.text.split()), checked.capped) == (expected, True)
+
+    @pytest.mark.parametrize(
         "text",
         [
             "MATCH (n) RETURN n LIMIT 5",
+            "MATCH (n) RETURN n LIMIT 10",
+            "MATCH (n) RETURN n LIMIT 20 + 5",
+            "MATCH (n) RETURN n LIMIT 0x20",
+            "WHEN true THEN RETURN 1 AS x ELSE RETURN 2 AS x LIMIT 99",
+            "{ RETURN 1 AS x LIMIT 99 }",
+            "RETURN 1 AS x NEXT RETURN 1 AS x UNION RETURN x LIMIT 99",
+            "MATCH (n) CALL (n) { RETURN 1 AS x LIMIT 99 }",
             "MATCH (n) RETURN n LIMIT $n",
             "RETURN 1 AS x UNION RETURN 2 AS x",
             "CALL db.labels()",
@@ -200,6 +236,13 @@ class TestTextHandedOn:
                 "SELECT ?s { { SELECT ?s { ?s ?p ?o } LIMIT 1 } } LIMIT 10",
             ),
             ("SELECT ?s { ?s ?p ?o } LIMIT 3", "SELECT ?s { ?s ?p ?o } LIMIT 3"),
+            ("SELECT ?s { ?s ?p ?o } LIMIT 30 OFFSET 9;", "SELECT ?s { ?s ?p ?o } LIMIT 10 OFFSET 9"),
+            ("SELECT ?s { ?s ?p ?o } LIMIT 30 VALUES ?o { 1 }", "SELECT ?s { ?s ?p ?o } LIMIT 10 VALUES ?o { 1 }"),
+            (
+                "DESCRIBE <http://e/a> # all",
+                "SELECT DISTINCT ?subject ?predicate ?object  WHERE { VALUES ?subject { <http://e/a> } "
+                "?subject ?predicate ?object } LIMIT 10",
+            ),
             ("ASK { ?s ?p ?o }", "ASK { ?s ?p ?o }"),
         ],
     )
@@ -255,6 +298,7 @@ class TestSize:
         check_cypher("MATCH (n)" + "-->()" * 10_000 + " RETURN n")
         check_cypher("RETURN 1 AS x" + " UNION RETURN 1 AS x" * 5_000)
         check_sparql("ASK { " + "?s ?p ?o . " * 10_000 + "}")
+        check_sparql("CONSTRUCT { " + "?s ?p ?o . " * 2_000 + "} { ?s ?p ?o }")
 
     def test_a_deep_query_is_refused_even_where_python_itself_is_nearly_at_its_limit(self) -> None:
         deep = "CALL { " * 95 + "RETURN 1 AS x" + " } RETURN x" * 95

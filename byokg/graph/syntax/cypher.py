@@ -47,7 +47,8 @@ def parse_cypher(text: str) -> CypherQuery:
     prefix = parser.options()
     if prefix is not None:
         start, stop = prefix
-        edits = [Edit(start, stop, blank(text[start:stop])), *(edit for edit in edits if edit.start >= stop)]
+        edits = [edit for edit in edits if edit.stop <= start or edit.start >= stop]
+        edits = sorted([*edits, Edit(start, stop, blank(text[start:stop]))])
     return parser.statement(edits)
 
 
