@@ -36,9 +36,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit, QueryInvalid
+from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
 from byokg.graph.arcadedb_names import BASE, Names
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.cypher_parameters import plain_parameters
 from byokg.graph.folder import META, new_folder
 from byokg.graph.guard import check_cypher
 from byokg.graph.query import Cell, Language, Limits, Rows
@@ -238,7 +239,7 @@ class ArcadeStore:
         limits = limits or self._limits
         # One row more than wanted shows whether there are more, and lets the engine stop there.
         checked = check_cypher(text, limits.max_rows + 1).text
-        values = {name: _plain(name, value) for name, value in (parameters or {}).items()}
+        values = plain_parameters(parameters)
         columns, rows, truncated = self._worker.call(
             "run",
             self._names.fit(checked),
@@ -308,24 +309,6 @@ class ArcadeStore:
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, by relation, spread evenly over what is stored."""
         return self.graph.sample_edges(per_relation)
-
-
-def _plain(name: str, value: object) -> Any:
-    """Return a query parameter as plain data. Raises `QueryInvalid` for what Cypher has no type for."""
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int):
-        if -(1 << 63) <= value < 1 << 63:
-            return value
-        raise QueryInvalid(f"parameter {name!r} is {value}, which does not fit into 64 bits; pass it as text")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(name, entry) for key, entry in value.items()}
-    if isinstance(value, Sequence):
-        return [_plain(name, entry) for entry in value]
-    raise QueryInvalid(
-        f"parameter {name!r} holds a {type(value).__name__}; pass text, numbers, true or false, lists or maps of them, "
-        "and instead of a node its id"
-    )
 
 
 def names_of(graph: ColumnarGraph) -> Names:

@@ -22,6 +22,9 @@ EXACT_SIZE = 500_000
 SAMPLE = 100
 """Nodes looked at for each label, and edges for each relation type, in a larger graph."""
 
+LISTING_S = 10.0
+"""How long a server may list all property names; some look at the whole graph for it, and a sample does as well."""
+
 _TOGETHER = 50
 """Labels or relation types asked for in one round trip."""
 
@@ -219,7 +222,7 @@ def _all_edges(relation: str, number: int) -> str:
 
 def _known_names(server: SchemaServer, timeout_s: float) -> PropertyNames | None:
     try:
-        return server.property_names(timeout_s)
+        return server.property_names(min(timeout_s, LISTING_S))
     except QueryFailed:
         return None  # a list of everything is welcome, but not needed
 

@@ -29,12 +29,12 @@ from tenacity import (
 from byokg.errors import (
     EntityNotFound,
     GraphError,
-    QueryInvalid,
     QueryTimeout,
     QueryTooLarge,
     RelationNotFound,
     StoreUnavailable,
 )
+from byokg.graph.cypher_parameters import plain_parameters
 from byokg.graph.cypher_schema import SchemaServer, Table, node_type, read_schema
 from byokg.graph.cypher_text import edge_pattern, quoted, union_all, writable
 from byokg.graph.guard import check_cypher
@@ -381,7 +381,7 @@ class CypherStore:
         """
         limits = limits or Limits()
         checked = check_cypher(text, limits.max_rows + 1).text
-        values = _parameters(parameters or {})
+        values = plain_parameters(parameters)
         self._known_schema()
         deadline = time.monotonic() + limits.timeout_s
 
@@ -629,28 +629,6 @@ def _value(value: Any) -> Value:
     if isinstance(value, bool | int | float | str):
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def _parameters(parameters: Mapping[str, Cell]) -> dict[str, Any]:
-    return {name: _parameter(name, value) for name, value in parameters.items()}
-
-
-def _parameter(name: str, value: Any) -> Any:
-    """Return a parameter as the plain data that servers take."""
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 63:
-            raise QueryInvalid(f"parameter {name!r} is {value}, which does not fit into 64 bits; pass it as text")
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _parameter(name, item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_parameter(name, item) for item in value]
-    raise QueryInvalid(
-        f"parameter {name!r} holds a {type(value).__name__}; pass text, numbers, true or false, lists or maps of them, "
-        "and instead of a node its id"
-    )
 
 
 def _natural(text: str) -> tuple[int, str]:

@@ -6,9 +6,9 @@ wrong and which existing names are nearest; whether a query with findings runs i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from byokg.errors import QueryRefused
 from byokg.graph.store import RelationSchema, Schema
@@ -18,6 +18,7 @@ from byokg.graph.syntax.sparql import parse_sparql
 from byokg.graph.syntax.tokens import Unreadable, place
 from byokg.graph.syntax.uses import EdgeUse, IriUse, LabelUse, Name, PropertyUse
 
+T = TypeVar("T")
 Kind = Literal["label", "relation", "property", "direction"]
 
 _STANDARD_VOCABULARIES = (
@@ -56,10 +57,7 @@ def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = (
     Raises:
         QueryRefused: the text cannot be parsed.
     """
-    try:
-        query = parse_cypher(text)
-    except Unreadable as error:
-        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    query = _read(text, parse_cypher)
     found = [
         *_labels(query.labels, schema),
         *_properties(query.properties, schema, frozenset(known_properties)),
@@ -77,10 +75,7 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
     Raises:
         QueryRefused: the text cannot be parsed.
     """
-    try:
-        query = parse_sparql(text)
-    except Unreadable as error:
-        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    query = _read(text, parse_sparql)
     relations = [relation.name for relation in schema.relations]
     return _placed(
         text,
@@ -89,6 +84,13 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
             *_iris(query.classes, list(schema.node_types), "label", "class"),
         ],
     )
+
+
+def _read(text: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
 
 
 @dataclass(frozen=True)

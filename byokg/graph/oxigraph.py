@@ -252,9 +252,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         raise GraphCorrupt(folder, f"{_META} does not say format {_FORMAT!r}")
     if meta.get("version") != _VERSION:
         raise GraphCorrupt(folder, f"it has format version {meta.get('version')!r}, this byokg reads {_VERSION}")
-    lacking = [
-        key for key in ("triples", "named_graphs", "source", "prefixes", "schema", "relations") if key not in meta
-    ]
+    lacking = [key for key in _KEYS if key not in meta]
     if lacking:
         raise GraphCorrupt(folder, f"{_META} lacks {', '.join(lacking)}")
     if not (folder / _STORE).is_dir():

@@ -194,6 +194,8 @@ class BreakableWire:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.accepted = 0
+        self.said = bytearray()
+        """What clients sent."""
         self._sockets: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -219,13 +221,15 @@ class BreakableWire:
             self.accepted += 1
             server = socket.create_connection(("127.0.0.1", self._port))
             self._sockets += [client, server]
-            for source, target in ((client, server), (server, client)):
-                threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+            for source, target, heard in ((client, server, self.said), (server, client, None)):
+                threading.Thread(target=_pass_on, args=(source, target, heard), daemon=True).start()
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
+def _pass_on(source: socket.socket, target: socket.socket, heard: bytearray | None) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
+            if heard is not None:
+                heard += data
             target.sendall(data)
     for end in (source, target):
         with contextlib.suppress(OSError):

@@ -403,6 +403,28 @@ def test_a_connection_that_breaks_is_made_again(stores: Stores) -> None:
         wire.close()
 
 
+def test_the_server_is_told_the_access_mode_the_time_limit_the_database_and_the_fetch_size(stores: Stores) -> None:
+    # as they stand on the wire: a short text has its length added to 0x80 before it, two bytes of an integer have 0xC9
+    database = stores.bolt.new_database()
+    wire = BreakableWire(stores.bolt.port)
+    uri = f"bolt://127.0.0.1:{wire.port}"
+    try:
+        with Neo4jStore(uri, database, "root", PASSWORD, fetch_size=777) as store:
+            store.schema()
+            wire.said.clear()
+            store.run("RETURN 1 AS x", limits=Limits(timeout_s=20))
+            said = bytes(wire.said)
+            mode, name = b"\x84mode\x81r", b"\x82db" + bytes([0x80 + len(database)]) + database.encode()
+            assert said.count(b"RETURN 1 AS x LIMIT 1001") == said.count(mode) == said.count(name) == 1
+            assert b"\x81n\xc9" + (777).to_bytes(2) in said
+            limit_ms = int.from_bytes(said.split(b"\x8atx_timeout\xc9")[1][:2])
+            assert 19_000 < limit_ms <= 20_000
+            list(store.entities())
+            assert bytes(wire.said).count(mode) == 2
+    finally:
+        wire.close()
+
+
 def test_a_server_that_is_not_there_is_unavailable_and_that_is_retryable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

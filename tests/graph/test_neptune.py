@@ -167,6 +167,20 @@ def test_a_database_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes
     assert hint not in people.requests[-1][1]["query"]
 
 
+@pytest.mark.parametrize("kind", ["analytics", "database"])
+def test_rows_are_cut_where_the_text_cannot_say_how_many_are_wanted(
+    neptunes: Neptunes, people: NeptuneServer, kind: str
+) -> None:
+    store = neptunes.analytics(people) if kind == "analytics" else neptunes.database(people)
+    text = "UNWIND range(1, 50) AS x RETURN x UNION ALL UNWIND range(51, 99) AS x RETURN x"
+    answer = store.run(text, limits=Limits(max_rows=60))
+    assert (len(answer), answer.truncated) == (60, True)
+    answer = store.run("UNWIND range(1, 50) AS x RETURN x LIMIT 40", limits=Limits(max_rows=30))
+    assert (len(answer), answer.truncated) == (30, True)
+    asked = people.requests[-1][1]
+    assert str(asked["query"]).endswith("LIMIT 31")
+
+
 def test_entities_come_page_by_page(neptunes: Neptunes, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"n{number:02}" for number in range(25)]
     server = neptunes.serve([node(name) for name in names], [], False, True)
