@@ -5,7 +5,7 @@ one slice. A second index lists the edge numbers by (tail, relation, head, edge)
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
 `nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
-are any. Equal input gives equal bytes.
+are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -21,16 +22,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFound
-from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.columnar_schema import count_schema, schema_from_json
+from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, PropertySchema, RelationArray, RelationSchema, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
 
-_EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
-"""Values of a property that the schema shows, rows it looks at for them, and characters in one."""
+BATCH_ROWS = 1 << 20
+"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -71,7 +73,7 @@ class ColumnarGraph:
         arrays: _Arrays,
         nodes: pa.RecordBatch,
         node_properties: pa.RecordBatch | None,
-        edge_properties: pa.RecordBatch | None,
+        edge_properties: Sequence[pa.RecordBatch],
         schema: Schema,
         source: Mapping[str, Any],
         dropped_duplicates: int,
@@ -117,10 +119,10 @@ class ColumnarGraph:
             return cls(
                 name=str(folder),
                 arrays=arrays,
-                nodes=_map_batch(folder / "nodes.arrow"),
-                node_properties=_map_batch(folder / node_properties) if node_properties in files else None,
-                edge_properties=_map_batch(folder / edge_properties) if edge_properties in files else None,
-                schema=_schema_from_json(meta["schema"]),
+                nodes=map_batches(folder / "nodes.arrow")[0],
+                node_properties=map_batches(folder / node_properties)[0] if node_properties in files else None,
+                edge_properties=map_batches(folder / edge_properties) if edge_properties in files else (),
+                schema=schema_from_json(meta["schema"]),
                 source=meta["source"],
                 dropped_duplicates=meta["dropped_duplicates"],
                 folder=folder,
@@ -185,12 +187,12 @@ class ColumnarGraph:
             ids=pa.array([node.id for node in node_list], pa.large_string()),
             names=pa.array([node.name for node in node_list], pa.large_string()),
             types=pa.array([node.type for node in node_list], pa.large_string()),
-            node_properties=_property_columns([node.properties for node in node_list]),
+            node_properties=property_columns([node.properties for node in node_list]),
             relations=list(labels),
             head=codes[:, 0],
             relation=codes[:, 1],
             tail=codes[:, 2],
-            edge_properties=_property_columns([edge.properties for edge in edge_list]),
+            edge_properties=property_columns([edge.properties for edge in edge_list]),
             drop_duplicates=False,
             source=source or {"kind": "records in memory"},
             dropped_duplicates=dropped_duplicates,
@@ -212,6 +214,7 @@ class ColumnarGraph:
         types: pa.Array | None = None,
         node_properties: Mapping[str, pa.Array] | None = None,
         edge_properties: Mapping[str, pa.Array] | None = None,
+        apart: npt.NDArray[np.integer] | None = None,
         dropped_duplicates: int = 0,
     ) -> ColumnarGraph:
         """Sort and index columns whose nodes and relations are already numbered.
@@ -223,27 +226,25 @@ class ColumnarGraph:
             head: (E,) node numbers.
             relation: (E,) relation numbers.
             tail: (E,) node numbers.
-            drop_duplicates: leave out repetitions of the same (head, relation, tail); such a graph has no
-                edge properties.
+            drop_duplicates: leave out repetitions of the same (head, relation, tail).
             source: what the graph is made from.
             names: (N,) node names; None says that the ids are the names.
             types: (N,) node types, plain or dictionary-encoded; None says that nodes are untyped.
             node_properties: columns of N values, null where a node lacks the property.
             edge_properties: columns of E values, in the order of `head`.
+            apart: (E,) what keeps edges apart that would be repetitions; needed with properties. The first of those
+                equal in this too stays.
             dropped_duplicates: repetitions that were left out before.
         """
         edge_count = len(head)
-        if drop_duplicates:
+        if drop_duplicates and apart is None:
             head, relation, tail = sort_distinct(head, relation, tail)
         else:
             order = sort_order(head, relation, tail)
+            if apart is not None:
+                order = first_of_each(order, head, relation, tail, apart)
             head, relation, tail = head[order], relation[order], tail[order]
             edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
-        node_columns = {"id": ids}
-        if names is not None and not names.equals(ids):
-            node_columns["name"] = names
-        if types is not None:
-            node_columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
         index = IdIndex.build(ids)
         arrays = _Arrays(
             head=head.astype(np.int32),
@@ -255,16 +256,16 @@ class ColumnarGraph:
             id_hash=index.hashes,
             id_order=index.order,
         )
-        nodes = _batch(node_columns)
-        node_batch = _batch(node_properties) if node_properties else None
-        edge_batch = _batch(edge_properties) if edge_properties else None
+        nodes = node_batch(ids, names, types)
+        of_nodes, of_edges = property_batch(node_properties), property_batch(edge_properties)
+        edge_batches = [of_edges] if of_edges else []
         return cls(
             name=name,
             arrays=arrays,
             nodes=nodes,
-            node_properties=node_batch,
-            edge_properties=edge_batch,
-            schema=_schema(arrays, nodes, node_batch, edge_batch, relations),
+            node_properties=of_nodes,
+            edge_properties=edge_batches,
+            schema=count_schema(arrays.head, arrays.relation, arrays.tail, nodes, of_nodes, edge_batches, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + edge_count - len(head),
         )
@@ -370,7 +371,16 @@ class ColumnarGraph:
         numbers = np.asarray(edges, np.int64)
         if len(numbers) and int(numbers.view(np.uint64).max()) >= self.edge_count:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
-        return _rows(self._edge_properties, pa.array(numbers))
+        batches = self._edge_properties
+        if len(batches) < 2:
+            return _rows(batches[0] if batches else None, pa.array(numbers))
+        found: list[Properties] = [NO_PROPERTIES] * len(numbers)
+        for which in np.unique(numbers // BATCH_ROWS).tolist():
+            places = np.flatnonzero(numbers // BATCH_ROWS == which)
+            rows = _rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            for place, row in zip(places.tolist(), rows, strict=True):
+                found[place] = row
+        return found
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
@@ -493,24 +503,71 @@ class ColumnarGraph:
         for field in fields(_Arrays):
             with (folder / f"{field.name}.npy").open("wb") as file:
                 np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
-        batches = {
-            "nodes.arrow": self._nodes,
-            "node_properties.arrow": self._node_properties,
-            "edge_properties.arrow": self._edge_properties,
-        }
-        for name, batch in batches.items():
-            if batch is not None:
-                write_batch(folder / name, batch)
+        write_nodes(folder, self._nodes, self._node_properties)
+        if self._edge_properties:
+            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
+                for batch in self._edge_properties:
+                    file.append(batch)
         write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
 
 # What a folder holds beside the arrays
 
 
-def write_batch(path: Path, batch: pa.RecordBatch) -> None:
-    """Write columns so that `ColumnarGraph.open` can map them."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+def node_batch(ids: pa.LargeStringArray, names: pa.Array | None, types: pa.Array | None) -> pa.RecordBatch:
+    """Put together what stands in `nodes.arrow`; the arguments are those of `ColumnarGraph.assemble`."""
+    columns = {"id": ids}
+    if names is not None and not names.equals(ids):
+        columns["name"] = names
+    if types is not None:
+        columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def property_batch(columns: Mapping[str, pa.Array] | None) -> pa.RecordBatch | None:
+    """Put property columns together; None where there are none."""
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
+    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
+        if batch is not None:
+            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class BatchFile:
+    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, schema)
+        self._waiting = schema.empty_table()
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write these rows behind those that came before."""
+        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
+        while len(self._waiting) > BATCH_ROWS:
+            self._write(self._waiting.slice(0, BATCH_ROWS))
+            self._waiting = self._waiting.slice(BATCH_ROWS)
+
+    def _write(self, rows: pa.Table) -> None:
+        columns = [pa.concat_arrays(column.chunks) for column in rows.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        with self._sink, self._writer:
+            if error is None and self._waiting.num_rows:
+                self._write(self._waiting)
+            elif error is None:
+                self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=self._waiting.schema))
 
 
 def write_graph_meta(
@@ -541,7 +598,7 @@ def _first_outside(numbers: Int64, count: int) -> int:
     return int(numbers[(numbers < 0) | (numbers >= count)][0])
 
 
-def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
+def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
     """Turn property mappings into typed columns, null where a row lacks the key."""
     keys = dict.fromkeys(key for row in rows for key in row)
     kinds: dict[frozenset[type], pa.DataType] = {
@@ -556,8 +613,7 @@ def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
         values = [row.get(key) for row in rows]
         found = frozenset(type(value) for value in values if value is not None)
         if found not in kinds:
-            names = ", ".join(sorted(kind.__name__ for kind in found))
-            raise GraphError(f"property {key!r} holds values of types {names}; give it one of str, int, float, bool")
+            raise GraphError(several_types(key, found))
         try:
             columns[key] = pa.array(values, kinds[found])
         except (OverflowError, pa.ArrowInvalid) as error:
@@ -565,6 +621,12 @@ def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
                 f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
             ) from error
     return columns
+
+
+def several_types(key: str, found: Iterable[type]) -> str:
+    """Say why a property cannot be a column."""
+    names = ", ".join(sorted(kind.__name__ for kind in found))
+    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
 
 
 def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
@@ -582,126 +644,13 @@ def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
     return [row or NO_PROPERTIES for row in found]
 
 
-def _batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _schema(
-    arrays: _Arrays,
-    nodes: pa.RecordBatch,
-    node_properties: pa.RecordBatch | None,
-    edge_properties: pa.RecordBatch | None,
-    relations: Sequence[str],
-) -> Schema:
-    """Count node types, relations, the types at their ends, and who has which property."""
-    if "type" in nodes.schema.names:
-        types: list[str] = nodes.column("type").dictionary.to_pylist()
-        codes = nodes.column("type").indices.to_numpy()
-    else:
-        types, codes = [""], np.zeros(nodes.num_rows, np.int32)
-    type_counts = np.bincount(codes, minlength=len(types))
-    edge_counts = np.bincount(arrays.relation, minlength=len(relations))
-    domains = _ends(arrays.relation, codes[arrays.head], types, len(relations))
-    ranges = _ends(arrays.relation, codes[arrays.tail], types, len(relations))
-    of_types = _property_schemas(node_properties, codes, len(types))
-    of_relations = _property_schemas(edge_properties, arrays.relation, len(relations))
-    by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
-    return Schema(
-        node_types={types[n]: int(type_counts[n]) for n in by_count},
-        relations=tuple(
-            RelationSchema(name, count, domain, range_, _names(found), found)
-            for name, count, domain, range_, found in zip(
-                relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True
-            )
-        ),
-        node_properties={types[n]: _names(of_types[n]) for n in by_count if of_types[n]},
-        node_property_details={types[n]: of_types[n] for n in by_count if of_types[n]},
-    )
-
-
-def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
-    return tuple(found.name for found in properties)
-
-
-def _ends(
-    relation: RelationArray, codes: npt.NDArray[np.integer], types: Sequence[str], relation_count: int
-) -> list[tuple[str, ...]]:
-    """List for each relation the node types at one of its ends, most frequent first, then by name."""
-    pairs = relation.astype(np.int64) * len(types) + codes
-    if relation_count * len(types) <= 4 * len(pairs) + 1_000_000:
-        counts = np.bincount(pairs, minlength=relation_count * len(types))
-        found = counts.nonzero()[0]
-        counts = counts[found]
-    else:
-        found, counts = np.unique(pairs, return_counts=True)
-    rows = [(*divmod(pair, len(types)), count) for pair, count in zip(found.tolist(), counts.tolist(), strict=True)]
-    ends: list[list[str]] = [[] for _ in range(relation_count)]
-    for number, code, _ in sorted(rows, key=lambda row: (row[0], -row[2], types[row[1]])):
-        ends[number].append(types[code])
-    return [tuple(names) for names in ends]
-
-
-def _property_schemas(
-    batch: pa.RecordBatch | None, group: npt.NDArray[np.integer], group_count: int
-) -> list[tuple[PropertySchema, ...]]:
-    """List for each group of rows the properties that at least one of them has, in column order."""
-    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
-    if batch is not None:
-        group = group.astype(np.uint16) if group_count < 1 << 16 else group  # which sorts quicker
-        for key, column in zip(batch.schema.names, batch.columns, strict=True):
-            rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-            order = rows[np.argsort(group[rows], kind="stable")]
-            counts = np.bincount(group[rows], minlength=group_count)
-            stops = counts.cumsum()
-            for number in counts.nonzero()[0].tolist():
-                members = order[stops[number] - counts[number] : stops[number]]
-                spread = members[np.linspace(0, len(members) - 1, min(len(members), _EXAMPLE_ROWS)).astype(np.int64)]
-                found[number].append(PropertySchema(key, _kind(column.type), _examples(column.take(pa.array(spread)))))
-    return [tuple(properties) for properties in found]
-
-
-def _kind(type_: pa.DataType) -> str:
-    return {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}.get(type_, "string")
-
-
-def _examples(values: pa.Array) -> tuple[Value, ...]:
-    """Return the first few different values that are short."""
-    if pa.types.is_date(values.type):
-        values = values.cast(pa.string())
-    short = [value for value in values.to_pylist() if len(str(value)) <= _EXAMPLE_LENGTH]
-    return tuple(dict.fromkeys(short))[:_EXAMPLES]
-
-
-def _schema_from_json(data: Mapping[str, Any]) -> Schema:
-    return Schema(
-        node_types=data["node_types"],
-        relations=tuple(
-            RelationSchema(
-                row["name"],
-                row["count"],
-                tuple(row["domain"]),
-                tuple(row["range"]),
-                tuple(row["properties"]),
-                _details_from_json(row["property_details"]),
-            )
-            for row in data["relations"]
-        ),
-        node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
-        node_property_details={
-            key: _details_from_json(details) for key, details in data["node_property_details"].items()
-        },
-    )
-
-
-def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
-    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)
-
-
 def _map_array(path: Path) -> npt.NDArray[Any]:
     # As a plain array: the memmap subclass would slow down every operation on it.
     array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     return array
 
 
-def _map_batch(path: Path) -> pa.RecordBatch:
-    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+def map_batches(path: Path) -> list[pa.RecordBatch]:
+    """Map what `BatchFile` or `write_nodes` wrote."""
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]
