@@ -281,11 +281,11 @@ class RecordFile(TextFile):
                 block += read
                 if end := last_record_end(block, self.quoted):
                     if not _BLANK.fullmatch(block, 0, end):
-                        yield _arrow_buffer(memoryview(block)[:end])
+                        yield arrow_buffer(memoryview(block)[:end])
                     # Arrow skips the empty line, but not a byte order mark behind it: one counts at the start only.
                     block = b"\n" + block[end:]
         if not _BLANK.fullmatch(block):
-            yield _arrow_buffer(memoryview(block))
+            yield arrow_buffer(memoryview(block))
 
 
 def last_record_end(block: bytes, quoted: bool) -> int:
@@ -303,7 +303,7 @@ def last_record_end(block: bytes, quoted: bool) -> int:
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def _arrow_buffer(text: memoryview) -> pa.Buffer:
+def arrow_buffer(text: memoryview) -> pa.Buffer:
     buffer = pa.allocate_buffer(len(text))
     memoryview(buffer).cast("B")[:] = text
     return buffer

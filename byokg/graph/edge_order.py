@@ -67,6 +67,11 @@ def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers,
     return order[kept]
 
 
+def distinct_rows(head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:
+    """Return the edges that repeat no earlier one, in input order; the arguments are those of `first_of_each`."""
+    return np.sort(first_of_each(sort_order(head, relation, tail), head, relation, tail, apart))
+
+
 def incoming_order(relation: Numbers, tail: Numbers) -> Int64:
     """Return the order that sorts edges by (tail, relation, input order): the way back, when sorted by head before."""
     relation_bits, edge_bits = _bits(relation), len(tail).bit_length()

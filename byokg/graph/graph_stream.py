@@ -59,6 +59,10 @@ class GraphStream(Protocol):
     def distinct(self) -> bool:
         """Whether repetitions of an edge are left out, and counted."""
 
+    @property
+    def left_out(self) -> int:
+        """How many repetitions are not among the blocks any more."""
+
     def blocks(self) -> Iterator[EdgeBlock]:
         """Yield the edges. Raises `ImportFailed`, at any block, when the source cannot become a graph."""
 
@@ -72,7 +76,7 @@ class GraphStream(Protocol):
         """Return the columns that edge properties have, in order: each holds what any block gave it."""
 
     def source(self) -> dict[str, Any]:
-        """Return what the graph is made from; `dropped_duplicates` in it counts what was left out before."""
+        """Return what the graph is made from."""
 
 
 def collected(stream: GraphStream) -> ColumnarGraph:
@@ -96,6 +100,7 @@ def collected(stream: GraphStream) -> ColumnarGraph:
         apart=np.concatenate(marks) if marks else None,
         drop_duplicates=stream.distinct,
         source=stream.source(),
+        dropped_duplicates=stream.left_out,
     )
 
 

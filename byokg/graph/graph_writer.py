@@ -82,8 +82,8 @@ def write_graph(stream: GraphStream, folder: Path) -> None:
     edges = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("head", "relation", "tail")]
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
     schema = count_schema(*edges, batch, properties, of_edges, labels)
-    source = stream.source()
-    write_graph_meta(folder, len(nodes.ids), kept, scratch.count - kept, source, schema)
+    dropped = scratch.count - kept + stream.left_out
+    write_graph_meta(folder, len(nodes.ids), kept, dropped, stream.source(), schema)
 
 
 class _Chosen(NamedTuple):

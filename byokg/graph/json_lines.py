@@ -74,6 +74,8 @@ class JsonLinesFile:
     line in Python, which decides what is right.
     """
 
+    left_out = 0
+
     def __init__(self, path: Path) -> None:
         """Name the file."""
         self._file = TextFile(path)

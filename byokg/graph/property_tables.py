@@ -187,6 +187,7 @@ class PropertyTables:
     """Tables of nodes and edges as one `GraphStream`. The nodes are held, the edges pass through."""
 
     distinct = False
+    left_out = 0
 
     def __init__(
         self, name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool

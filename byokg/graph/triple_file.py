@@ -45,6 +45,7 @@ class TripleFile:
     """A file whose lines are head, relation and tail, or these with one or two times; a `GraphStream`."""
 
     distinct = True
+    left_out = 0
 
     def __init__(self, path: Path) -> None:
         """Read the first line. Raises `ImportFailed` when it is neither a header nor a triple."""
