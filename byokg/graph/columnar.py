@@ -1,7 +1,8 @@
 """The default graph store: flat arrays in compressed sparse row form, in memory or memory-mapped from a folder.
 
 Edges are sorted by (head, relation, tail, input order) and numbered in that order, so a node's outgoing edges are
-one slice. A second index lists the edge numbers by (tail, relation, head, edge) for the way back.
+one slice. Behind them stands every edge again for the way back, sorted by (tail, relation, head, edge), so its incoming
+edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
 `nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
@@ -42,18 +43,17 @@ _BISECT_FROM = 8192
 class _Arrays:
     """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
 
-    head: npt.NDArray[np.int32]
-    """(E,) node each edge starts at; edges sorted by head, relation, tail, input order."""
     relation: RelationArray
-    """(E,) uint16 below 65,536 relations, otherwise int32."""
-    tail: npt.NDArray[np.int32]
-    """(E,) node each edge ends at."""
+    """(2E,) uint16 below 65,536 relations, otherwise int32."""
+    other: npt.NDArray[np.int32]
+    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
+    head of each edge by tail, relation, head, edge number."""
     out_index: Int64
-    """(N + 1,) the edges out of node n are numbered out_index[n] up to out_index[n + 1]."""
+    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
     in_index: Int64
-    """(N + 1,) the edges into node n stand in `in_edge` from in_index[n] up to in_index[n + 1]."""
+    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
     in_edge: npt.NDArray[np.integer]
-    """(E,) edge numbers sorted by tail, relation, head, edge; int32 while they fit."""
+    """(E,) the number of the edge in slot E + i; int32 while they fit."""
     id_hash: npt.NDArray[np.uint64]
     """(N,) hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
@@ -246,13 +246,13 @@ class ColumnarGraph:
             head, relation, tail = head[order], relation[order], tail[order]
             edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
         index = IdIndex.build(ids)
+        back = incoming_order(relation, tail)
         arrays = _Arrays(
-            head=head.astype(np.int32),
-            relation=relation.astype(relation_width(len(relations))),
-            tail=tail.astype(np.int32),
+            relation=np.concatenate((relation, relation[back])).astype(relation_width(len(relations)), copy=False),
+            other=np.concatenate((tail, head[back])).astype(np.int32, copy=False),
             out_index=ranges(np.bincount(head, minlength=len(ids))),
-            in_index=ranges(np.bincount(tail, minlength=len(ids))),
-            in_edge=incoming_order(relation, tail).astype(edge_width(len(head))),
+            in_index=ranges(np.bincount(tail, minlength=len(ids))) + len(head),
+            in_edge=back.astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
         )
@@ -265,7 +265,7 @@ class ColumnarGraph:
             nodes=nodes,
             node_properties=of_nodes,
             edge_properties=edge_batches,
-            schema=count_schema(arrays.head, arrays.relation, arrays.tail, nodes, of_nodes, edge_batches, relations),
+            schema=count_schema(arrays.relation, arrays.other, nodes, of_nodes, edge_batches, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + edge_count - len(head),
         )
@@ -326,45 +326,57 @@ class ColumnarGraph:
         """
         numbers = self._checked(nodes)
         arrays = self._arrays
+        both = direction is Direction.BOTH
         # A segment is the range of one node in one direction: 2N of them when both are asked, interleaved.
-        if direction is Direction.BOTH:
-            starts = np.empty(2 * len(numbers), np.int64)
-            stops = np.empty(2 * len(numbers), np.int64)
+        if both:
+            starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
             starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
             starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
         else:
             index = arrays.out_index if direction is Direction.OUT else arrays.in_index
             starts, stops = index[numbers], index[numbers + 1]
-        split = 1
+        split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
-            total = int((stops - starts).sum())
-            if total > _BISECT_FROM + 64 * len(starts) * len(wanted):
-                backward = self._backward(np.arange(len(starts)), direction)
-                starts, stops = self._narrow(starts, stops, backward, wanted)
-                split, relations = len(wanted), None
+            if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
+                starts, stops = self._narrow(starts, stops, wanted)
+                split, wanted = len(wanted), None
         counts = stops - starts
-        bounds = counts.cumsum()
-        segment = np.repeat(np.arange(len(counts)), counts)
-        edge = np.arange(len(segment)) + (starts - bounds + counts)[segment]
+        segment = np.arange(len(counts)).repeat(counts)
+        slot = np.arange(len(segment))
+        slot += (starts - counts.cumsum() + counts).take(segment)
+        relation = arrays.relation.take(slot)
+        if wanted is not None:
+            kept = self._among(relation, wanted)
+            relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
         if split > 1:
             segment //= split
-        inverse = self._backward(segment, direction)
-        if direction is Direction.IN:
-            edge = arrays.in_edge[edge].astype(np.int64)
-        elif direction is Direction.BOTH:
-            edge[inverse] = arrays.in_edge[edge[inverse]]
+        if both:
+            inverse = (segment & 1).astype(np.bool_)
             segment >>= 1
-        relation = arrays.relation[edge]
-        if relations is not None:
-            if len(wanted) == 1:
-                kept = (relation == wanted[0]).nonzero()[0]
-            else:
-                allowed = np.zeros(len(self._relations), np.bool_)
-                allowed[wanted] = True
-                kept = allowed[relation].nonzero()[0]
-            edge, relation, segment, inverse = edge[kept], relation[kept], segment[kept], inverse[kept]
-        return EdgeBatch(arrays.head[edge], relation, arrays.tail[edge], edge, segment, inverse)
+        else:
+            inverse = np.full(len(segment), direction is Direction.IN)
+        far = arrays.other.take(slot)
+        near = numbers.astype(np.int32).take(segment)
+        if not both:
+            if direction is Direction.OUT:
+                return EdgeBatch(near, relation, far, slot, segment, inverse)
+            slot -= self.edge_count
+            return EdgeBatch(far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse)
+        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
+        slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
+        turn = (far - near) * inverse
+        near += turn
+        far -= turn
+        return EdgeBatch(near, relation, far, slot, segment, inverse)
+
+    def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
+        """Return the positions of wanted relations."""
+        if len(wanted) == 1:
+            return (relation == wanted[0]).nonzero()[0]
+        allowed = np.zeros(len(self._relations), np.bool_)
+        allowed[wanted] = True
+        return allowed.take(relation).nonzero()[0]
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
@@ -384,7 +396,8 @@ class ColumnarGraph:
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
-        relation = self._arrays.relation
+        arrays = self._arrays
+        relation = arrays.relation[: self.edge_count]
         order = np.argsort(relation, kind="stable")
         counts = np.bincount(relation, minlength=len(self._relations))
         taken = np.minimum(counts, per_relation)
@@ -392,9 +405,9 @@ class ColumnarGraph:
         rank = np.arange(len(group)) - np.repeat(taken.cumsum() - taken, taken)
         position = (counts.cumsum() - counts)[group] + rank * counts[group] // np.maximum(taken[group], 1)
         edge = order[position]
-        tell = np.zeros(len(edge), np.bool_)
-        arrays = self._arrays
-        return EdgeBatch(arrays.head[edge], relation[edge], arrays.tail[edge], edge, np.arange(len(edge)), tell)
+        head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
+        forward = np.zeros(len(edge), np.bool_)
+        return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward)
 
     # What this store offers beyond the protocol
 
@@ -406,7 +419,7 @@ class ColumnarGraph:
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return len(self._arrays.head)
+        return len(self._arrays.in_edge)
 
     @property
     def checksum(self) -> str | None:
@@ -467,34 +480,22 @@ class ColumnarGraph:
             raise RelationNotFound(f"number {number}", self._name, self._relations)
         return wanted
 
-    @staticmethod
-    def _backward(segment: Int64, direction: Direction) -> npt.NDArray[np.bool_]:
-        """Tell which segments are ranges of incoming edges."""
-        if direction is Direction.BOTH:
-            return (segment & 1).astype(np.bool_)
-        return np.full(len(segment), direction is Direction.IN)
-
-    def _narrow(
-        self, starts: Int64, stops: Int64, backward: npt.NDArray[np.bool_], wanted: Int64
-    ) -> tuple[Int64, Int64]:
+    def _narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
         """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
         shape = (len(starts), len(wanted))
         lows = np.broadcast_to(starts[:, None], shape).ravel()
         highs = np.broadcast_to(stops[:, None], shape).ravel()
-        flipped = np.broadcast_to(backward[:, None], shape).ravel()
         sought = np.broadcast_to(wanted, shape).ravel()
-        starts = self._first_at_least(lows, highs, flipped, sought)
-        return starts, self._first_at_least(starts, highs, flipped, sought + 1)
+        starts = self._first_at_least(lows, highs, sought)
+        return starts, self._first_at_least(starts, highs, sought + 1)
 
-    def _first_at_least(self, low: Int64, high: Int64, backward: npt.NDArray[np.bool_], relation: Int64) -> Int64:
+    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
         """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
-        arrays, last = self._arrays, self.edge_count - 1
+        last = 2 * self.edge_count - 1
         for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
-            slot = np.minimum(middle, last)
-            edge = np.where(backward, arrays.in_edge[slot], slot)
             open_ = low < high
-            below = open_ & (arrays.relation[edge] < relation)
+            below = open_ & (self._arrays.relation.take(np.minimum(middle, last)) < relation)
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         return low

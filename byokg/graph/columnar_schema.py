@@ -23,9 +23,8 @@ _SCAN = 1 << 21
 
 
 def count_schema(
-    head: Numbers,
     relation: Numbers,
-    tail: Numbers,
+    other: Numbers,
     nodes: pa.RecordBatch,
     node_properties: pa.RecordBatch | None,
     edge_properties: Sequence[pa.RecordBatch],
@@ -34,12 +33,11 @@ def count_schema(
     """Count node types, relations, the types at their ends, and who has which property.
 
     Args:
-        head: (E,) node numbers, which may be memory-mapped, as the next two.
-        relation: (E,) relation numbers.
-        tail: (E,) node numbers.
+        relation: (2E,) relation numbers of all edges, and of all edges again for the way back; may be memory-mapped.
+        other: (2E,) their tails, and then their heads; may be memory-mapped.
         nodes: N rows, with the column `type` where nodes have types.
         node_properties: N rows.
-        edge_properties: E rows in all, in the order of `head`.
+        edge_properties: E rows in all.
         relations: R labels.
     """
     if "type" in nodes.schema.names:
@@ -47,13 +45,15 @@ def count_schema(
         codes = nodes.column("type").indices.to_numpy()
     else:
         types, codes = [""], np.zeros(nodes.num_rows, np.int32)
+    edges = len(relation) // 2
     type_counts = np.bincount(codes, minlength=len(types))
     edge_counts = np.zeros(len(relations), np.int64)
-    for part in _parts(relation):
+    for part in _parts(relation[:edges]):
         edge_counts += np.bincount(part, minlength=len(relations))
-    domains, ranges = (_ends(relation, end, codes, types, edge_counts) for end in (head, tail))
+    ranges = _ends(relation[:edges], other[:edges], codes, types, edge_counts)
+    domains = _ends(relation[edges:], other[edges:], codes, types, edge_counts)
     of_types = _property_schemas([node_properties] if node_properties else [], codes, len(types))
-    of_relations = _property_schemas(edge_properties, relation, len(relations))
+    of_relations = _property_schemas(edge_properties, relation[:edges], len(relations))
     by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
     return Schema(
         node_types={types[n]: int(type_counts[n]) for n in by_count},

@@ -71,15 +71,14 @@ def write_graph(stream: GraphStream, folder: Path) -> None:
         scratch.remove()
     kept = int(out_counts.sum())
     np.save(folder / "out_index.npy", ranges(out_counts))
-    np.save(folder / "in_index.npy", ranges(in_counts))
-    _write_way_back(folder, in_counts, kept)
+    np.save(folder / "in_index.npy", ranges(in_counts) + kept)
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
     del hashes, order
     batch, properties = node_batch(nodes.ids, nodes.names, nodes.types), property_batch(nodes.properties)
     write_nodes(folder, batch, properties)
-    edges = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("head", "relation", "tail")]
+    edges = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("relation", "other")]
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
     schema = count_schema(*edges, batch, properties, of_edges, labels)
     dropped = scratch.count - kept + stream.left_out
@@ -176,25 +175,24 @@ def _read_rows(file: pa.NativeFile, rows: Int64) -> pa.RecordBatch:
 def _write_edges(
     folder: Path, scratch: _Scratch, stream: GraphStream, node_count: int, relation_count: int
 ) -> tuple[Int64, Int64]:
-    """Write the edges by (head, relation, tail, input order); return how many there are of each head and tail."""
+    """Write the edges, there and back, and their properties; return how many there are of each head and tail."""
     given = np.zeros(node_count, np.int64)
     for heads in scratch.heads():
         given += np.bincount(heads, minlength=node_count)
     of_head, of_tail = np.zeros(node_count, np.int64), np.zeros(node_count, np.int64)
     types = stream.property_types()
     with (
-        _ArrayFile(folder / "head.npy", np.int32) as heads_file,
         _ArrayFile(folder / "relation.npy", relation_width(relation_count)) as relations,
-        _ArrayFile(folder / "tail.npy", np.int32) as tails,
+        _ArrayFile(folder / "other.npy", np.int32) as others,
         _PropertyFile(folder / _EDGE_PROPERTIES, types) as properties,
     ):
         for low, high in _portions(given, scratch.row_bytes):
             head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
             of_head[low:high] = np.bincount(head, minlength=high - low)
             of_tail += np.bincount(tail, minlength=node_count)
-            heads_file.append(head + low)
             relations.append(relation)
-            tails.append(tail)
+            others.append(tail)
+        _write_way_back(folder, ranges(of_head), of_tail, relations, others)
     return of_head, of_tail
 
 
@@ -210,21 +208,37 @@ def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: _PropertyFile
     return head[order], relation[order], tail[order]
 
 
-def _write_way_back(folder: Path, in_counts: Int64, edge_count: int) -> None:
-    """Write the edge numbers by (tail, relation, edge)."""
+def _write_way_back(
+    folder: Path, out_index: Int64, in_counts: Int64, relations: _ArrayFile, others: _ArrayFile
+) -> None:
+    """Write all edges again by (tail, relation, edge)."""
+    edge_count = int(out_index[-1])
     with _ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as file:
         for low, high in _portions(in_counts, _EDGE_BYTES):
-            edges, relations, tails = [], [], []
-            columns = (_scan_array(folder / "relation.npy"), _scan_array(folder / "tail.npy"))
-            start = 0
-            for relation, tail in zip(*columns, strict=True):
+            edges: list[Numbers] = []
+            chosen_relations: list[Numbers] = []
+            tails: list[Numbers] = []
+            heads: list[Numbers] = []
+            for start in range(0, edge_count, _SCAN):
+                stop = min(start + _SCAN, edge_count)
+                tail = others.read(start, stop)
                 chosen = np.flatnonzero((tail >= low) & (tail < high))
                 edges.append((chosen + start).astype(file.kind))
-                relations.append(relation[chosen])
+                chosen_relations.append(relations.read(start, stop)[chosen])
                 tails.append(tail[chosen] - low)
-                start += len(tail)
-            order = incoming_order(np.concatenate(relations), np.concatenate(tails))
-            file.append(np.concatenate(edges)[order])
+                heads.append(_heads(out_index, start, stop)[chosen])
+            edge, relation = np.concatenate(edges), np.concatenate(chosen_relations)
+            order = incoming_order(relation, np.concatenate(tails))
+            file.append(edge[order])
+            relations.append(relation[order])
+            others.append(np.concatenate(heads)[order])
+
+
+def _heads(out_index: Int64, start: int, stop: int) -> Numbers:
+    """Return the heads of the edges numbered from `start` up to `stop`."""
+    first, last = (np.searchsorted(out_index, (start, stop - 1), "right") - 1).tolist()
+    bounds = np.clip(out_index[first : last + 2], start, stop)
+    return np.arange(first, last + 1, dtype=np.int32).repeat(np.diff(bounds))
 
 
 def _portions(counts: Int64, row_bytes: int) -> Iterator[tuple[int, int]]:
@@ -235,14 +249,6 @@ def _portions(counts: Int64, row_bytes: int) -> Iterator[tuple[int, int]]:
         high = max(int(np.searchsorted(ends, done + _PORTION_BYTES // row_bytes, "right")), low + 1)
         yield low, high
         low, done = high, int(ends[high - 1])
-
-
-def _scan_array(path: Path) -> Iterator[Numbers]:
-    with path.open("rb") as file:
-        np.lib.format.read_magic(file)
-        _, _, kind = np.lib.format.read_array_header_1_0(file)
-        while len(block := np.fromfile(file, kind, _SCAN)):
-            yield block
 
 
 class _PropertyFile:
@@ -273,7 +279,7 @@ class _ArrayFile:
     def __init__(self, path: Path, kind: type[np.integer]) -> None:
         self.kind = kind
         self._path = path
-        self._file: BinaryIO = path.open("wb")
+        self._file: BinaryIO = path.open("wb+")
         self._count = 0
 
     def __enter__(self) -> _ArrayFile:
@@ -283,6 +289,13 @@ class _ArrayFile:
     def append(self, numbers: Numbers) -> None:
         numbers.astype(self.kind, copy=False).tofile(self._file)
         self._count += len(numbers)
+
+    def read(self, start: int, stop: int) -> Numbers:
+        """Return some of the numbers that were appended."""
+        self._file.flush()
+        return np.fromfile(
+            self._path, self.kind, stop - start, offset=_HEADER_BYTES + start * np.dtype(self.kind).itemsize
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
