@@ -49,13 +49,93 @@ class Size:
 
 def write(path: Path, size: Size) -> None:
     """Write `size.triples` lines of head, relation and tail, separated by tabs. Every entity is at least one head."""
-    labels = pa.array([_relation(number) for number in range(size.relations)], pa.string())
     with path.open("wb") as file:
-        for head, relation, tail in blocks(size):
-            columns = [_names(head), labels.take(pa.array(relation)), _names(tail)]
-            lines = pc.binary_join_element_wise(*columns, "\t")
-            lines = pc.binary_join_element_wise(lines, "", "\n")
-            file.write(_text(lines))
+        for head, label, tail in _spelled(size):
+            file.write(_lines(head, "\t", label, "\t", tail))
+
+
+FORMATS = {
+    "properties": "nodes and edges, 2 + 2 properties",
+    "jsonl": "JSON lines",
+    "nt": "N-Triples",
+    "years": "years",
+}
+"""What `write_as` knows: the same triples in other formats, and what each is called."""
+
+
+def write_as(form: str, path: Path, size: Size) -> Path:
+    """Write the same triples in one of `FORMATS`; return the file or folder, whose ending is added to `path`.
+
+    - properties: `nodes.csv` and `edges.csv`, each with a number and a text beside what must be there;
+    - jsonl: an object with head, relation, tail, and these two, a line;
+    - nt: N-Triples;
+    - years: head, relation, tail, start and end, separated by tabs.
+    """
+    if form == "properties":
+        path.mkdir(exist_ok=True)
+        with (path / "nodes.csv").open("wb") as file:
+            file.write(b"id,name,type,born:int,note\n")
+            for start in range(0, size.entities, _BLOCK):
+                numbers = np.arange(start, min(start + _BLOCK, size.entities))
+                names, born, note = _names(numbers), _cast(1500 + numbers % 500), _cast(numbers % 9973)
+                file.write(_lines("Q", _cast(numbers), ",", names, ",T", _cast(numbers % 20), ",", born, ",n ", note))
+        with (path / "edges.csv").open("wb") as file:
+            file.write(b"head,relation,tail,since:int,source\n")
+            for (head, relation, tail), line in _numbered(size):
+                ends = (_cast(number) for number in (head, tail))
+                labels = _relations(size).take(pa.array(relation))
+                file.write(_lines("Q", next(ends), ",", labels, ",Q", next(ends), ",", *_said(line, ",doc ", "")))
+        return path
+    path = path.with_name(f"{path.name}.{'tsv' if form == 'years' else form}")
+    with path.open("wb") as file:
+        for (head, label, tail), (_, line) in zip(_spelled(size), _numbered(size), strict=True):
+            if form == "jsonl":
+                said = _said(line, ', "source": "doc ', '"}')
+                triple = ('{"head": "', head, '", "relation": "', label, '", "tail": "', tail, '", "since": ')
+                file.write(_lines(*triple, *said))
+            elif form == "nt":
+                head, tail = (pc.replace_substring(end, " ", "_") for end in (head, tail))
+                base = "http://example.org"
+                triple = (f"<{base}/entity/", head, f"> <{base}/relation/", label, f"> <{base}/entity/", tail, "> .")
+                file.write(_lines(*triple))
+            else:
+                years = (_cast(1900 + line % 60), "\t", _cast(1960 + line % 60))
+                file.write(_lines(head, "\t", label, "\t", tail, "\t", *years))
+    return path
+
+
+def _spelled(size: Size) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+    labels = _relations(size)
+    for head, relation, tail in blocks(size):
+        yield _names(head), labels.take(pa.array(relation)), _names(tail)
+
+
+def _numbered(size: Size) -> Iterator[tuple[tuple[Int64, Int64, Int64], Int64]]:
+    line = 0
+    for block in blocks(size):
+        yield block, np.arange(line, line + len(block[0]))
+        line += len(block[0])
+
+
+def _said(line: Int64, between: str, behind: str) -> tuple[Any, ...]:
+    """Return the properties of edges: a year, and where it was read."""
+    return _cast(1900 + line % 120), between, _cast(line % 49999), behind
+
+
+def _relations(size: Size) -> pa.Array:
+    return pa.array([_relation(number) for number in range(size.relations)], pa.string())
+
+
+def _cast(numbers: Int64) -> pa.Array:
+    return pa.array(numbers).cast(pa.string())
+
+
+def _lines(*parts: Any) -> memoryview:
+    """Put columns and texts between them together, a row a line."""
+    lines = pc.binary_join_element_wise(*parts, "\n", "")
+    _, offsets, data = lines.buffers()
+    bounds = np.frombuffer(offsets, np.int32)
+    return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
 
 
 def blocks(size: Size) -> Iterator[tuple[Int64, Int64, Int64]]:
@@ -113,13 +193,6 @@ def _relation(number: int) -> str:
     domain, kind = divmod(kind, len(_TYPES))
     again, domain = divmod(domain, len(_DOMAINS))
     return f"{_DOMAINS[domain]}.{_TYPES[kind]}.{_PROPERTIES[name]}{again or ''}"
-
-
-def _text(lines: Any) -> memoryview:
-    """Return the characters of a column of strings without its boundaries."""
-    _, offsets, data = lines.buffers()
-    bounds = np.frombuffer(offsets, np.int32)
-    return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +42,13 @@ class Problem:
     reason: str
 
 
-def raise_first(file: RecordFile, problems: Sequence[Problem | None]) -> None:
-    """Report the earliest problem in the file, if any."""
+def raise_first(file: RecordFile, problems: Sequence[Problem | None], rows: int = 0) -> None:
+    """Report the earliest of the problems in a part of a file before which there are so many rows, if any."""
     found = [problem for problem in problems if problem]
     if found:
+        file.check_quotes()  # what looks like a strange cell may be half of one
         first = min(found)
-        raise ImportFailed(file.path, file.line_of(first.row), first.reason)
+        raise ImportFailed(file.path, file.line_of(rows + first.row), first.reason)
 
 
 def typed(name: str, kind: str, texts: pa.ChunkedArray) -> tuple[pa.Array, Problem | None]:
@@ -148,3 +150,36 @@ def _in_order(values: pa.Array, codes: Numbers, first: Int64) -> tuple[pa.Array,
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     return values.take(pa.array(order)), rank[codes]
+
+
+# Repetitions
+
+
+class Clash(NamedTuple):
+    """Two rows for one node that say different things."""
+
+    row: int
+    before: int
+    """The row that stands first."""
+    number: int
+    """Of the node."""
+    key: str
+    """A column in which they differ."""
+
+
+def distinct_rows(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple[Int64, Clash | None]:
+    """Return the row where each of `count` nodes occurs first, and the first later row with other content, if any."""
+    rows = first_rows(codes, count)
+    first = rows[codes]
+    later = np.flatnonzero(first != np.arange(len(codes)))
+    found: list[tuple[int, str]] = []
+    for key, column in zip(content.schema.names, content.columns, strict=True):
+        here, there = column.take(pa.array(later)), column.take(pa.array(first[later]))
+        both_lack = pc.and_(here.is_null(), there.is_null())
+        same = pc.or_(pc.fill_null(pc.equal(here, there), False), both_lack).to_numpy(zero_copy_only=False)
+        found += [(position, key) for position in np.flatnonzero(~same)[:1].tolist()]
+    if not found:
+        return rows, None
+    position, key = min(found, key=lambda one: one[0])
+    row = int(later[position])
+    return rows, Clash(row, int(first[row]), int(codes[row]), key)

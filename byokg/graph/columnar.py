@@ -1,11 +1,12 @@
 """The default graph store: flat arrays in compressed sparse row form, in memory or memory-mapped from a folder.
 
 Edges are sorted by (head, relation, tail, input order) and numbered in that order, so a node's outgoing edges are
-one slice. A second index lists the edge numbers by (tail, relation, head, edge) for the way back.
+one slice. Behind them stands every edge again for the way back, sorted by (tail, relation, head, edge), so its incoming
+edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
 `nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
-are any. Equal input gives equal bytes.
+are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -21,16 +23,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFound
-from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.columnar_schema import count_schema, schema_from_json
+from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, PropertySchema, RelationArray, RelationSchema, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
 
-_EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
-"""Values of a property that the schema shows, rows it looks at for them, and characters in one."""
+BATCH_ROWS = 1 << 20
+"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -40,18 +43,17 @@ _BISECT_FROM = 8192
 class _Arrays:
     """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
 
-    head: npt.NDArray[np.int32]
-    """(E,) node each edge starts at; edges sorted by head, relation, tail, input order."""
     relation: RelationArray
-    """(E,) uint16 below 65,536 relations, otherwise int32."""
-    tail: npt.NDArray[np.int32]
-    """(E,) node each edge ends at."""
+    """(2E,) uint16 below 65,536 relations, otherwise int32."""
+    other: npt.NDArray[np.int32]
+    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
+    head of each edge by tail, relation, head, edge number."""
     out_index: Int64
-    """(N + 1,) the edges out of node n are numbered out_index[n] up to out_index[n + 1]."""
+    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
     in_index: Int64
-    """(N + 1,) the edges into node n stand in `in_edge` from in_index[n] up to in_index[n + 1]."""
+    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
     in_edge: npt.NDArray[np.integer]
-    """(E,) edge numbers sorted by tail, relation, head, edge; int32 while they fit."""
+    """(E,) the number of the edge in slot E + i; int32 while they fit."""
     id_hash: npt.NDArray[np.uint64]
     """(N,) hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
@@ -71,7 +73,7 @@ class ColumnarGraph:
         arrays: _Arrays,
         nodes: pa.RecordBatch,
         node_properties: pa.RecordBatch | None,
-        edge_properties: pa.RecordBatch | None,
+        edge_properties: Sequence[pa.RecordBatch],
         schema: Schema,
         source: Mapping[str, Any],
         dropped_duplicates: int,
@@ -117,10 +119,10 @@ class ColumnarGraph:
             return cls(
                 name=str(folder),
                 arrays=arrays,
-                nodes=_map_batch(folder / "nodes.arrow"),
-                node_properties=_map_batch(folder / node_properties) if node_properties in files else None,
-                edge_properties=_map_batch(folder / edge_properties) if edge_properties in files else None,
-                schema=_schema_from_json(meta["schema"]),
+                nodes=map_batches(folder / "nodes.arrow")[0],
+                node_properties=map_batches(folder / node_properties)[0] if node_properties in files else None,
+                edge_properties=map_batches(folder / edge_properties) if edge_properties in files else (),
+                schema=schema_from_json(meta["schema"]),
                 source=meta["source"],
                 dropped_duplicates=meta["dropped_duplicates"],
                 folder=folder,
@@ -185,12 +187,12 @@ class ColumnarGraph:
             ids=pa.array([node.id for node in node_list], pa.large_string()),
             names=pa.array([node.name for node in node_list], pa.large_string()),
             types=pa.array([node.type for node in node_list], pa.large_string()),
-            node_properties=_property_columns([node.properties for node in node_list]),
+            node_properties=property_columns([node.properties for node in node_list]),
             relations=list(labels),
             head=codes[:, 0],
             relation=codes[:, 1],
             tail=codes[:, 2],
-            edge_properties=_property_columns([edge.properties for edge in edge_list]),
+            edge_properties=property_columns([edge.properties for edge in edge_list]),
             drop_duplicates=False,
             source=source or {"kind": "records in memory"},
             dropped_duplicates=dropped_duplicates,
@@ -212,6 +214,7 @@ class ColumnarGraph:
         types: pa.Array | None = None,
         node_properties: Mapping[str, pa.Array] | None = None,
         edge_properties: Mapping[str, pa.Array] | None = None,
+        apart: npt.NDArray[np.integer] | None = None,
         dropped_duplicates: int = 0,
     ) -> ColumnarGraph:
         """Sort and index columns whose nodes and relations are already numbered.
@@ -223,48 +226,46 @@ class ColumnarGraph:
             head: (E,) node numbers.
             relation: (E,) relation numbers.
             tail: (E,) node numbers.
-            drop_duplicates: leave out repetitions of the same (head, relation, tail); such a graph has no
-                edge properties.
+            drop_duplicates: leave out repetitions of the same (head, relation, tail).
             source: what the graph is made from.
             names: (N,) node names; None says that the ids are the names.
             types: (N,) node types, plain or dictionary-encoded; None says that nodes are untyped.
             node_properties: columns of N values, null where a node lacks the property.
             edge_properties: columns of E values, in the order of `head`.
+            apart: (E,) what keeps edges apart that would be repetitions; needed with properties. The first of those
+                equal in this too stays.
             dropped_duplicates: repetitions that were left out before.
         """
         edge_count = len(head)
-        if drop_duplicates:
+        if drop_duplicates and apart is None:
             head, relation, tail = sort_distinct(head, relation, tail)
         else:
             order = sort_order(head, relation, tail)
+            if apart is not None:
+                order = first_of_each(order, head, relation, tail, apart)
             head, relation, tail = head[order], relation[order], tail[order]
             edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
-        node_columns = {"id": ids}
-        if names is not None and not names.equals(ids):
-            node_columns["name"] = names
-        if types is not None:
-            node_columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
         index = IdIndex.build(ids)
+        back = incoming_order(relation, tail)
         arrays = _Arrays(
-            head=head.astype(np.int32),
-            relation=relation.astype(relation_width(len(relations))),
-            tail=tail.astype(np.int32),
+            relation=np.concatenate((relation, relation[back])).astype(relation_width(len(relations)), copy=False),
+            other=np.concatenate((tail, head[back])).astype(np.int32, copy=False),
             out_index=ranges(np.bincount(head, minlength=len(ids))),
-            in_index=ranges(np.bincount(tail, minlength=len(ids))),
-            in_edge=incoming_order(relation, tail).astype(edge_width(len(head))),
+            in_index=ranges(np.bincount(tail, minlength=len(ids))) + len(head),
+            in_edge=back.astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
         )
-        nodes = _batch(node_columns)
-        node_batch = _batch(node_properties) if node_properties else None
-        edge_batch = _batch(edge_properties) if edge_properties else None
+        nodes = node_batch(ids, names, types)
+        of_nodes, of_edges = property_batch(node_properties), property_batch(edge_properties)
+        edge_batches = [of_edges] if of_edges else []
         return cls(
             name=name,
             arrays=arrays,
             nodes=nodes,
-            node_properties=node_batch,
-            edge_properties=edge_batch,
-            schema=_schema(arrays, nodes, node_batch, edge_batch, relations),
+            node_properties=of_nodes,
+            edge_properties=edge_batches,
+            schema=count_schema(arrays.relation, arrays.other, nodes, of_nodes, edge_batches, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + edge_count - len(head),
         )
@@ -325,56 +326,78 @@ class ColumnarGraph:
         """
         numbers = self._checked(nodes)
         arrays = self._arrays
+        both = direction is Direction.BOTH
         # A segment is the range of one node in one direction: 2N of them when both are asked, interleaved.
-        if direction is Direction.BOTH:
-            starts = np.empty(2 * len(numbers), np.int64)
-            stops = np.empty(2 * len(numbers), np.int64)
+        if both:
+            starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
             starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
             starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
         else:
             index = arrays.out_index if direction is Direction.OUT else arrays.in_index
             starts, stops = index[numbers], index[numbers + 1]
-        split = 1
+        split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
-            total = int((stops - starts).sum())
-            if total > _BISECT_FROM + 64 * len(starts) * len(wanted):
-                backward = self._backward(np.arange(len(starts)), direction)
-                starts, stops = self._narrow(starts, stops, backward, wanted)
-                split, relations = len(wanted), None
+            if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
+                starts, stops = self._narrow(starts, stops, wanted)
+                split, wanted = len(wanted), None
         counts = stops - starts
-        bounds = counts.cumsum()
-        segment = np.repeat(np.arange(len(counts)), counts)
-        edge = np.arange(len(segment)) + (starts - bounds + counts)[segment]
+        segment = np.arange(len(counts)).repeat(counts)
+        slot = np.arange(len(segment))
+        slot += (starts - counts.cumsum() + counts).take(segment)
+        relation = arrays.relation.take(slot)
+        if wanted is not None:
+            kept = self._among(relation, wanted)
+            relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
         if split > 1:
             segment //= split
-        inverse = self._backward(segment, direction)
-        if direction is Direction.IN:
-            edge = arrays.in_edge[edge].astype(np.int64)
-        elif direction is Direction.BOTH:
-            edge[inverse] = arrays.in_edge[edge[inverse]]
+        if both:
+            inverse = (segment & 1).astype(np.bool_)
             segment >>= 1
-        relation = arrays.relation[edge]
-        if relations is not None:
-            if len(wanted) == 1:
-                kept = (relation == wanted[0]).nonzero()[0]
-            else:
-                allowed = np.zeros(len(self._relations), np.bool_)
-                allowed[wanted] = True
-                kept = allowed[relation].nonzero()[0]
-            edge, relation, segment, inverse = edge[kept], relation[kept], segment[kept], inverse[kept]
-        return EdgeBatch(arrays.head[edge], relation, arrays.tail[edge], edge, segment, inverse)
+        else:
+            inverse = np.full(len(segment), direction is Direction.IN)
+        far = arrays.other.take(slot)
+        near = numbers.astype(np.int32).take(segment)
+        if not both:
+            if direction is Direction.OUT:
+                return EdgeBatch(near, relation, far, slot, segment, inverse)
+            slot -= self.edge_count
+            return EdgeBatch(far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse)
+        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
+        slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
+        turn = (far - near) * inverse
+        near += turn
+        far -= turn
+        return EdgeBatch(near, relation, far, slot, segment, inverse)
+
+    def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
+        """Return the positions of wanted relations."""
+        if len(wanted) == 1:
+            return (relation == wanted[0]).nonzero()[0]
+        allowed = np.zeros(len(self._relations), np.bool_)
+        allowed[wanted] = True
+        return allowed.take(relation).nonzero()[0]
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
         numbers = np.asarray(edges, np.int64)
         if len(numbers) and int(numbers.view(np.uint64).max()) >= self.edge_count:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
-        return _rows(self._edge_properties, pa.array(numbers))
+        batches = self._edge_properties
+        if len(batches) < 2:
+            return _rows(batches[0] if batches else None, pa.array(numbers))
+        found: list[Properties] = [NO_PROPERTIES] * len(numbers)
+        for which in np.unique(numbers // BATCH_ROWS).tolist():
+            places = np.flatnonzero(numbers // BATCH_ROWS == which)
+            rows = _rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            for place, row in zip(places.tolist(), rows, strict=True):
+                found[place] = row
+        return found
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
-        relation = self._arrays.relation
+        arrays = self._arrays
+        relation = arrays.relation[: self.edge_count]
         order = np.argsort(relation, kind="stable")
         counts = np.bincount(relation, minlength=len(self._relations))
         taken = np.minimum(counts, per_relation)
@@ -382,9 +405,9 @@ class ColumnarGraph:
         rank = np.arange(len(group)) - np.repeat(taken.cumsum() - taken, taken)
         position = (counts.cumsum() - counts)[group] + rank * counts[group] // np.maximum(taken[group], 1)
         edge = order[position]
-        tell = np.zeros(len(edge), np.bool_)
-        arrays = self._arrays
-        return EdgeBatch(arrays.head[edge], relation[edge], arrays.tail[edge], edge, np.arange(len(edge)), tell)
+        head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
+        forward = np.zeros(len(edge), np.bool_)
+        return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward)
 
     # What this store offers beyond the protocol
 
@@ -396,7 +419,7 @@ class ColumnarGraph:
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return len(self._arrays.head)
+        return len(self._arrays.in_edge)
 
     @property
     def checksum(self) -> str | None:
@@ -457,34 +480,22 @@ class ColumnarGraph:
             raise RelationNotFound(f"number {number}", self._name, self._relations)
         return wanted
 
-    @staticmethod
-    def _backward(segment: Int64, direction: Direction) -> npt.NDArray[np.bool_]:
-        """Tell which segments are ranges of incoming edges."""
-        if direction is Direction.BOTH:
-            return (segment & 1).astype(np.bool_)
-        return np.full(len(segment), direction is Direction.IN)
-
-    def _narrow(
-        self, starts: Int64, stops: Int64, backward: npt.NDArray[np.bool_], wanted: Int64
-    ) -> tuple[Int64, Int64]:
+    def _narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
         """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
         shape = (len(starts), len(wanted))
         lows = np.broadcast_to(starts[:, None], shape).ravel()
         highs = np.broadcast_to(stops[:, None], shape).ravel()
-        flipped = np.broadcast_to(backward[:, None], shape).ravel()
         sought = np.broadcast_to(wanted, shape).ravel()
-        starts = self._first_at_least(lows, highs, flipped, sought)
-        return starts, self._first_at_least(starts, highs, flipped, sought + 1)
+        starts = self._first_at_least(lows, highs, sought)
+        return starts, self._first_at_least(starts, highs, sought + 1)
 
-    def _first_at_least(self, low: Int64, high: Int64, backward: npt.NDArray[np.bool_], relation: Int64) -> Int64:
+    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
         """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
-        arrays, last = self._arrays, self.edge_count - 1
+        last = 2 * self.edge_count - 1
         for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
-            slot = np.minimum(middle, last)
-            edge = np.where(backward, arrays.in_edge[slot], slot)
             open_ = low < high
-            below = open_ & (arrays.relation[edge] < relation)
+            below = open_ & (self._arrays.relation.take(np.minimum(middle, last)) < relation)
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         return low
@@ -493,24 +504,71 @@ class ColumnarGraph:
         for field in fields(_Arrays):
             with (folder / f"{field.name}.npy").open("wb") as file:
                 np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
-        batches = {
-            "nodes.arrow": self._nodes,
-            "node_properties.arrow": self._node_properties,
-            "edge_properties.arrow": self._edge_properties,
-        }
-        for name, batch in batches.items():
-            if batch is not None:
-                write_batch(folder / name, batch)
+        write_nodes(folder, self._nodes, self._node_properties)
+        if self._edge_properties:
+            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
+                for batch in self._edge_properties:
+                    file.append(batch)
         write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
 
 # What a folder holds beside the arrays
 
 
-def write_batch(path: Path, batch: pa.RecordBatch) -> None:
-    """Write columns so that `ColumnarGraph.open` can map them."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+def node_batch(ids: pa.LargeStringArray, names: pa.Array | None, types: pa.Array | None) -> pa.RecordBatch:
+    """Put together what stands in `nodes.arrow`; the arguments are those of `ColumnarGraph.assemble`."""
+    columns = {"id": ids}
+    if names is not None and not names.equals(ids):
+        columns["name"] = names
+    if types is not None:
+        columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def property_batch(columns: Mapping[str, pa.Array] | None) -> pa.RecordBatch | None:
+    """Put property columns together; None where there are none."""
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
+    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
+        if batch is not None:
+            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class BatchFile:
+    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, schema)
+        self._waiting = schema.empty_table()
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write these rows behind those that came before."""
+        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
+        while len(self._waiting) > BATCH_ROWS:
+            self._write(self._waiting.slice(0, BATCH_ROWS))
+            self._waiting = self._waiting.slice(BATCH_ROWS)
+
+    def _write(self, rows: pa.Table) -> None:
+        columns = [pa.concat_arrays(column.chunks) for column in rows.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        with self._sink, self._writer:
+            if error is None and self._waiting.num_rows:
+                self._write(self._waiting)
+            elif error is None:
+                self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=self._waiting.schema))
 
 
 def write_graph_meta(
@@ -541,7 +599,7 @@ def _first_outside(numbers: Int64, count: int) -> int:
     return int(numbers[(numbers < 0) | (numbers >= count)][0])
 
 
-def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
+def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
     """Turn property mappings into typed columns, null where a row lacks the key."""
     keys = dict.fromkeys(key for row in rows for key in row)
     kinds: dict[frozenset[type], pa.DataType] = {
@@ -556,8 +614,7 @@ def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
         values = [row.get(key) for row in rows]
         found = frozenset(type(value) for value in values if value is not None)
         if found not in kinds:
-            names = ", ".join(sorted(kind.__name__ for kind in found))
-            raise GraphError(f"property {key!r} holds values of types {names}; give it one of str, int, float, bool")
+            raise GraphError(several_types(key, found))
         try:
             columns[key] = pa.array(values, kinds[found])
         except (OverflowError, pa.ArrowInvalid) as error:
@@ -565,6 +622,12 @@ def _property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
                 f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
             ) from error
     return columns
+
+
+def several_types(key: str, found: Iterable[type]) -> str:
+    """Say why a property cannot be a column."""
+    names = ", ".join(sorted(kind.__name__ for kind in found))
+    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
 
 
 def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
@@ -582,126 +645,13 @@ def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
     return [row or NO_PROPERTIES for row in found]
 
 
-def _batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _schema(
-    arrays: _Arrays,
-    nodes: pa.RecordBatch,
-    node_properties: pa.RecordBatch | None,
-    edge_properties: pa.RecordBatch | None,
-    relations: Sequence[str],
-) -> Schema:
-    """Count node types, relations, the types at their ends, and who has which property."""
-    if "type" in nodes.schema.names:
-        types: list[str] = nodes.column("type").dictionary.to_pylist()
-        codes = nodes.column("type").indices.to_numpy()
-    else:
-        types, codes = [""], np.zeros(nodes.num_rows, np.int32)
-    type_counts = np.bincount(codes, minlength=len(types))
-    edge_counts = np.bincount(arrays.relation, minlength=len(relations))
-    domains = _ends(arrays.relation, codes[arrays.head], types, len(relations))
-    ranges = _ends(arrays.relation, codes[arrays.tail], types, len(relations))
-    of_types = _property_schemas(node_properties, codes, len(types))
-    of_relations = _property_schemas(edge_properties, arrays.relation, len(relations))
-    by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
-    return Schema(
-        node_types={types[n]: int(type_counts[n]) for n in by_count},
-        relations=tuple(
-            RelationSchema(name, count, domain, range_, _names(found), found)
-            for name, count, domain, range_, found in zip(
-                relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True
-            )
-        ),
-        node_properties={types[n]: _names(of_types[n]) for n in by_count if of_types[n]},
-        node_property_details={types[n]: of_types[n] for n in by_count if of_types[n]},
-    )
-
-
-def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
-    return tuple(found.name for found in properties)
-
-
-def _ends(
-    relation: RelationArray, codes: npt.NDArray[np.integer], types: Sequence[str], relation_count: int
-) -> list[tuple[str, ...]]:
-    """List for each relation the node types at one of its ends, most frequent first, then by name."""
-    pairs = relation.astype(np.int64) * len(types) + codes
-    if relation_count * len(types) <= 4 * len(pairs) + 1_000_000:
-        counts = np.bincount(pairs, minlength=relation_count * len(types))
-        found = counts.nonzero()[0]
-        counts = counts[found]
-    else:
-        found, counts = np.unique(pairs, return_counts=True)
-    rows = [(*divmod(pair, len(types)), count) for pair, count in zip(found.tolist(), counts.tolist(), strict=True)]
-    ends: list[list[str]] = [[] for _ in range(relation_count)]
-    for number, code, _ in sorted(rows, key=lambda row: (row[0], -row[2], types[row[1]])):
-        ends[number].append(types[code])
-    return [tuple(names) for names in ends]
-
-
-def _property_schemas(
-    batch: pa.RecordBatch | None, group: npt.NDArray[np.integer], group_count: int
-) -> list[tuple[PropertySchema, ...]]:
-    """List for each group of rows the properties that at least one of them has, in column order."""
-    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
-    if batch is not None:
-        group = group.astype(np.uint16) if group_count < 1 << 16 else group  # which sorts quicker
-        for key, column in zip(batch.schema.names, batch.columns, strict=True):
-            rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-            order = rows[np.argsort(group[rows], kind="stable")]
-            counts = np.bincount(group[rows], minlength=group_count)
-            stops = counts.cumsum()
-            for number in counts.nonzero()[0].tolist():
-                members = order[stops[number] - counts[number] : stops[number]]
-                spread = members[np.linspace(0, len(members) - 1, min(len(members), _EXAMPLE_ROWS)).astype(np.int64)]
-                found[number].append(PropertySchema(key, _kind(column.type), _examples(column.take(pa.array(spread)))))
-    return [tuple(properties) for properties in found]
-
-
-def _kind(type_: pa.DataType) -> str:
-    return {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}.get(type_, "string")
-
-
-def _examples(values: pa.Array) -> tuple[Value, ...]:
-    """Return the first few different values that are short."""
-    if pa.types.is_date(values.type):
-        values = values.cast(pa.string())
-    short = [value for value in values.to_pylist() if len(str(value)) <= _EXAMPLE_LENGTH]
-    return tuple(dict.fromkeys(short))[:_EXAMPLES]
-
-
-def _schema_from_json(data: Mapping[str, Any]) -> Schema:
-    return Schema(
-        node_types=data["node_types"],
-        relations=tuple(
-            RelationSchema(
-                row["name"],
-                row["count"],
-                tuple(row["domain"]),
-                tuple(row["range"]),
-                tuple(row["properties"]),
-                _details_from_json(row["property_details"]),
-            )
-            for row in data["relations"]
-        ),
-        node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
-        node_property_details={
-            key: _details_from_json(details) for key, details in data["node_property_details"].items()
-        },
-    )
-
-
-def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
-    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)
-
-
 def _map_array(path: Path) -> npt.NDArray[Any]:
     # As a plain array: the memmap subclass would slow down every operation on it.
     array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     return array
 
 
-def _map_batch(path: Path) -> pa.RecordBatch:
-    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+def map_batches(path: Path) -> list[pa.RecordBatch]:
+    """Map what `BatchFile` or `write_nodes` wrote."""
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]

@@ -36,6 +36,9 @@ _SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
 _BLOCK_BYTES = 1 << 26
 """How much of a file is held at once; more only where a single record is longer."""
 
+_LINES_BYTES = 1 << 24
+"""The same for text that may have to be read line by line."""
+
 _PARSE_BYTES = 1 << 22
 """Arrow parses a block in pieces of this size; a record longer than that asks for one piece."""
 
@@ -61,12 +64,19 @@ class TextFile:
         with self.reading():
             return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
 
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of each line. Raises `ImportFailed` for bytes that are not UTF-8."""
-        with self.reading(), io.TextIOWrapper(self.open(), "utf-8-sig", "surrogateescape") as text:
-            for line, content in enumerate(text, 1):
-                self.check_text(line, content)
-                yield line, content
+    def line_blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of whole lines, without its byte order mark."""
+        block = b""
+        with self.reading(), self.open() as stream:
+            first = True
+            while read := stream.read(_LINES_BYTES):
+                block += read.removeprefix(codecs.BOM_UTF8) if first else read
+                first = False
+                if end := block.rfind(b"\n") + 1:
+                    yield block[:end]
+                    block = block[end:]
+        if block:
+            yield block
 
     def check_text(self, line: int, text: str) -> None:
         """Raise `ImportFailed` where bytes that are not UTF-8 came as lone surrogates."""
@@ -173,7 +183,7 @@ class RecordFile(TextFile):
                 self._explain(len(fields), failure)
             titled = False
             yield table
-        self._check_quotes()
+        self.check_quotes()
 
     def _cut_table(self, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
         rows = []
@@ -240,7 +250,7 @@ class RecordFile(TextFile):
                 raise self.ragged(width, line, fields)
         raise ImportFailed(self.path, None, f"Arrow cannot read it: {failure}") from failure
 
-    def _check_quotes(self) -> None:
+    def check_quotes(self) -> None:
         """Refuse quotes that Arrow reads past as if nothing were wrong: never closed ones, and those text follows."""
         if self.quoted:
             with self.reading(), self.open() as stream:
@@ -271,11 +281,11 @@ class RecordFile(TextFile):
                 block += read
                 if end := last_record_end(block, self.quoted):
                     if not _BLANK.fullmatch(block, 0, end):
-                        yield _arrow_buffer(memoryview(block)[:end])
+                        yield arrow_buffer(memoryview(block)[:end])
                     # Arrow skips the empty line, but not a byte order mark behind it: one counts at the start only.
                     block = b"\n" + block[end:]
         if not _BLANK.fullmatch(block):
-            yield _arrow_buffer(memoryview(block))
+            yield arrow_buffer(memoryview(block))
 
 
 def last_record_end(block: bytes, quoted: bool) -> int:
@@ -293,7 +303,7 @@ def last_record_end(block: bytes, quoted: bool) -> int:
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def _arrow_buffer(text: memoryview) -> pa.Buffer:
+def arrow_buffer(text: memoryview) -> pa.Buffer:
     buffer = pa.allocate_buffer(len(text))
     memoryview(buffer).cast("B")[:] = text
     return buffer

@@ -42,6 +42,36 @@ def sort_order(head: Numbers, relation: Numbers, tail: Numbers) -> Int64:
     return np.argsort(_key(head, relation, tail, relation_bits, tail_bits), kind="stable")
 
 
+def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:
+    """Leave repetitions out of an order that `sort_order` returned.
+
+    Args:
+        order: (E,) edges by (head, relation, tail, input order).
+        head: (E,) in input order, as the next two.
+        relation: (E,).
+        tail: (E,).
+        apart: (E,) what distinguishes edges between the same nodes: of those equal in this too, the first one stays.
+    """
+    again = np.ones(len(order), np.bool_)
+    again[:1] = False
+    for column in (head, relation, tail):
+        sorted_ = column[order]
+        again[1:] &= sorted_[1:] == sorted_[:-1]
+    run = np.cumsum(~again)
+    rows = np.flatnonzero(again | np.append(again[1:], False))  # those in runs of several, usually few
+    by_mark = rows[np.lexsort((apart[order[rows]], run[rows]))]
+    marks, runs = apart[order[by_mark]], run[by_mark]
+    repeats = by_mark[1:][(marks[1:] == marks[:-1]) & (runs[1:] == runs[:-1])]
+    kept = np.ones(len(order), np.bool_)
+    kept[repeats] = False
+    return order[kept]
+
+
+def distinct_rows(head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:
+    """Return the edges that repeat no earlier one, in input order; the arguments are those of `first_of_each`."""
+    return np.sort(first_of_each(sort_order(head, relation, tail), head, relation, tail, apart))
+
+
 def incoming_order(relation: Numbers, tail: Numbers) -> Int64:
     """Return the order that sorts edges by (tail, relation, input order): the way back, when sorted by head before."""
     relation_bits, edge_bits = _bits(relation), len(tail).bit_length()

@@ -16,7 +16,7 @@ from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 2
+VERSION = 3
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
 
 

@@ -35,11 +35,12 @@ from byokg.errors import ImportFailed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.delimited import RecordFile, TextFile, uncompressed
 from byokg.graph.folder import META, new_folder, refuse_taken
-from byokg.graph.json_lines import import_json_lines
-from byokg.graph.property_tables import Table, import_tables, is_marked, is_node_header, several_spaces, table
-from byokg.graph.table_mapping import MAPPING, import_mapped, mapped_files
+from byokg.graph.graph_stream import GraphStream, collected
+from byokg.graph.graph_writer import write_graph
+from byokg.graph.json_lines import JsonLinesFile
+from byokg.graph.property_tables import PropertyTables, Table, is_marked, is_node_header, several_spaces, table
+from byokg.graph.table_mapping import MAPPING, mapped_files, mapped_tables
 from byokg.graph.triple_file import TripleFile
-from byokg.graph.triple_writer import write_triples
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 TABLE_ENDINGS = (".csv", ".tsv")
@@ -55,7 +56,7 @@ _HEADER = re.compile(r"(.+)[-_]header\.[ct]sv")
 def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) -> ColumnarGraph:
     """Import `source`, save it as a graph folder, and open that.
 
-    A file of triples may be larger than memory: it is read, sorted and written in portions.
+    Edges may be more than fit into memory: they are read, sorted and written in portions.
 
     Args:
         source: a file or folder as described at the top of this module.
@@ -68,13 +69,9 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
     refuse_taken(out, overwrite)
-    found = _find(Path(source))
-    triples = TripleFile(found.alone) if found.alone and _ending(found.alone) in DELIMITED_ENDINGS else None
-    if triples is None or triples.timed:
-        _import(found).save(out, overwrite)
-        return ColumnarGraph.open(out)
+    stream = _stream(_find(Path(source)))
     with new_folder(out, overwrite) as partial:
-        write_triples(triples.blocks(), triples.entities, triples.relations, triples.source(), partial)
+        write_graph(stream, partial)
     return ColumnarGraph.open(out)
 
 
@@ -88,7 +85,7 @@ def import_graph(source: str | Path) -> ColumnarGraph:
         ImportFailed: the source cannot become a graph; names file, line and reason.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    return _import(_find(Path(source)))
+    return collected(_stream(_find(Path(source))))
 
 
 def source_files(source: str | Path) -> list[Path]:
@@ -100,17 +97,17 @@ def source_files(source: str | Path) -> list[Path]:
     return [found.alone] if found.alone else sorted({*found.nodes, *found.edges, *headers})
 
 
-def _import(found: _Found) -> ColumnarGraph:
+def _stream(found: _Found) -> GraphStream:
     if found.mapping:
-        return import_mapped(found.mapping)
+        return mapped_tables(found.mapping)
     if not found.alone:
-        return import_tables(str(found.source), *found.tables())
+        return PropertyTables(str(found.source), *found.tables())
     ending = _ending(found.alone)
     if ending in RDF_ENDINGS:
-        from byokg.graph.rdf import import_rdf
+        from byokg.graph.rdf import RdfFile
 
-        return import_rdf(found.alone)
-    return import_json_lines(found.alone) if ending in JSON_ENDINGS else TripleFile(found.alone).graph()
+        return RdfFile(found.alone)
+    return JsonLinesFile(found.alone) if ending in JSON_ENDINGS else TripleFile(found.alone)
 
 
 # Which files of a folder are the graph

@@ -13,6 +13,7 @@ from byokg.graph.id_index import Bytes, Int64, UInt64, hash_column, string_buffe
 Kind = TypeVar("Kind", bound=np.generic)
 
 _FREE = -1
+"""Marks a free slot, and a string without a number."""
 _SLOTS_AT_FIRST = 1 << 10
 
 
@@ -54,6 +55,10 @@ class Interner:
             numbers[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
             self._append(strings.take(pa.array(fresh)), hashes[fresh])
         return numbers
+
+    def find(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
+        """Return the number of each of S strings, -1 for those that have none."""
+        return self._find(strings, hash_column(strings))
 
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
         numbers = np.full(len(hashes), _FREE, np.int32)

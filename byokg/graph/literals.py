@@ -13,16 +13,16 @@ from byokg.types import Value
 ALL_VALUES = "[]"
 """Ending of the property that lists all values, as Turtle writes them, where one value does not say everything."""
 
-_INTEGERS = frozenset(
+INTEGERS = frozenset(
     XSD + name
     for name in (
         "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
         "unsignedInt unsignedLong unsignedShort unsignedByte gYear"
     ).split()
 )
-EXACT_TYPES = frozenset({*_INTEGERS, XSD + "decimal"})
+EXACT_TYPES = frozenset({*INTEGERS, XSD + "decimal"})
 """Datatypes in which `1e+20` is no number."""
-_FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
+FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _PLAIN = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -38,10 +38,10 @@ class Literal(NamedTuple):
     @property
     def value(self) -> Value:
         """Return the literal as int, float, bool or text; a number that fits none of them stays text."""
-        if self.datatype in _INTEGERS:
+        if self.datatype in INTEGERS:
             if _WHOLE.fullmatch(self.text) and -(1 << 63) <= int(self.text) < 1 << 63:
                 return int(self.text)
-        elif self.datatype in _FRACTIONS:
+        elif self.datatype in FRACTIONS:
             try:
                 number = float(self.text)
             except ValueError:

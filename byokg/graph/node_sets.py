@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +27,23 @@ def distinct(numbers: Numbers) -> Numbers:
     marks = np.zeros(size, np.bool_)
     marks[numbers] = True
     return marks.nonzero()[0].astype(numbers.dtype)
+
+
+def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
+    """Tell for each number asked which of some disjoint ascending sets it is in: counted from 1, 0 for none."""
+    found = np.zeros(len(asked), np.uint8)
+    members = sum(map(len, groups))
+    if members == 0 or len(asked) == 0:
+        return found
+    size = 1 + max(int(asked.max()), *(int(group[-1]) for group in groups if len(group)))
+    if size > _PER_NUMBER * (members + len(asked)):
+        for number, group in enumerate(groups, 1):
+            found[contains(group, asked)] = number
+        return found
+    table = np.zeros(size, np.uint8)
+    for number, group in enumerate(groups, 1):
+        table[group] = number
+    return table.take(asked)
 
 
 def contains(members: Numbers, asked: Numbers) -> Marks:

@@ -28,7 +28,8 @@ from byokg.graph.folder import new_folder
 from byokg.graph.iris import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
 from byokg.graph.oxigraph_engine import import_pyoxigraph, select_json
 from byokg.graph.query import Limits
-from byokg.graph.rdf import graph_prefixes, graph_quads, read_rdf
+from byokg.graph.rdf_file import read_rdf
+from byokg.graph.rdf_quads import graph_prefixes, graph_quads
 from byokg.graph.sparql_store import Binding, SparqlStore, Table, read_table
 from byokg.graph.store import Schema
 from byokg.graph.worker import Worker

@@ -26,7 +26,7 @@ property has one value.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,18 +39,21 @@ from byokg.errors import ImportFailed
 from byokg.graph.cells import (
     KINDS,
     TEXT,
+    Clash,
     Numbers,
     Problem,
     blank,
-    first_rows,
+    distinct_rows,
     number,
     raise_first,
     typed,
     whole,
     without_null,
 )
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar import property_batch
 from byokg.graph.delimited import RecordFile
+from byokg.graph.graph_stream import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.interner import Interner
 
 NODE_COLUMNS = ("id", "name", "type")
 EDGE_COLUMNS = ("head", "relation", "tail")
@@ -169,18 +172,9 @@ def _column(
 # Reading
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """The rows of one node file."""
-
-    table: Table
-    ids: pa.Array
-    content: Mapping[str, pa.Array]
-    """Columns beside the id; `name` and `type` stand under keys that no property has."""
-
-
 _NAME, _TYPE = "\0name", "\0type"
 _SHOWN = {_NAME: "name", _TYPE: "type"}
+"""Where names and types stand among the columns: under keys that no property has."""
 
 
 def several_spaces(tables: Sequence[Table]) -> bool:
@@ -189,51 +183,159 @@ def several_spaces(tables: Sequence[Table]) -> bool:
     return len({column.space for column in ends}) > 1
 
 
-def import_tables(
-    name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool
-) -> ColumnarGraph:
-    """Read tables of nodes and edges into one graph. Parallel edges are all kept.
+class PropertyTables:
+    """Tables of nodes and edges as one `GraphStream`. The nodes are held, the edges pass through."""
 
-    Args:
-        name: what to call the graph.
-        nodes: where the nodes are; a row may be repeated, another row of the same id is refused.
-        edges: where the edges are; both ends must be among the nodes.
-        source: what the graph says it was made from.
-        spaced: whether an id's space becomes part of it, as `space:id`.
+    distinct = False
+    left_out = 0
 
-    Raises:
-        ImportFailed: names file, line and reason.
-    """
-    parts = [_read_nodes(one, spaced) for one in nodes]
-    ids = pa.concat_arrays([part.ids for part in parts])
-    content = _joined([(part.table, part.content, len(part.ids)) for part in parts])
-    coded = ids.dictionary_encode()
-    if len(coded.dictionary) < len(ids):
-        kept = _distinct_rows(parts, coded, content)
-        ids, content = ids.take(kept), {key: column.take(kept) for key, column in content.items()}
-    place = nodes[0].file.path.name if len(nodes) == 1 else "any node file"
-    ends = [_read_edges(one, spaced, ids, place) for one in edges]
-    edge_properties = _joined([(one, read.properties, len(read.head)) for one, read in zip(edges, ends, strict=True)])
-    relations, relation = number(pa.concat_arrays([read.relation for read in ends]).dictionary_encode())
-    names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
-    return ColumnarGraph.assemble(
-        name=name,
-        ids=ids,
-        names=None if names is None else pc.coalesce(names, ids),
-        types=None if types is None else without_null(types.dictionary_encode()),
-        node_properties=content,
-        relations=relations.to_pylist(),
-        head=np.concatenate([read.head for read in ends]),
-        relation=relation,
-        tail=np.concatenate([read.tail for read in ends]),
-        edge_properties=edge_properties,
-        drop_duplicates=False,
-        source=source,
-    )
+    def __init__(
+        self, name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool
+    ) -> None:
+        """Name the tables.
+
+        Args:
+            name: what to call the graph.
+            nodes: where the nodes are; a row may be repeated, another row of the same id is refused.
+            edges: where the edges are; both ends must be among the nodes. Parallel edges are all kept.
+            source: what the graph says it was made from.
+            spaced: whether an id's space becomes part of it, as `space:id`.
+
+        Raises:
+            ImportFailed: files give columns of one name several types.
+        """
+        self.name = name
+        self._node_tables, self._edge_tables, self._source, self._spaced = nodes, edges, source, spaced
+        self._node_types, self._edge_types = _common_types(nodes, _node_types), _common_types(edges, _property_types)
+        self._ids, self._labels = Interner(), Interner()
+        self._content: dict[str, pa.Array] = {}
+
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Read the nodes, and yield the edges. Raises `ImportFailed`, naming file, line and reason."""
+        self._read_nodes()
+        for one in self._edge_tables:
+            yield from self._edges(one)
+
+    def nodes(self) -> NodeColumns:
+        """Return the nodes."""
+        content, ids = dict(self._content), self._ids.strings
+        names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
+        if _LABELS in content and content[_LABELS].null_count == len(ids):
+            del content[_LABELS]
+        return NodeColumns(
+            ids,
+            names=None if names is None else pc.coalesce(names, ids),
+            types=None if types is None else without_null(types.dictionary_encode()),
+            properties=content,
+            hashes=self._ids.hashes,
+        )
+
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        labels: list[str] = self._labels.strings.to_pylist()
+        return labels
+
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the edges' properties."""
+        return self._edge_types
+
+    def source(self) -> dict[str, Any]:
+        """Return what the graph says it was made from."""
+        return dict(self._source)
+
+    def _read_nodes(self) -> None:
+        numbers: list[Numbers] = []
+        ends: list[int] = []
+        batches: list[pa.RecordBatch] = []
+        for one in self._node_tables:
+            rows = 0
+            for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+                coded, content = _node_columns(one, table, rows, self._spaced)
+                numbers.append(self._ids.numbers(coded.dictionary)[coded.indices.to_numpy()])
+                batches.append(converted(content, self._node_types, table.num_rows))
+                rows += table.num_rows
+            ends.append(rows)
+        held = joined(batches, self._node_types)
+        codes = np.concatenate([np.empty(0, np.int32), *numbers])
+        if len(self._ids) < len(codes):
+            kept, clash = distinct_rows(codes, len(self._ids), held)
+            if clash:
+                raise self._clash(clash, ends, held)
+            held = held.take(pa.array(kept)) if self._node_types else held
+        self._content = dict(zip(self._node_types, held.columns, strict=True))
+
+    def _clash(self, clash: Clash, ends: Sequence[int], held: pa.RecordBatch) -> ImportFailed:
+        column = held.column(clash.key)
+        values = [column[row].as_py() for row in (clash.before, clash.row)]
+        (file, line), (earlier, earlier_line) = (self._place(row, ends) for row in (clash.row, clash.before))
+        where = f"line {earlier_line}" if earlier == file else f"line {earlier_line} of {earlier.name}"
+        entity = self._ids.strings[clash.number].as_py()
+        return ImportFailed(
+            file,
+            line,
+            f"node id {entity!r} is on {where} already, with {_SHOWN.get(clash.key, clash.key)} {values[0]!r}, "
+            f"here with {values[1]!r}; keep one of the two, or give them different ids",
+        )
+
+    def _place(self, row: int, ends: Sequence[int]) -> tuple[Path, int]:
+        """Return file and line of a row counted over all node files, which have so many rows each."""
+        before = 0
+        for one, rows in zip(self._node_tables, ends, strict=True):
+            if row < before + rows:
+                return one.file.path, one.file.line_of(row - before)
+            before += rows
+        raise AssertionError("the row is behind the last file")
+
+    def _edges(self, one: Table) -> Iterator[EdgeBlock]:
+        place = self._node_tables[0].file.path.name if len(self._node_tables) == 1 else "any node file"
+        rows = 0
+        for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+            problems: list[Problem | None] = []
+            triples = np.empty((table.num_rows, 3), np.int32)
+            labels = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([one.label], TEXT))
+            properties: dict[str, pa.Array] = {}
+            for column in one.columns:
+                texts = table.column(column.position)
+                if column.role in EDGE_COLUMNS:
+                    coded = whole(texts, TEXT).dictionary_encode()
+                    if not one.partial:
+                        problems.append(blank(column.role, coded))
+                    if column.role == "relation":
+                        labels = coded
+                    else:
+                        numbers = self._look_up(column, coded)
+                        if not one.partial:
+                            problems.append(_unknown(column.role, coded, numbers, place))
+                        triples[:, 0 if column.role == "head" else 2] = numbers
+                elif column.role == "property":
+                    properties[column.name], problem = typed(column.name, column.kind, texts)
+                    problems.append(problem)
+            raise_first(one.file, problems, rows)
+            rows += table.num_rows
+            batch = property_batch(properties)
+            if one.partial:
+                kept = np.flatnonzero((triples[:, [0, 2]] >= 0).all(axis=1))
+                triples, taken = triples[kept], pa.array(kept)
+                labels = labels.take(taken).dictionary_decode().dictionary_encode()
+                batch = batch.take(taken) if batch else None
+            triples[:, 1] = self._numbered(labels)
+            yield EdgeBlock(triples, batch)
+
+    def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
+        """Return the node number of each end, -1 where there is no such node, or no end."""
+        numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
+        return numbers[pc.fill_null(coded.indices, -1).to_numpy()]
+
+    def _numbered(self, labels: pa.DictionaryArray) -> Numbers:
+        """Return relation numbers, given in order of first appearance."""
+        distinct, codes = number(labels)
+        return self._labels.numbers(distinct)[codes]
 
 
-def _read_nodes(one: Table, spaced: bool) -> _Nodes:
-    table = one.file.read(one.fields, [TEXT] * len(one.fields))
+def _node_columns(
+    one: Table, table: pa.Table, rows: int, spaced: bool
+) -> tuple[pa.DictionaryArray, pa.RecordBatch | None]:
+    """Return the ids and all that is said of some nodes, before which the file has so many rows."""
     problems: list[Problem | None] = []
     content: dict[str, pa.Array] = {}
     for column in one.columns:
@@ -241,72 +343,66 @@ def _read_nodes(one: Table, spaced: bool) -> _Nodes:
         if column.role == "id":
             coded = whole(texts, TEXT).dictionary_encode()
             problems.append(blank("id", coded))
-            ids = _spaced(whole(texts, TEXT), column, spaced)
             if one.marked and not column.name.startswith(":"):
                 content[column.name] = whole(texts, TEXT)
+            ids = pa.DictionaryArray.from_arrays(coded.indices, _spaced(coded.dictionary, column, spaced))
         elif column.role == "name":
             content[_NAME] = whole(texts, TEXT)
         elif column.role == "type":
-            labels = whole(texts, TEXT)
-            content[_TYPE] = labels
-            if one.marked and (several := pc.fill_null(pc.match_substring(labels, ";"), False)).true_count:
-                content[_TYPE] = pc.replace_substring_regex(labels, ";.*", "")
+            content[_TYPE] = labels = whole(texts, TEXT)
+            if one.marked:
+                several = pc.fill_null(pc.match_substring(labels, ";"), False)
+                content[_TYPE] = pc.replace_substring_regex(labels, ";.*", "") if several.true_count else labels
                 content[_LABELS] = pc.if_else(several, labels, pa.scalar(None, TEXT))
         elif column.role == "property":
             content[column.name], problem = typed(column.name, column.kind, texts)
             problems.append(problem)
-    raise_first(one.file, problems)
+    raise_first(one.file, problems, rows)
     if one.label:
-        content[_TYPE] = _repeated(one.label, len(ids))
-    if one.marked and _NAME not in content and "title" in content and content["title"].type == TEXT:
+        content[_TYPE] = pa.repeat(pa.scalar(one.label, TEXT), table.num_rows)
+    if _NAME in _node_types(one) and _NAME not in content:
         content[_NAME] = content["title"]
-    return _Nodes(one, ids, content)
+    return ids, property_batch(content)
 
 
-@dataclass(frozen=True)
-class _Edges:
-    """The rows of one edge file."""
-
-    head: Numbers
-    relation: pa.Array
-    tail: Numbers
-    properties: Mapping[str, pa.Array]
-
-
-def _read_edges(one: Table, spaced: bool, ids: pa.Array, place: str) -> _Edges:
-    table = one.file.read(one.fields, [TEXT] * len(one.fields))
-    problems: list[Problem | None] = []
-    ends: dict[str, Numbers] = {}
-    properties: dict[str, pa.Array] = {}
-    relation = None
+def _node_types(one: Table) -> dict[str, pa.DataType]:
+    """Return the columns that a node file gives, ids left out."""
+    types: dict[str, pa.DataType] = {}
     for column in one.columns:
-        texts = table.column(column.position)
-        if column.role in EDGE_COLUMNS:
-            coded = whole(texts, TEXT).dictionary_encode()
-            if not one.partial:
-                problems.append(blank(column.role, coded))
-            if column.role == "relation":
-                relation = whole(texts, TEXT)
-            else:
-                spelled = pa.DictionaryArray.from_arrays(coded.indices, _spaced(coded.dictionary, column, spaced))
-                ends[column.role], problem = _look_up(column.role, spelled, ids, place)
-                problems.append(None if one.partial else problem)
+        if column.role == "id" and one.marked and not column.name.startswith(":"):
+            types[column.name] = TEXT
+        elif column.role == "name":
+            types[_NAME] = TEXT
+        elif column.role == "type":
+            types |= {_TYPE: TEXT, _LABELS: TEXT} if one.marked else {_TYPE: TEXT}
         elif column.role == "property":
-            properties[column.name], problem = typed(column.name, column.kind, texts)
-            problems.append(problem)
-    raise_first(one.file, problems)
-    if relation is None:
-        relation = _repeated(one.label, table.num_rows)
-    if one.partial:
-        kept = np.flatnonzero((ends["head"] >= 0) & (ends["tail"] >= 0))
-        rows = pa.array(kept)
-        ends = {role: numbers[kept] for role, numbers in ends.items()}
-        relation, properties = relation.take(rows), {key: column.take(rows) for key, column in properties.items()}
-    return _Edges(ends["head"], relation, ends["tail"], properties)
+            types[column.name] = KINDS[column.kind][0]
+    if one.label:
+        types[_TYPE] = TEXT
+    if one.marked and types.get("title") == TEXT:
+        types.setdefault(_NAME, TEXT)
+    return types
 
 
-def _repeated(text: str, count: int) -> pa.Array:
-    return pa.array([text], TEXT).take(pa.array(np.zeros(count, np.int64)))
+def _property_types(one: Table) -> dict[str, pa.DataType]:
+    """Return the properties that an edge file gives."""
+    return {column.name: KINDS[column.kind][0] for column in one.columns if column.role == "property"}
+
+
+def _common_types(
+    tables: Sequence[Table], types_of: Callable[[Table], dict[str, pa.DataType]]
+) -> dict[str, pa.DataType]:
+    """Return the columns that several files have together. Raises `ImportFailed` where two do not fit."""
+    common: dict[str, pa.DataType] = {}
+    for one in tables:
+        for key, kind in types_of(one).items():
+            before = common.setdefault(key, kind)
+            if {before, kind} == {pa.int64(), pa.float64()}:
+                common[key] = pa.float64()
+            elif before != kind:
+                reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
+                raise ImportFailed(one.file.path, None, reason)
+    return common
 
 
 def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:
@@ -315,67 +411,10 @@ def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar(column.space, TEXT), ids, pa.scalar(":", TEXT))
 
 
-def _joined(parts: Sequence[tuple[Table, Mapping[str, pa.Array], int]]) -> dict[str, pa.Array]:
-    """Put columns of several files below each other, null where a file lacks one."""
-    types: dict[str, pa.DataType] = {}
-    for one, columns, _ in parts:
-        for key, column in columns.items():
-            before = types.setdefault(key, column.type)
-            if {before, column.type} == {pa.int64(), pa.float64()}:
-                types[key] = pa.float64()
-            elif before != column.type:
-                reason = f"column {key!r} is {column.type} here and {before} in another file; give it one type"
-                raise ImportFailed(one.file.path, None, reason)
-    return {
-        key: pa.concat_arrays(
-            [columns[key].cast(kind) if key in columns else pa.nulls(rows, kind) for _, columns, rows in parts]
-        )
-        for key, kind in types.items()
-    }
-
-
-def _distinct_rows(parts: Sequence[_Nodes], coded: pa.DictionaryArray, content: Mapping[str, pa.Array]) -> pa.Array:
-    """Return the rows where an id occurs first, refusing later rows of the same id with other content."""
-    codes = coded.indices.to_numpy()
-    first = first_rows(codes, len(coded.dictionary))[codes]
-    later = np.flatnonzero(first != np.arange(len(codes)))
-    found: list[tuple[int, str]] = []
-    for key, column in content.items():
-        here, there = column.take(pa.array(later)), column.take(pa.array(first[later]))
-        both_lack = pc.and_(here.is_null(), there.is_null())
-        same = pc.or_(pc.fill_null(pc.equal(here, there), False), both_lack).to_numpy(zero_copy_only=False)
-        found += [(position, key) for position in np.flatnonzero(~same)[:1].tolist()]
-    if found:
-        position, key = min(found, key=lambda one: one[0])
-        row, before = int(later[position]), int(first[later[position]])
-        values = [content[key][place].as_py() for place in (before, row)]
-        file, line = _place(parts, row)
-        earlier, earlier_line = _place(parts, before)
-        where = f"line {earlier_line}" if earlier == file else f"line {earlier_line} of {earlier.name}"
-        raise ImportFailed(
-            file,
-            line,
-            f"node id {coded[row].as_py()!r} is on {where} already, with {_SHOWN.get(key, key)} {values[0]!r}, "
-            f"here with {values[1]!r}; keep one of the two, or give them different ids",
-        )
-    return pa.array(np.flatnonzero(first == np.arange(len(codes))))
-
-
-def _place(parts: Sequence[_Nodes], row: int) -> tuple[Path, int]:
-    """Return file and line of a row counted over all files."""
-    for part in parts:
-        if row < len(part.ids):
-            return part.table.file.path, part.table.file.line_of(row)
-        row -= len(part.ids)
-    raise AssertionError("the row is behind the last file")
-
-
-def _look_up(name: str, coded: pa.DictionaryArray, ids: pa.Array, place: str) -> tuple[Numbers, Problem | None]:
-    """Find the node number of each end in `ids`; an end that is null is `blank`'s to report."""
-    numbers = np.append(pc.fill_null(pc.index_in(coded.dictionary, ids), -1).to_numpy(), np.int32(-1))
-    rows = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
-    missing = (rows < 0) & coded.is_valid().to_numpy(zero_copy_only=False)
+def _unknown(name: str, coded: pa.DictionaryArray, numbers: Numbers, place: str) -> Problem | None:
+    """Find the first end that is no node; an empty one is `blank`'s to report."""
+    missing = (numbers < 0) & coded.is_valid().to_numpy(zero_copy_only=False)
     if not missing.any():
-        return rows, None
+        return None
     row = int(missing.argmax())
-    return rows, Problem(row, f"{name} {coded[row].as_py()!r} is not an id in {place}; add the node or correct it")
+    return Problem(row, f"{name} {coded[row].as_py()!r} is not an id in {place}; add the node or correct it")

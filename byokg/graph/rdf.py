@@ -1,4 +1,4 @@
-"""RDF files as a columnar graph, and any columnar graph as RDF.
+"""RDF files as columnar graphs.
 
 | file                    | format                                        |
 |-------------------------|-----------------------------------------------|
@@ -31,72 +31,32 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 
 from __future__ import annotations
 
-import functools
-import itertools
-import re
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from byokg.errors import ImportFailed
+from byokg.graph.cells import TEXT, first_rows
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.delimited import TextFile, uncompressed
-from byokg.graph.iris import (
-    EDGE,
-    GENERIC_TYPES,
-    NAME_PREDICATES,
-    RDF_OBJECT,
-    RDF_PREDICATE,
-    RDF_REIFIES,
-    RDF_SUBJECT,
-    RDF_TYPE,
-    RDFS_LABEL,
-    XSD,
-    Prefixes,
-    fallback_name,
-    local_name,
-    node_iri,
-    term_iri,
-)
-from byokg.graph.literals import ALL_VALUES, EXACT_TYPES, Literal, language_rank, listed, of_value, preferred
-from byokg.graph.oxigraph_engine import import_pyoxigraph
-from byokg.graph.store import Direction
-from byokg.types import EntityId, Node, Properties, Value
+from byokg.graph.delimited import TextFile
+from byokg.graph.edge_order import distinct_rows
+from byokg.graph.graph_stream import EdgeBlock, NodeColumns, ahead, collected
+from byokg.graph.interner import Interner
+from byokg.graph.iris import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
+from byokg.graph.literals import ALL_VALUES, Literal, listed, of_value, preferred
+from byokg.graph.rdf_file import QuadBlock, read_rdf
+from byokg.graph.rdf_literals import LiteralStore, column_of
+from byokg.types import Properties, Value
 
-FORMATS = {
-    ".nt": "N_TRIPLES",
-    ".nq": "N_QUADS",
-    ".ttl": "TURTLE",
-    ".trig": "TRIG",
-    ".rdf": "RDF_XML",
-    ".owl": "RDF_XML",
-    ".xml": "RDF_XML",
-}
-"""Ending of a file's name to pyoxigraph's name for its format."""
+Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
 
 GRAPH = "graph"
 """Property of an edge that holds the name of the graph it is in."""
-
-_LABELLED = ("N_TRIPLES", "N_QUADS")
-"""Formats in which every blank node has a label."""
-_CHUNK = 10_000
-_CACHED = 1 << 18
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_EXACT = 1 << 53
-"""Up to here a float holds every whole number."""
-
-
-def is_rdf(path: str | Path) -> bool:
-    """Tell from its name whether a file is RDF, compressed or not."""
-    return _format(Path(path)) is not None
 
 
 def import_rdf(path: str | Path) -> ColumnarGraph:
@@ -106,87 +66,7 @@ def import_rdf(path: str | Path) -> ColumnarGraph:
         ImportFailed: the file is not RDF by its name, is damaged, or has a syntax error; names the line where known.
         MissingExtra: pyoxigraph is not installed.
     """
-    document = read_rdf(path)
-    reading = _Reading()
-    for quad in document.quads():
-        reading.add(quad)
-    return reading.graph(str(path), document.prefixes, TextFile(Path(path)).description())
-
-
-# Files
-
-
-class Document:
-    """An RDF file being read; `prefixes` are those declared so far, so all of them once the quads have been read."""
-
-    def __init__(self, path: Path, format: str) -> None:
-        self._path = path
-        self._format = format
-        self.prefixes: dict[str, str] = {}
-
-    def quads(self) -> Iterator[Any]:
-        """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
-        labelled = self._format in _LABELLED
-        relabel = _Relabelling(pyoxigraph)
-        # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
-        base = None if labelled else f"file:///{quote(self._path.name)}"
-        file = TextFile(self._path)
-        with file.reading(), file.open() as stream:
-            parser = pyoxigraph.parse(stream, getattr(pyoxigraph.RdfFormat, self._format), base_iri=base)
-            while True:
-                try:
-                    quad = next(parser, None)
-                except SyntaxError as error:
-                    raise ImportFailed(self._path, error.lineno, f"{error.msg}; correct the file") from error
-                if quad is None:
-                    break
-                yield quad if labelled else relabel.quad(quad)
-            self.prefixes = dict(parser.prefixes)
-
-
-def read_rdf(path: str | Path) -> Document:
-    """Get ready to read an RDF file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
-    path = Path(path)
-    format = _format(path)
-    if format is None:
-        endings = ", ".join(FORMATS)
-        reason = f"the name does not tell the RDF format; end it in one of {endings}, and then .gz, .xz or .zst"
-        raise ImportFailed(path, None, reason)
-    if not path.is_file():
-        raise ImportFailed(path, None, "no such file")
-    return Document(path, format)
-
-
-def _format(path: Path) -> str | None:
-    return FORMATS.get(uncompressed(path).suffix.lower())
-
-
-class _Relabelling:
-    """Gives blank nodes the labels b1, b2, …: the parser's own differ from run to run where the file has none."""
-
-    def __init__(self, pyoxigraph: Any) -> None:
-        self._pyoxigraph = pyoxigraph
-        self._changed = (pyoxigraph.BlankNode, pyoxigraph.Triple)
-        self._new: dict[str, Any] = {}
-
-    def quad(self, quad: Any) -> Any:
-        subject, predicate, end, graph = quad
-        if isinstance(subject, self._changed) or isinstance(end, self._changed) or isinstance(graph, self._changed):
-            return self._pyoxigraph.Quad(self._term(subject), predicate, self._term(end), self._term(graph))
-        return quad
-
-    def _term(self, term: Any) -> Any:
-        if isinstance(term, self._pyoxigraph.BlankNode):
-            if term.value not in self._new:
-                self._new[term.value] = self._pyoxigraph.BlankNode(f"b{len(self._new) + 1}")
-            return self._new[term.value]
-        if isinstance(term, self._pyoxigraph.Triple):
-            return self._pyoxigraph.Triple(self._term(term.subject), term.predicate, self._term(term.object))
-        return term
-
-
-# From RDF to columns
+    return collected(RdfFile(Path(path)))
 
 
 class _Statement(NamedTuple):
@@ -197,190 +77,313 @@ class _Statement(NamedTuple):
     tail: int = -1
 
 
-class _Reading:
-    """What has been read of a file: nodes and predicates numbered in order of appearance."""
+class RdfFile:
+    """An RDF file; a `GraphStream`. What is held are numbers: 16 bytes a quad, besides the texts, each once."""
 
-    def __init__(self) -> None:
-        pyoxigraph = import_pyoxigraph("reading RDF")
-        self._named, self._literal = pyoxigraph.NamedNode, pyoxigraph.Literal
-        self._triple, self._default = pyoxigraph.Triple, pyoxigraph.DefaultGraph
-        self._nodes: dict[str, int] = {}
-        self._predicates: dict[str, int] = {}
-        self._graphs: dict[str, int] = {"": 0}
-        self._edges = array("q")  # head, predicate, tail, graph, one edge after the other
-        self._literals: dict[str, dict[int, list[Literal]]] = {}
-        self._types: dict[int, list[str]] = {}
+    distinct = True
+
+    def __init__(self, path: Path) -> None:
+        """Name the file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
+        self._path, self._document = path, read_rdf(path)
+        self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
+        self._graphs.numbers(pa.array([""], TEXT))
+        self._quads: list[npt.NDArray[np.int32]] = []
+        """(B, 4) head, predicate, tail and graph of edges, in blocks."""
+        self._types: list[npt.NDArray[np.int32]] = []
+        """(B, 2) node and class."""
+        self._literals = LiteralStore(self._document.kinds)
         self._statements: dict[int, _Statement] = {}
-        self._about: set[int] = set()
+        """What the newer forms say that some nodes are."""
         self._unasserted = 0
+        self.left_out = 0
+        self._kept: Int64 = np.empty(0, np.int64)
+        """Which of the nodes are nodes of the graph."""
+        self._relations: Int64 = np.empty(0, np.int64)
+        """Which of the predicates are relations, in the order of their numbers."""
+        self._columns: dict[str, pa.Array] = {}
+        self._prefixes = Prefixes()
+        self._source: dict[str, Any] = {}
 
-    def add(self, quad: Any) -> None:
-        """Take in one quad."""
-        predicate, end = quad.predicate.value, quad.object
-        head = self._node(self._id(quad.subject))
-        if isinstance(end, self._literal):
-            literal = Literal(end.value, end.datatype.value, (end.language or "").lower())
-            values = self._literals.setdefault(predicate, {}).setdefault(head, [])
-            if literal not in values:
-                values.append(literal)
-        elif isinstance(end, self._triple):
-            if predicate == RDF_REIFIES:
-                self._statements[head] = self._quoted(end)
-                self._about.add(head)
-            else:
-                self._unasserted += 1
-        elif predicate == RDF_TYPE and isinstance(end, self._named):
-            classes = self._types.setdefault(head, [])
-            if end.value not in classes:
-                classes.append(end.value)
-        else:
-            tail = self._node(self._id(end))
-            if predicate in (RDF_SUBJECT, RDF_OBJECT):
-                part = {"head" if predicate == RDF_SUBJECT else "tail": tail}
-                self._statements[head] = self._statements.get(head, _Statement())._replace(**part)
-            elif predicate == RDF_PREDICATE:
-                relation = self._predicate(end.value)
-                self._statements[head] = self._statements.get(head, _Statement())._replace(relation=relation)
-            graph = quad.graph_name
-            name = "" if isinstance(graph, self._default) else self._id(graph)
-            code = self._graphs.setdefault(name, len(self._graphs))
-            self._edges.extend((head, self._predicate(predicate), tail, code))
+    @property
+    def name(self) -> str:
+        """Name the file."""
+        return str(self._path)
 
-    def _quoted(self, triple: Any) -> _Statement:
-        if isinstance(triple.object, self._literal | self._triple):
-            return _Statement()
-        head, tail = (self._node(self._id(term)) for term in (triple.subject, triple.object))
-        return _Statement(head, self._predicate(triple.predicate.value), tail)
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Read the file, and yield its edges. Raises `ImportFailed`."""
+        for block in ahead(self._document.blocks()):
+            self._take(block)
+        self._add_further_types()
+        iris = [*self._labels(self._predicates), *self._labels(self._literals.predicates)]
+        self._prefixes = Prefixes().with_declared(self._document.prefixes).covering(iris)
+        absorbed = self._absorb()
+        self._drop_nodes(absorbed)
+        renumber = np.full(len(self._nodes), -1, np.int32)
+        renumber[self._kept] = np.arange(len(self._kept), dtype=np.int32)
+        relation_of = np.full(len(self._predicates), -1, np.int32)
+        relation_of[self._relations] = np.arange(len(self._relations), dtype=np.int32)
+        names = self._graphs.strings if len(self._graphs) > 1 else None
+        start = 0
+        while self._quads:
+            quads = self._quads.pop(0)
+            triples = np.column_stack((renumber[quads[:, 0]], relation_of[quads[:, 1]], renumber[quads[:, 2]]))
+            stop = start + len(quads)
+            columns = {key: column.slice(start, len(quads)) for key, column in self._columns.items()}
+            if names is not None:
+                graph = quads[:, 3]
+                columns[GRAPH] = names.take(pa.array(graph, mask=graph == 0))
+            marks = quads[:, 3].astype(np.int64) if names is not None else None
+            # Edges that statements tell apart are parallel; repetitions among them were left out before.
+            marks = np.arange(start, stop) if self._columns else marks
+            batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+            yield EdgeBlock(triples, batch, marks)
+            start = stop
 
-    def _id(self, term: Any) -> str:
-        value: str = term.value
-        return value if isinstance(term, self._named) else f"_:{value}"
+    def nodes(self) -> NodeColumns:
+        """Return the nodes with their names, types and properties."""
+        ids = self._nodes.strings
+        every = len(self._kept) == len(ids)
+        ids = ids if every else ids.take(pa.array(self._kept))
+        names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
+        types, self._source["types"] = self._type_column()
+        return NodeColumns(ids, names, types, columns, self._nodes.hashes if every else None)
 
-    def _node(self, entity: str) -> int:
-        return self._nodes.setdefault(entity, len(self._nodes))
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        iris = self._labels(self._predicates)
+        return [self._prefixes.label(iris[number]) for number in self._relations.tolist()]
 
-    def _predicate(self, iri: str) -> int:
-        return self._predicates.setdefault(iri, len(self._predicates))
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the edges' properties: what statements say, and the graph."""
+        types = {key: column.type for key, column in self._columns.items()}
+        return types | {GRAPH: TEXT} if len(self._graphs) > 1 else types
 
-    def graph(self, name: str, declared: Mapping[str, str], file: Mapping[str, Any]) -> ColumnarGraph:
-        """Put the columns together."""
-        codes = np.frombuffer(self._edges, np.int64).reshape(-1, 4) if self._edges else np.empty((0, 4), np.int64)
-        codes, repeated = _distinct(codes)
-        main, further = self._split_types()
-        if further:
-            relation = self._predicate(RDF_TYPE)
-            added = [(head, relation, self._node(iri), 0) for head, iri in further]
-            codes = np.concatenate((codes, np.array(added, np.int64)))
-        predicates = list(self._predicates)
-        prefixes = Prefixes().with_declared(declared).covering([*predicates, *self._literals])
-        codes, edge_rows, absorbed = self._absorb(codes, predicates, prefixes)
-
-        used = np.zeros(len(self._nodes), np.bool_)
-        used[codes[:, 0]] = used[codes[:, 2]] = True
-        used[[node for node in self._types if node not in absorbed]] = True
-        for values in self._literals.values():
-            used[[node for node in values if node not in absorbed]] = True
-        kept = np.flatnonzero(used)
-        renumber = np.full(len(used), -1, np.int64)
-        renumber[kept] = np.arange(len(kept))
-        entities = list(self._nodes)
-        ids = [entities[node] for node in kept.tolist()]
-        position = {node: row for row, node in enumerate(kept.tolist())}
-        literals = {
-            key: {position[node]: values for node, values in by_node.items() if node in position}
-            for key, by_node in self._literals.items()
+    def source(self) -> dict[str, Any]:
+        """Return what a graph's `source` says about the file; complete when the nodes have been asked for."""
+        return {
+            "kind": "rdf",
+            "files": [TextFile(self._path).description()],
+            "prefixes": dict(self._prefixes.namespaces),
+            "types": self._source["types"],
+            "literals": self._source["literals"],
+            "left_out": self._unasserted,
         }
-        names, named_by = _names(ids, literals)
-        columns, kinds = _literal_columns(literals, len(ids), prefixes, named_by)
-        labels, types = _type_labels([main.get(node) for node in kept.tolist()], prefixes)
 
-        relations = list(dict.fromkeys(codes[:, 1].tolist()))
-        place = np.zeros(len(predicates), np.int64)
-        place[relations] = np.arange(len(relations))
-        edge_columns = _edge_columns(codes[:, 3], list(self._graphs), edge_rows)
-        source: dict[str, Any] = {"kind": "rdf", "files": [dict(file)]}
-        source["prefixes"] = dict(prefixes.namespaces)
-        source["types"] = types
-        source["literals"] = kinds
-        source["dropped_duplicates"] = repeated
-        source["left_out"] = self._unasserted
-        return ColumnarGraph.assemble(
-            name=name,
-            ids=pa.array(ids, pa.large_string()),
-            names=pa.array(names, pa.large_string()),
-            types=pa.array(labels, pa.large_string()) if any(labels) else None,
-            node_properties=columns,
-            relations=[prefixes.label(predicates[number]) for number in relations],
-            head=renumber[codes[:, 0]],
-            relation=place[codes[:, 1]],
-            tail=renumber[codes[:, 2]],
-            edge_properties=edge_columns,
-            drop_duplicates=False,
-            source=source,
-        )
+    def _labels(self, interner: Interner) -> list[str]:
+        texts: list[str] = interner.strings.to_pylist()
+        return texts
 
-    def _split_types(self) -> tuple[dict[int, str], list[tuple[int, str]]]:
-        """Return each node's class, and (node, class) for those that it has besides."""
-        main, further = {}, []
-        for node, classes in self._types.items():
-            said = [iri for iri in classes if iri not in GENERIC_TYPES]
-            if said:
-                main[node] = said[0]
-            further += [(node, iri) for iri in said[1:]]
-        return main, further
+    # Numbering
 
-    def _absorb(
-        self, codes: np.ndarray[Any, Any], predicates: Sequence[str], prefixes: Prefixes
-    ) -> tuple[np.ndarray[Any, Any], list[Properties], set[int]]:
-        """Turn statements about triples into properties of edges.
+    def _take(self, block: QuadBlock) -> None:
+        """Number nodes in order of appearance, subject before object, and sort quads into edges, types and literals."""
+        rows = np.arange(len(block.kind))
+        literal = block.kind >= 0
+        mentioned = np.zeros(len(rows), np.bool_) if block.mentioned is None else block.mentioned
+        wanted = pa.array([RDF_TYPE], TEXT)
+        labels = block.predicate.indices.to_numpy()
+        of_type = pc.is_in(block.predicate.dictionary, wanted).to_numpy(zero_copy_only=False)[labels]
+        of_type &= ~literal & ~mentioned & self._named(block.end)
+        linked = ~literal & ~of_type
+        heads, tails = self._number(block.subject, block.end, linked)
+        edge, typed = linked & ~mentioned, of_type
+        # Predicates that only literals or types have are no relations, unless they come to be.
+        of_edges = linked.copy()
+        of_edges[list(block.statements)] = False
+        predicate = np.full(len(rows), -1, np.int32)
+        predicate[of_edges] = self._intern(self._predicates, block.predicate, rows[of_edges])
+        graph = np.zeros(len(rows), np.int32)
+        if block.graph is not None:
+            graph[edge] = self._intern(self._graphs, block.graph, rows[edge])
+        self._quads.append(np.column_stack((heads, predicate, tails, graph))[edge])
+        classes = self._intern(self._classes, block.end, rows[typed])
+        self._types.append(np.column_stack((heads[typed], classes)))
+        if literal.any():
+            self._literals.add(heads[literal], block.predicate, block.end, block.kind, rows[literal])
+        for row in block.statements:
+            told = row + 1 < len(rows) and mentioned[row + 1] and (row + 1) not in block.statements
+            inner = (int(heads[row + 1]), int(predicate[row + 1]), int(tails[row + 1])) if told else ()
+            self._statements[int(heads[row])] = _Statement(*inner)
+        self._unasserted += block.lost
 
-        Returns:
-            Edges, what the statements say about each, and which nodes were statements and are nodes no longer.
+    @staticmethod
+    def _named(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
+        """Tell which objects are IRIs, where they are no literals."""
+        blank = pc.starts_with(end.dictionary, "_:").to_numpy(zero_copy_only=False)
+        named: npt.NDArray[np.bool_] = ~blank[end.indices.to_numpy()]
+        return named
+
+    def _number(
+        self, subject: pa.DictionaryArray, end: pa.DictionaryArray, linked: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the node number of each subject, and of each object that is a node."""
+        rows = np.flatnonzero(linked)
+        both = pa.concat_arrays([subject.dictionary, end.dictionary]).dictionary_encode()
+        place = both.indices.to_numpy()
+        heads = place[subject.indices.to_numpy()]
+        tails = place[len(subject.dictionary) + end.indices.to_numpy()[rows]]
+        met = np.concatenate((heads, tails))
+        order = np.argsort(np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1)), kind="stable")
+        numbers = self._in_order(self._nodes, both.dictionary, met[order])
+        found = np.full(len(heads), -1, np.int32)
+        found[rows] = numbers[tails]
+        return numbers[heads], found
+
+    def _intern(self, interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:
+        """Return the numbers of some rows' texts, which are given in order of appearance."""
+        codes = column.indices.to_numpy()[rows]
+        return self._in_order(interner, column.dictionary, codes)[codes]
+
+    @staticmethod
+    def _in_order(interner: Interner, texts: pa.Array, codes: Numbers) -> npt.NDArray[np.int32]:
+        """Number texts in the order in which they are met; return the number of each text that is."""
+        used = np.zeros(len(texts), np.bool_)
+        used[codes] = True
+        first = first_rows(codes, len(texts))
+        met = np.flatnonzero(used)
+        met = met[np.argsort(first[met])]
+        numbers = np.full(len(texts), -1, np.int32)
+        numbers[met] = interner.numbers(texts.take(pa.array(met)))
+        return numbers
+
+    # Types
+
+    def _classed(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Return (node, class) without generic classes and repetitions, by node, and which is each node's first.
+
+        Nodes come in the order in which the file gives them a class, classes of one in the order of the file.
         """
-        if not self._statements:
-            return codes, [{}] * 0, set()
-        rows: dict[tuple[int, int, int], int] = {}
-        for row, (head, relation, tail) in enumerate(codes[:, :3].tolist()):
-            rows.setdefault((head, relation, tail), row)
+        pairs = np.concatenate([np.empty((0, 2), np.int32), *self._types])
+        first = np.full(len(self._nodes), len(pairs), np.int64)
+        first[pairs[::-1, 0]] = np.arange(len(pairs))[::-1]
+        generic = pc.is_in(self._classes.strings, pa.array(sorted(GENERIC_TYPES), TEXT))
+        pairs = pairs[~generic.to_numpy(zero_copy_only=False)[pairs[:, 1]]]
+        none = np.zeros(len(pairs), np.int64)
+        pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
+        pairs = pairs[np.argsort(first[pairs[:, 0]], kind="stable")]
+        starts = np.ones(len(pairs), np.bool_)
+        starts[1:] = pairs[1:, 0] != pairs[:-1, 0]
+        return pairs, starts
+
+    def _add_further_types(self) -> None:
+        """Make edges of all classes of a node but the first."""
+        pairs, starts = self._classed()
+        further = pairs[~starts]
+        if len(further):
+            (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
+            codes, count = further[:, 1], len(self._classes)
+            tails = self._in_order(self._nodes, self._classes.strings.slice(0, count), codes)[codes]
+            zero = np.zeros(len(further), np.int32)
+            self._quads.append(np.column_stack((further[:, 0], zero + relation, tails, zero)).astype(np.int32))
+
+    def _type_column(self) -> tuple[pa.Array | None, dict[str, str]]:
+        """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
+        pairs, starts = self._classed()
+        class_of = np.full(len(self._nodes), -1, np.int64)
+        class_of[pairs[starts, 0]] = pairs[starts, 1]
+        class_of = class_of[self._kept]
+        said = class_of[class_of >= 0]
+        if len(said) == 0:
+            return None, {}
+        found, first = np.unique(said, return_index=True)
+        iris = self._labels(self._classes)
+        labels, types = [""] * (len(iris) + 1), {}
+        for number in found[np.argsort(first)].tolist():
+            label = local_name(iris[number])
+            if label in types:
+                label = self._prefixes.label(iris[number])
+            labels[number], types[label] = label, iris[number]
+        return pa.array(labels, TEXT).take(pa.array(class_of % len(labels))), types
+
+    # Statements about triples
+
+    def _old_statements(self) -> dict[int, _Statement]:
+        """Find nodes with rdf:subject, rdf:predicate and rdf:object, of each the last."""
+        parts = self._predicates.find(pa.array([RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT], TEXT)).tolist()
+        found: dict[int, _Statement] = {}
+        if max(parts) < 0:
+            return found
+        for quads in self._quads:
+            for head, part, tail, _ in quads[np.isin(quads[:, 1], [part for part in parts if part >= 0])].tolist():
+                place = parts.index(part)
+                if place == 1:  # a node that may be a predicate, too
+                    (tail,) = self._predicates.find(self._nodes.strings.slice(tail, 1)).tolist()
+                before = list(found.get(head, _Statement()))
+                before[place] = tail
+                found[head] = _Statement(*before)
+        return found
+
+    def _absorb(self) -> set[int]:
+        """Turn statements about triples into properties of edges; return the nodes that were statements."""
+        newer = set(self._statements)
+        statements = {**self._statements, **self._old_statements()}
+        if not statements:
+            return set()
+        quads = np.concatenate(self._quads)
+        rows_kept = distinct_rows(*quads.T)
+        self.left_out = len(quads) - len(rows_kept)
+        quads = quads[rows_kept]
+        wanted = set(statements.values())
+        heads = np.array(sorted({statement.head for statement in wanted}))
+        rows: dict[_Statement, int] = {}
+        for row in np.flatnonzero(np.isin(quads[:, 0], heads)).tolist():
+            triple = _Statement(*quads[row, :3].tolist())
+            if triple in wanted:
+                rows.setdefault(triple, row)
         about: dict[int, list[int]] = {}
-        for node, statement in self._statements.items():
-            triple = (statement.head, statement.relation, statement.tail)
-            if triple in rows:
-                about.setdefault(rows[triple], []).append(node)
-            elif node in self._about:
+        for node, statement in statements.items():
+            if statement in rows:
+                about.setdefault(rows[statement], []).append(node)
+            elif node in newer:
                 self._unasserted += 1
         absorbed = {node for nodes in about.values() for node in nodes}
-        said: dict[int, dict[str, list[Literal]]] = {node: {} for node in absorbed}
-        for key, by_node in self._literals.items():
-            for node in by_node.keys() & absorbed:
-                said[node][prefixes.label(key)] = by_node[node]
-        entities = list(self._nodes)
-        parts = {self._predicates[iri] for iri in (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT) if iri in self._predicates}
-        kept = np.ones(len(codes), np.bool_)
         is_statement = np.zeros(len(self._nodes), np.bool_)
         is_statement[list(absorbed)] = True
-        for row in np.flatnonzero(is_statement[codes[:, 0]]).tolist():
-            head, relation, tail, _ = codes[row].tolist()
-            kept[row] = False
-            if relation not in parts and predicates[relation] != RDF_TYPE:
-                said[head].setdefault(prefixes.label(predicates[relation]), []).append(Literal(entities[tail]))
-        properties: list[Properties] = []
-        order = []
-        for row in np.flatnonzero(kept).tolist():
-            for node in about.get(row, [-1]):
-                order.append(row)
-                properties.append(_edge_properties(said[node]) if node >= 0 else {})
-        return codes[order], properties, absorbed - set(codes[order][:, 2].tolist())
+        said = self._said(quads[is_statement[quads[:, 0]]], absorbed)
+        kept = np.flatnonzero(~is_statement[quads[:, 0]])
+        copies = np.ones(len(kept), np.int64)
+        place = {row: at for at, row in enumerate(kept.tolist()) if row in about}
+        for row, at in place.items():
+            copies[at] = len(about[row])
+        starts = copies.cumsum() - copies
+        properties = {
+            int(starts[at]) + copy: _edge_properties(said[node])
+            for row, at in place.items()
+            for copy, node in enumerate(about[row])
+        }
+        quads = np.repeat(quads[kept], copies, axis=0)
+        self._columns = _edge_columns(properties, len(quads))
+        self._quads = [quads]
+        return absorbed - set(quads[:, 2].tolist())
 
+    def _said(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:
+        """Return what absorbed statements say besides the triple that they are about."""
+        iris = self._labels(self._predicates)
+        label_of = self._prefixes.label
+        said = self._literals.of_nodes(absorbed, label_of)
+        left_out = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_TYPE)
+        for head, predicate, tail, _ in quads.tolist():
+            if iris[predicate] not in left_out:
+                value = Literal(self._nodes.strings[tail].as_py())
+                said[head].setdefault(label_of(iris[predicate]), []).append(value)
+        return said
 
-def _distinct(codes: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
-    """Return rows without repetitions, in order of first appearance, and how many repetitions there were."""
-    if len(codes) == 0:
-        return codes, 0
-    order = np.lexsort(codes.T[::-1])
-    fresh = np.ones(len(codes), np.bool_)
-    fresh[1:] = (codes[order[1:]] != codes[order[:-1]]).any(axis=1)
-    return codes[np.sort(order[fresh])], int((~fresh).sum())
+    def _drop_nodes(self, absorbed: set[int]) -> None:
+        """Keep the nodes that have an edge, a type or a property, and the predicates that are relations."""
+        used = np.zeros(len(self._nodes), np.bool_)
+        for pairs in self._types:
+            used[pairs[:, 0]] = True
+        used[self._literals.nodes()] = True
+        used[list(absorbed)] = False
+        first = np.full(len(self._predicates), -1, np.int64)
+        start = sum(map(len, self._quads))
+        for quads in reversed(self._quads):
+            used[quads[:, 0]] = used[quads[:, 2]] = True
+            start -= len(quads)
+            first[quads[::-1, 1]] = np.arange(start, start + len(quads))[::-1]
+        self._kept = np.flatnonzero(used)
+        met = np.flatnonzero(first >= 0)
+        self._relations = met[np.argsort(first[met])]
 
 
 def _edge_properties(said: Mapping[str, Sequence[Literal]]) -> Properties:
@@ -393,237 +396,14 @@ def _edge_properties(said: Mapping[str, Sequence[Literal]]) -> Properties:
     return properties
 
 
-def _names(ids: Sequence[str], literals: Mapping[str, Mapping[int, Sequence[Literal]]]) -> tuple[list[str], list[str]]:
-    """Return the name of each node, and the predicate it came from, empty where there was none."""
-    names, named_by, best = [], [], [9] * len(ids)
-    for entity in ids:
-        names.append(entity if entity.startswith("_:") else fallback_name(node_iri(entity)))
-        named_by.append("")
-    for predicate in NAME_PREDICATES:
-        for node, values in literals.get(predicate, {}).items():
-            literal = preferred(values)
-            if language_rank(literal) < best[node] and literal.text:
-                names[node], named_by[node], best[node] = literal.text, predicate, language_rank(literal)
-    return names, named_by
-
-
-def _literal_columns(
-    literals: Mapping[str, Mapping[int, Sequence[Literal]]], count: int, prefixes: Prefixes, named_by: Sequence[str]
-) -> tuple[dict[str, pa.Array], dict[str, str]]:
-    """Return a column for each predicate, one for those of its nodes that have more to say, and the usual kinds."""
-    columns, kinds = {}, {}
-    for predicate, by_node in literals.items():
-        if not by_node:
-            continue
-        key = prefixes.label(predicate)
-        counts = Counter(_kind(values[0]) for values in by_node.values() if len(values) == 1)
-        usual = counts.most_common(1)[0][0] if counts else _kind(next(iter(by_node.values()))[0])
-        best = {node: preferred(values) for node, values in by_node.items()}
-        lists = {
-            node: listed(values) for node, values in by_node.items() if len(values) > 1 or _kind(values[0]) != usual
-        }
-        shown = {node: literal for node, literal in best.items() if not (predicate == RDFS_LABEL == named_by[node])}
-        column = _column(shown, count) if shown else None
-        if column is not None:
-            columns[key] = column
-        if lists:
-            columns[key + ALL_VALUES] = _spread(lists, count, pa.large_string())
-        if usual != (XSD + "string", ""):
-            kinds[key] = f"@{usual[1]}" if usual[1] else usual[0]
-    return columns, kinds
-
-
-def _kind(literal: Literal) -> tuple[str, str]:
-    return literal.datatype, literal.language
-
-
-def _column(literals: Mapping[int, Literal], count: int) -> pa.Array:
-    """Store values as what all of them are, as text where they differ."""
-    found = {type(literal.value) for literal in literals.values()}
-    if found == {bool}:
-        kind = pa.bool_()
-    elif found == {int}:
-        kind = pa.int64()
-    elif found == {float} or (found == {int, float} and _fit_floats(literals.values())):
-        kind = pa.float64()
-    elif all(literal.datatype == XSD + "date" and _is_date(literal.text) for literal in literals.values()):
-        kind = pa.date32()
-    else:
-        kind = pa.large_string()
-    if kind == pa.date32():
-        return _spread({node: date.fromisoformat(literal.text) for node, literal in literals.items()}, count, kind)
-    if kind == pa.large_string():
-        return _spread({node: literal.text for node, literal in literals.items()}, count, kind)
-    return _spread({node: literal.value for node, literal in literals.items()}, count, kind)
-
-
-def _fit_floats(literals: Iterable[Literal]) -> bool:
-    values = [literal.value for literal in literals]
-    return all(not isinstance(value, int) or abs(value) <= _EXACT for value in values)
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _spread(values: Mapping[int, Any], count: int, kind: pa.DataType) -> pa.Array:
-    """Return a column of `count` values, null where there is none."""
-    row = np.full(count, -1, np.int64)
-    row[list(values)] = np.arange(len(values))
-    return pa.array(list(values.values()), kind).take(pa.array(row, mask=row < 0))
-
-
-def _type_labels(classes: Sequence[str | None], prefixes: Prefixes) -> tuple[list[str], dict[str, str]]:
-    """Return the type of each node, and type to class; the second class with the same local name gets its prefix."""
-    labels: dict[str, str] = {}
-    types: dict[str, str] = {}
-    for iri in dict.fromkeys(iri for iri in classes if iri is not None):
-        label = local_name(iri)
-        if label in types:
-            label = prefixes.label(iri)
-        labels[iri] = label
-        types[label] = iri
-    return [labels[iri] if iri is not None else "" for iri in classes], types
-
-
-def _edge_columns(
-    graphs: np.ndarray[Any, Any], names: Sequence[str], rows: Sequence[Properties]
-) -> dict[str, pa.Array]:
-    """Return columns for what statements say about edges, and for the graphs they are in."""
+def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str, pa.Array]:
+    """Return columns of `count` rows for what statements say about some of them."""
     columns: dict[str, pa.Array] = {}
-    for key in dict.fromkeys(key for row in rows for key in row):
-        values = {number: row[key] for number, row in enumerate(rows) if key in row}
+    for key in dict.fromkeys(key for row in properties.values() for key in row):
+        values = {number: row[key] for number, row in properties.items() if key in row}
         kinds = {type(value) for value in values.values()}
         literals = {number: of_value(value) for number, value in values.items()}
         if len(kinds) > 1 and kinds != {int, float}:
             literals = {number: Literal(literal.text) for number, literal in literals.items()}
-        columns[key] = _column(literals, len(rows))
-    if len(names) > 1:
-        codes = pa.array(graphs, mask=graphs == 0)
-        columns[GRAPH] = pa.array(names, pa.large_string()).take(codes)
+        columns[key] = column_of(literals, count)
     return columns
-
-
-# From columns to RDF
-
-
-def graph_prefixes(graph: ColumnarGraph) -> Prefixes:
-    """Return the prefixes behind the labels of a graph that was RDF; the usual ones for any other."""
-    return Prefixes(graph.source["prefixes"]) if graph.source.get("kind") == "rdf" else Prefixes()
-
-
-def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
-    """Write a graph as RDF, quad by quad, all in the default graph.
-
-    What was RDF gets its own IRIs, languages and datatypes back, and nodes that had no name the end of their IRI as
-    `rdfs:label`. Otherwise nodes are `node:New%20York`, relations,
-    properties and types `kg:directed%20by`, and names `rdfs:label`. An edge with properties, and each of several
-    parallel ones, is described besides by `?e rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ; kg:since 1990`.
-    """
-    pyoxigraph = import_pyoxigraph("writing RDF")
-    quad, named, iris = pyoxigraph.Quad, pyoxigraph.NamedNode, _Iris(graph)
-    name = functools.cache(named)
-
-    @functools.lru_cache(_CACHED)
-    def entity_of(entity: str) -> Any:
-        return named(node_iri(entity))
-
-    def literal(value: Literal) -> Any:
-        if value.language:
-            return pyoxigraph.Literal(value.text, language=value.language)
-        return pyoxigraph.Literal(value.text, datatype=name(value.datatype))
-
-    parts = [named(iri) for iri in (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT)]
-    statement_count = 0
-    for ids in _chunks(graph.entities()):
-        entities = [entity_of(entity) for entity in ids]
-        for entity, node in zip(entities, graph.nodes(ids), strict=True):
-            for predicate, value in iris.facts(node):
-                yield quad(entity, name(predicate), literal(value))
-            if node.type:
-                yield quad(entity, name(RDF_TYPE), name(iris.type(node.type)))
-        batch = graph.edges(graph.numbers(ids), Direction.OUT)
-        labels = [name(iris.term(label)) for label in graph.relations]
-        tails = [entity_of(entity) for entity in graph.ids(batch.tail)]
-        triples = list(zip(batch.origin.tolist(), batch.relation.tolist(), batch.tail.tolist(), strict=True))
-        repeated = Counter(triples)
-        for row, (triple, properties) in enumerate(zip(triples, graph.edge_properties(batch.edge), strict=True)):
-            ends = (entities[triple[0]], labels[triple[1]], tails[row])
-            yield quad(*ends)
-            if properties or repeated[triple] > 1:
-                statement_count += 1
-                statement = named(f"{EDGE}{statement_count}")
-                for part, end in zip(parts, ends, strict=True):
-                    yield quad(statement, part, end)
-                for predicate, value in iris.values(properties):
-                    yield quad(statement, name(predicate), literal(value))
-
-
-class _Iris:
-    """How the labels and values of one graph are written."""
-
-    def __init__(self, graph: ColumnarGraph) -> None:
-        self._rdf = graph.source.get("kind") == "rdf"
-        self._prefixes = graph_prefixes(graph)
-        self._types: Mapping[str, str] = graph.source.get("types", {}) if self._rdf else {}
-        self._kinds: Mapping[str, str] = graph.source.get("literals", {}) if self._rdf else {}
-        self._names = [self._prefixes.label(iri) for iri in NAME_PREDICATES]
-        self.term = functools.cache(self._prefixes.expand if self._rdf else term_iri)
-
-    def type(self, label: str) -> str:
-        """Return the class of a type."""
-        return self._types.get(label) or self.term(label)
-
-    def facts(self, node: Node) -> Iterator[tuple[str, Literal]]:
-        """Yield (predicate, literal) for a node's name and properties."""
-        properties = dict(node.properties)
-        if not self._rdf:
-            yield RDFS_LABEL, Literal(node.name)
-        elif self._names[0] + ALL_VALUES not in properties and node.name not in (
-            node.id,
-            *(properties.get(key) for key in self._names),
-        ):
-            yield RDFS_LABEL, self._of_kind(self._names[0], node.name)
-        yield from self.values(properties)
-
-    def values(self, properties: Properties) -> Iterator[tuple[str, Literal]]:
-        """Yield (predicate, literal) for properties."""
-        for key, value in properties.items():
-            if not self._rdf:
-                yield self.term(key), of_value(value)
-            elif key.endswith(ALL_VALUES):
-                predicate = self.term(key.removesuffix(ALL_VALUES))
-                for literal in parse_list(str(value)):
-                    yield predicate, literal
-            elif key + ALL_VALUES not in properties:
-                yield self.term(key), self._of_kind(key, value)
-
-    def _of_kind(self, key: str, value: Value) -> Literal:
-        kind = self._kinds.get(key)
-        if kind is None:
-            return of_value(value)
-        if kind.startswith("@"):
-            return Literal(str(value), language=kind[1:])
-        if isinstance(value, float) and kind in EXACT_TYPES:
-            value = format(Decimal(repr(value)), "f" if kind == XSD + "decimal" else ".0f")
-        return Literal(of_value(value).text, kind)
-
-
-def parse_list(text: str) -> list[Literal]:
-    """Read what `literals.listed` wrote."""
-    pyoxigraph = import_pyoxigraph("writing RDF")
-    found = pyoxigraph.parse(f"<x:s> <x:p> {text} .", pyoxigraph.RdfFormat.TURTLE)
-    literals = (quad.object for quad in found)
-    return [Literal(literal.value, literal.datatype.value, (literal.language or "").lower()) for literal in literals]
-
-
-def _chunks(ids: Iterable[EntityId]) -> Iterator[list[EntityId]]:
-    waiting = iter(ids)
-    while chunk := list(itertools.islice(waiting, _CHUNK)):
-        yield chunk

@@ -52,7 +52,8 @@ class EdgeBatch:
     @property
     def other(self) -> NodeArray:
         """Return the node at the far end of each edge, seen from where it was found: (E,)."""
-        return np.where(self.inverse, self.head, self.tail)
+        # Arithmetic, because choosing by a mask that jumps to and fro is ten times slower.
+        return self.tail + (self.head - self.tail) * self.inverse
 
 
 @dataclass(frozen=True)

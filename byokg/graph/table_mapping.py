@@ -41,9 +41,8 @@ import yaml
 
 from byokg.errors import ImportFailed
 from byokg.graph.cells import KINDS
-from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.delimited import COMPRESSIONS, RecordFile, TextFile
-from byokg.graph.property_tables import Column, Table, import_tables
+from byokg.graph.property_tables import Column, PropertyTables, Table
 
 MAPPING = "graph.yaml"
 
@@ -51,12 +50,12 @@ _NODE_KEYS = ("file", "id", "name", "kinds", "leave_out")
 _EDGE_KEYS = ("file", "head", "tail", "properties", "missing")
 
 
-def import_mapped(mapping: Path) -> ColumnarGraph:
-    """Read the tables that a mapping names, which lie beside it. Raises `ImportFailed`."""
+def mapped_tables(mapping: Path) -> PropertyTables:
+    """Read a mapping and the headers of the tables that it names. Raises `ImportFailed`."""
     reader = _Reader(mapping)
     nodes, edges = reader.tables()
     source = {"kind": "mapped tables", "files": reader.descriptions()}
-    return import_tables(str(mapping.parent), nodes, edges, source, spaced=True)
+    return PropertyTables(str(mapping.parent), nodes, edges, source, spaced=True)
 
 
 def mapped_files(mapping: Path) -> list[Path]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RelationNotFound
-from byokg.graph.node_sets import contains, distinct
+from byokg.graph.node_sets import contains, distinct, group_of
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
@@ -79,13 +80,9 @@ def _relation_number(store: GraphStore, label: str) -> int:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """The N nodes within some hops of the sources, each once, by number of hops and then by node number."""
+class HopSearch:
+    """How far a breadth-first search came."""
 
-    nodes: NodeArray
-    """(N,) node numbers, sources first."""
-    hops: Int64
-    """(N,) the fewest hops from any source; 0 for the sources."""
     truncated_hops: tuple[bool, ...]
     """For each hop taken, whether a cap left something out."""
 
@@ -96,7 +93,17 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class ReachedEdges:
+class Reached(HopSearch):
+    """The N nodes within some hops of the sources, each once, by number of hops and then by node number."""
+
+    nodes: NodeArray
+    """(N,) node numbers, sources first."""
+    hops: Int64
+    """(N,) the fewest hops from any source; 0 for the sources."""
+
+
+@dataclass(frozen=True)
+class ReachedEdges(HopSearch):
     """The E edges within some hops of the sources, each once, by hop and then in edge order."""
 
     edges: EdgeBatch
@@ -105,13 +112,6 @@ class ReachedEdges:
     """(E,) the hop at which each edge was found, from 1."""
     nodes: NodeArray
     """The nodes whose edges were asked for: the sources, then those reached with fewer hops than were allowed."""
-    truncated_hops: tuple[bool, ...]
-    """For each hop taken, whether a cap left something out."""
-
-    @property
-    def truncated(self) -> bool:
-        """Tell whether any hop left something out."""
-        return any(self.truncated_hops)
 
 
 @dataclass(frozen=True)
@@ -159,14 +159,13 @@ def k_hop(
         RelationNotFound: a label is not in the store.
     """
     sources = distinct(store.numbers(ids))
-    walk = _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap)
     levels, cuts = [sources], []
-    for hop in walk:
+    for hop in _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap):
         cuts.append(hop.truncated)
         if len(hop.fresh):
             levels.append(hop.fresh)
     sizes = [len(level) for level in levels]
-    return Reached(np.concatenate(levels), np.repeat(np.arange(len(levels)), sizes), tuple(cuts))
+    return Reached(tuple(cuts), np.concatenate(levels), np.repeat(np.arange(len(levels)), sizes))
 
 
 def k_hop_edges(
@@ -199,26 +198,28 @@ def k_hop_edges(
         RelationNotFound: a label is not in the store.
     """
     sources = distinct(store.numbers(ids))
-    batches: list[EdgeBatch] = []
+    walk = _hops(
+        store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap, last_nodes=False
+    )
+    walked: list[tuple[EdgeBatch, Int64]] = []
     cuts: list[bool] = []
     nodes = [sources[:0]]
-    for hop in _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap):
-        batch = hop.batch
+    for hop in walk:
         cuts.append(hop.truncated)
         if direction is Direction.BOTH and not any(cuts):
             # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
-            other = batch.other
-            again = contains(hop.left, other) | (batch.inverse & contains(hop.frontier, other))
-            batch = select(batch, np.flatnonzero(~again))
-        batches.append(batch)
+            rows = (group_of((hop.frontier, hop.left), hop.batch.other) + hop.batch.inverse < 2).nonzero()[0]
+        else:
+            rows = np.arange(len(hop.batch))
+        walked.append((hop.batch, rows))
         nodes.append(hop.frontier)
-    edges, hop_of = _concatenate(batches, [len(frontier) for frontier in nodes[1:]])
+    edges, hop_of = _joined(walked, [len(frontier) for frontier in nodes[1:]])
     if direction is Direction.BOTH and any(cuts):
         # Caps may have left out an edge at one of its ends, so each has to be looked at.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
         edges, hop_of = select(edges, first), hop_of[first]
-    return ReachedEdges(edges, hop_of, np.concatenate(nodes), tuple(cuts))
+    return ReachedEdges(tuple(cuts), edges, hop_of, np.concatenate(nodes))
 
 
 def _hops(
@@ -230,17 +231,21 @@ def _hops(
     per_hop_cap: int | None,
     per_node_cap: int | None,
     per_relation_cap: int | None,
+    last_nodes: bool = True,
 ) -> Iterator[_Hop]:
-    """Search breadth first, one store call a hop, until nothing new is found."""
+    """Search breadth first, one store call a hop, until nothing new is found; `last_nodes` asks where the last ends."""
     wanted = relation_numbers(store, relations)
     left, frontier = sources[:0], sources
-    for _ in range(hops):
+    for number in range(1, hops + 1):
         batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
         batch, cut_more = cap(batch, per_node_cap, per_relation=False)
+        cut |= cut_more
+        if number == hops and not last_nodes:
+            yield _Hop(frontier, batch, left, frontier[:0], cut)
+            return
         seen = _united(left, frontier)
         fresh = distinct(batch.other)
         fresh = fresh[~contains(seen, fresh)]
-        cut |= cut_more
         if per_hop_cap is not None and len(fresh) > per_hop_cap:
             fresh, cut = fresh[:per_hop_cap], True
         yield _Hop(frontier, batch, left, fresh, cut)
@@ -253,19 +258,25 @@ def _united(one: NodeArray, other: NodeArray) -> NodeArray:
     return other if len(one) == 0 else distinct(np.concatenate((one, other)))
 
 
-def _concatenate(batches: Sequence[EdgeBatch], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
-    """Put batches one behind the other, whose origins count frontiers of these sizes; tell the hop of each edge."""
-    none = np.empty(0, np.int64)
-    starts = np.cumsum([0, *sizes]).tolist()
-    joined = EdgeBatch(
-        head=np.concatenate([batch.head for batch in batches] or [none]),
-        relation=np.concatenate([batch.relation for batch in batches] or [none]),
-        tail=np.concatenate([batch.tail for batch in batches] or [none]),
-        edge=np.concatenate([batch.edge for batch in batches] or [none]),
-        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
-        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
+def _joined(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
+    """Put some rows of batches one behind the other, whose origins count frontiers of these sizes; tell each's hop."""
+    counts = [len(rows) for _, rows in parts]
+    bounds = np.cumsum([0, *counts]).tolist()
+
+    def column(name: str, kind: type[np.generic] = np.int64) -> npt.NDArray[Any]:
+        arrays = [getattr(batch, name) for batch, _ in parts]
+        whole = np.empty(bounds[-1], arrays[0].dtype if arrays else kind)
+        for array, (_, rows), start, stop in zip(arrays, parts, bounds, bounds[1:], strict=False):
+            np.take(array, rows, out=whole[start:stop], mode="clip")  # "raise" would take through a copy
+        return whole
+
+    origin = column("origin")
+    for start, stop, before in zip(bounds, bounds[1:], np.cumsum([0, *sizes]).tolist(), strict=False):
+        origin[start:stop] += before
+    edges = EdgeBatch(
+        column("head"), column("relation"), column("tail"), column("edge"), origin, column("inverse", np.bool_)
     )
-    return joined, np.repeat(np.arange(1, len(batches) + 1), [len(batch) for batch in batches])
+    return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
 
 
 # One metapath
@@ -488,11 +499,5 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
 
 def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
     """Return some edges of a batch, in the order asked."""
-    return EdgeBatch(
-        batch.head[rows],
-        batch.relation[rows],
-        batch.tail[rows],
-        batch.edge[rows],
-        batch.origin[rows],
-        batch.inverse[rows],
-    )
+    columns = (batch.head, batch.relation, batch.tail, batch.edge, batch.origin, batch.inverse)
+    return EdgeBatch(*(column[rows] for column in columns))

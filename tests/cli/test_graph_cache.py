@@ -53,7 +53,7 @@ def test_a_compressed_source_is_told_from_a_plain_one(films: Path) -> None:
 
 def test_a_damaged_graph_is_built_again(films: Path, tmp_path: Path) -> None:
     folder = cached_graph(films, "films", tmp_path / "graphs", ignore)
-    (folder / "tail.npy").unlink()
+    (folder / "other.npy").unlink()
     assert cached_graph(films, "films", tmp_path / "graphs", ignore) == folder
     assert ColumnarGraph.open(folder).edge_count == 11
 

@@ -199,14 +199,14 @@ def test_a_graph_is_replaced_only_when_told_so(byokg: Run, films: Path, graph: P
 
 
 def test_a_changed_file_is_found_by_its_checksum(byokg: Run, graph: Path) -> None:
-    path = graph / "tail.npy"
+    path = graph / "other.npy"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.unlink()
     path.write_bytes(content)
     outcome = byokg("graph", "info", graph)
     assert (outcome.code, outcome.out) == (WRONG, "")
-    assert outcome.err.startswith("error: GraphCorrupt: ") and "tail.npy has changed" in outcome.err
+    assert outcome.err.startswith("error: GraphCorrupt: ") and "other.npy has changed" in outcome.err
 
 
 def test_the_description_as_json_holds_every_relation(byokg: Run, graph: Path) -> None:
@@ -334,7 +334,7 @@ def test_the_doctor_exits_0_when_the_core_works_and_1_for_a_broken_graph(byokg: 
     healthy = byokg("doctor", graph)
     assert healthy.code == 0
     assert "checksums agree" in healthy.out
-    (graph / "tail.npy").unlink()
+    (graph / "other.npy").unlink()
     assert byokg("doctor", graph).code == 1
 
 

@@ -236,7 +236,7 @@ class TestSaving:
             ColumnarGraph.from_triples(TRIPLES).save(tmp_path / "file" / "graph")
 
     def test_a_damaged_graph_may_be_overwritten(self, saved: Path) -> None:
-        (saved / "head.npy").unlink()
+        (saved / "other.npy").unlink()
         ColumnarGraph.from_triples(TRIPLES).save(saved, overwrite=True)
         ColumnarGraph.open(saved).verify()
 
@@ -256,8 +256,8 @@ class TestOpening:
                 ColumnarGraph.open(folder)
 
     def test_a_missing_file_is_named(self, saved: Path) -> None:
-        (saved / "tail.npy").unlink()
-        with pytest.raises(GraphCorrupt, match=r"tail\.npy is missing"):
+        (saved / "other.npy").unlink()
+        with pytest.raises(GraphCorrupt, match=r"other\.npy is missing"):
             ColumnarGraph.open(saved)
 
     def test_a_file_cut_short_is_named(self, saved: Path) -> None:
@@ -273,14 +273,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 2}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 3}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 2, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
-                '"source": {}, "schema": {}, "files": {"head.npy": {}}}',
+                '{"format": "byokg-columnar", "version": 3, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '"source": {}, "schema": {}, "files": {"other.npy": {}}}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 2, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 3, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}}',
                 "cannot be read",
             ),
@@ -298,10 +298,10 @@ class TestOpening:
 
     def test_verify_finds_one_changed_byte(self, saved: Path) -> None:
         ColumnarGraph.open(saved).verify()
-        content = bytearray((saved / "tail.npy").read_bytes())
+        content = bytearray((saved / "other.npy").read_bytes())
         content[-1] ^= 1
-        (saved / "tail.npy").write_bytes(content)
-        with pytest.raises(GraphCorrupt, match=r"tail\.npy has changed"):
+        (saved / "other.npy").write_bytes(content)
+        with pytest.raises(GraphCorrupt, match=r"other\.npy has changed"):
             ColumnarGraph.open(saved).verify()
 
     def test_verifying_a_graph_in_memory_does_nothing(self) -> None:

@@ -20,10 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from byokg.errors import ConfigError, DatasetError, EntityNotFound
+from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.text import SUFFIXES, TextFile, locate, read_text
-from byokg.graph.importers import TRIPLE_NAMES
+from byokg.graph.importers import source_files
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId
 
@@ -37,7 +37,7 @@ class Folder:
         root: folder that holds the question file.
         split: keep only questions whose `split` is this; empty keeps all.
         graph: where the graph's source lies, when it does not lie in `root` under a name that
-            `byokg.graph.importers` knows (`graph.tsv`, `kb.txt`, `nodes.csv` with `edges.csv`, …).
+            `byokg.graph.importers` knows (`graph.tsv`, `graph.jsonl`, `nodes.csv` with `edges.csv`, …).
         ids: which of the two the graph uses as node ids. With "ids", `topic_ids` and `answer_ids` are taken
             from the fields of that name. With "names", they are the names in `topic_entities` and `answers`:
             for a graph that is keyed by name while the questions carry ids of another graph.
@@ -107,18 +107,17 @@ class Folder:
         """Return what `byokg graph build` takes: the path given as `graph`, or else the folder itself.
 
         Raises:
-            DatasetError: there is no graph.
+            DatasetError: there is no graph, or there are several.
         """
         if self.graph is not None:
             if not self.graph.exists():
                 raise DatasetError(self.graph, None, "is not there; dataset.graph names the graph's file or folder")
             return self.graph
-        if locate(self.root, "nodes.csv", *TRIPLE_NAMES) is None:
-            names = ", ".join(TRIPLE_NAMES)
-            reason = (
-                f"holds neither nodes.csv with edges.csv nor one of {names}; name the graph with dataset.graph=PATH"
-            )
-            raise DatasetError(self.root, None, reason)
+        try:
+            source_files(self.root)
+        except ImportFailed as error:
+            reason = f"{error.reason}; or name the graph with dataset.graph=PATH"
+            raise DatasetError(error.file, error.line, reason) from error
         return self.root
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import re
 from pathlib import Path
 
 import pytest
@@ -130,10 +131,41 @@ def test_a_compressed_file_of_another_name_reads_alike(tmp_path: Path) -> None:
     assert packed.name == "mine dev"
 
 
-@pytest.mark.parametrize("name", ["graph.tsv", "graph.tsv.xz", "kb.txt.gz", "graph.csv", "nodes.csv"])
-def test_a_graph_in_the_folder_is_found(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("")
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"graph.tsv": ""},
+        {"graph.tsv.xz": ""},
+        {"kb.txt.gz": ""},
+        {"graph.csv": ""},
+        {"graph.jsonl.zst": ""},
+        {"graph.nt": ""},
+        {"triples.ttl": ""},
+        {"nodes.csv": "id\n", "edges.csv": "head,relation,tail\n"},
+        {"people.csv": ":ID\n", "knows.csv": ":START_ID,:END_ID\n"},
+        {"graph.yaml": "nodes: {T: {file: t.csv, id: id}}\nedges: {}\n", "t.csv": "id\n"},
+    ],
+)
+def test_a_graph_in_the_folder_is_found_whatever_importer_reads_it(tmp_path: Path, files: dict[str, str]) -> None:
+    write(tmp_path, FULL)
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
     assert Folder(tmp_path).graph_source() == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ((), "holds neither nodes.csv with edges.csv nor one of kb.txt"),
+        (("nodes.csv",), "holds nodes.csv but no edges.csv"),
+        (("kb.txt", "graph.nt"), "holds several graphs (graph.nt, kb.txt)"),
+    ],
+)
+def test_a_folder_without_one_graph_says_why(tmp_path: Path, files: tuple[str, ...], reason: str) -> None:
+    for name in files:
+        (tmp_path / name).write_text("id\n")
+    with pytest.raises(DatasetError, match=f"{re.escape(reason)}.*name the graph with dataset.graph=PATH"):
+        Folder(tmp_path).graph_source()
 
 
 def test_the_graph_may_lie_elsewhere(tmp_path: Path) -> None:
@@ -142,8 +174,6 @@ def test_the_graph_may_lie_elsewhere(tmp_path: Path) -> None:
         Folder(tmp_path / "set", graph=elsewhere).graph_source()
     elsewhere.write_text("")
     assert Folder(tmp_path / "set", graph=elsewhere).graph_source() == elsewhere
-    with pytest.raises(DatasetError, match=r"holds neither nodes\.csv .* name the graph with dataset\.graph=PATH"):
-        Folder(tmp_path / "set").graph_source()
 
 
 def test_the_graph_tells_whether_it_is_keyed_by_id_or_by_name(tmp_path: Path) -> None:

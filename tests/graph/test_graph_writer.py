@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import GraphError
-from byokg.graph import delimited, triple_writer
+from byokg.graph import delimited, graph_writer
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph, import_graph
 from byokg.graph.store import Direction
@@ -32,14 +32,14 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("block_bytes", "portion", "scan"), [(1 << 26, 1 << 24, 1 << 21), (900, 100, 70)])
+@pytest.mark.parametrize(("block_bytes", "portion", "scan"), [(1 << 26, 1 << 29, 1 << 21), (900, 3200, 70)])
 def test_a_graph_written_in_portions_has_the_bytes_of_one_that_was_saved_from_memory(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, portion: int, scan: int
 ) -> None:
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(triple_writer, "_PORTION", portion)
-    monkeypatch.setattr(triple_writer, "_SCAN", scan)
+    monkeypatch.setattr(graph_writer, "_PORTION_BYTES", portion)
+    monkeypatch.setattr(graph_writer, "_SCAN", scan)
     graph = build_graph(source, tmp_path / "portions")
     assert graph.dropped_duplicates > 0
     assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full_half_way_leaves_nothing(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(triple_writer, "_write_way_back", refuse)
+    monkeypatch.setattr(graph_writer, "_write_way_back", refuse)
     with pytest.raises(GraphError, match="No space left"):
         build_graph(source, tmp_path / "deep" / "graph")
     assert os.listdir(tmp_path) == ["graph.tsv"]
