@@ -24,7 +24,16 @@ from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFo
 from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, PropertySchema, RelationArray, RelationSchema, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    NodeArray,
+    NumberSpace,
+    PropertySchema,
+    RelationArray,
+    RelationSchema,
+    Schema,
+)
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -79,6 +88,7 @@ class ColumnarGraph:
         files: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._name = name
+        self._space = NumberSpace(name)
         self._arrays = arrays
         self._nodes = nodes
         self._ids = IdIndex(nodes.column("id"), arrays.id_hash, arrays.id_order)
@@ -363,7 +373,7 @@ class ColumnarGraph:
                 allowed[wanted] = True
                 kept = allowed[relation].nonzero()[0]
             edge, relation, segment, inverse = edge[kept], relation[kept], segment[kept], inverse[kept]
-        return EdgeBatch(arrays.head[edge], relation, arrays.tail[edge], edge, segment, inverse)
+        return EdgeBatch(arrays.head[edge], relation, arrays.tail[edge], edge, segment, inverse, self._space)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
@@ -384,7 +394,8 @@ class ColumnarGraph:
         edge = order[position]
         tell = np.zeros(len(edge), np.bool_)
         arrays = self._arrays
-        return EdgeBatch(arrays.head[edge], relation[edge], arrays.tail[edge], edge, np.arange(len(edge)), tell)
+        origin = np.arange(len(edge))
+        return EdgeBatch(arrays.head[edge], relation[edge], arrays.tail[edge], edge, origin, tell, self._space)
 
     # What this store offers beyond the protocol
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import RelationNotFound
+from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.node_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
@@ -254,18 +254,8 @@ def _united(one: NodeArray, other: NodeArray) -> NodeArray:
 
 
 def _concatenate(batches: Sequence[EdgeBatch], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
-    """Put batches one behind the other, whose origins count frontiers of these sizes; tell the hop of each edge."""
-    none = np.empty(0, np.int64)
-    starts = np.cumsum([0, *sizes]).tolist()
-    joined = EdgeBatch(
-        head=np.concatenate([batch.head for batch in batches] or [none]),
-        relation=np.concatenate([batch.relation for batch in batches] or [none]),
-        tail=np.concatenate([batch.tail for batch in batches] or [none]),
-        edge=np.concatenate([batch.edge for batch in batches] or [none]),
-        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
-        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
-    )
-    return joined, np.repeat(np.arange(1, len(batches) + 1), [len(batch) for batch in batches])
+    """Join the batches of several hops; tell the hop of each edge."""
+    return join(batches, sizes), np.repeat(np.arange(1, len(batches) + 1), [len(batch) for batch in batches])
 
 
 # One metapath
@@ -467,7 +457,7 @@ def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -
     return Expansion(steps >> 1, (steps & 1).astype(np.bool_), bounds, key & ((1 << width) - 1), truncated)
 
 
-# Caps
+# Caps, and putting batches together
 
 
 def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
@@ -495,4 +485,32 @@ def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
         batch.edge[rows],
         batch.origin[rows],
         batch.inverse[rows],
+        batch.space,
+    )
+
+
+def join(batches: Sequence[EdgeBatch], asked: Sequence[int]) -> EdgeBatch:
+    """Put batches of one store one behind the other, as if all their nodes had been asked about together.
+
+    Args:
+        batches: what the store answered.
+        asked: how many nodes each of them was asked about, so that `origin` can go on counting.
+
+    Raises:
+        StoresMixed: they come from two stores.
+    """
+    spaces = {id(batch.space): batch.space for batch in batches}
+    if len(spaces) > 1:
+        one, other = (space.store if space else "no store" for space in list(spaces.values())[:2])
+        raise StoresMixed(one, other)
+    none = np.empty(0, np.int64)
+    starts = np.cumsum([0, *asked]).tolist()
+    return EdgeBatch(
+        head=np.concatenate([batch.head for batch in batches] or [none]),
+        relation=np.concatenate([batch.relation for batch in batches] or [none]),
+        tail=np.concatenate([batch.tail for batch in batches] or [none]),
+        edge=np.concatenate([batch.edge for batch in batches] or [none]),
+        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
+        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
+        space=batches[0].space if batches else None,
     )
