@@ -11,6 +11,7 @@ ByokgError
 │   ├── GraphCorrupt       the folder is there but not readable as a graph
 │   ├── EntityNotFound     an id is not in the store
 │   ├── RelationNotFound   a relation label is not in the store
+│   ├── StoresMixed        edges of two stores would be joined, whose numbers have nothing in common
 │   ├── OpenFileLimit      a graph has more relations than files may be open
 │   ├── StoreUnavailable   a server or engine cannot be reached (retryable)
 │   └── QueryFailed        a query gave no answer
@@ -114,6 +115,16 @@ class RelationNotFound(GraphError):
         hint = f"; nearest: {', '.join(map(repr, near))}" if near else "; list them with: byokg graph info"
         super().__init__(f"no relation {relation!r} in {store}{hint}")
         self.relation = relation
+
+
+class StoresMixed(GraphError):
+    """Edges of two stores would be joined. Their numbers have nothing in common."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(
+            f"edges of {one} and of {other} cannot be joined: each store numbers its nodes by itself; "
+            "spell them out with traversal.triples first"
+        )
 
 
 class OpenFileLimit(GraphError):

@@ -14,7 +14,7 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -30,12 +30,14 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
 from byokg.errors import ByokgError, ConfigError
+from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
 
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
 """Groups whose chosen option may be built."""
 
 _TARGET = "_target_"
 _MISSING = "???"
+_LISTS = (list, tuple, Collection, Sequence)
 _WORD = re.compile(r"[^\W\d]\w*")
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 _PATH_KEYS = {
@@ -45,6 +47,12 @@ _PATH_KEYS = {
 }
 """How to say it, where a folder is given to a group."""
 
+_FOLDERS = "columnar"
+"""The graph option that opens folders; an address chooses another one by itself."""
+_SERVERS = frozenset(SCHEMES.values())
+_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
+"""Graph options that know which places they open."""
+
 _PLACES = frozenset({"out", "workers", "graph.path", "graph.cache", "dataset.root", "dataset.graph", "embedding.path"})
 """Left out of a run's record: where files lie changes no answer (checksums say what was in them)."""
 
@@ -53,7 +61,8 @@ _PLACES = frozenset({"out", "workers", "graph.path", "graph.cache", "dataset.roo
 class GraphPlace:
     """Which graph a run reads; see `configs/config.yaml`."""
 
-    path: Path | None = None
+    path: Path | str | None = None
+    """A folder, or as text the address of a server."""
     cache: Path | None = None
 
 
@@ -104,9 +113,19 @@ class Settings:
             raise ConfigError(f"{group}={self.options[group]} needs {_listed(missing)}; add {example}")
         return _build(self.components[group], group, given)
 
+    def build_graph(self, place: Path | str) -> Any:
+        """Open the graph in a place: the first argument of every graph option's target. Raises what `build` does."""
+        parameters = inspect.signature(_located(self.components["graph"][_TARGET], f"graph.{_TARGET}")).parameters
+        return self.build("graph", **{next(iter(parameters)): place})
+
     def recorded(self) -> dict[str, Any]:
-        """Return what a run's record keeps: all that can change an answer, no places of files and no secrets."""
+        """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
+
+        The address of a server is kept: nothing else says which graph it was.
+        """
         values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _PLACES}
+        if isinstance(self.run.graph.path, str):
+            values["graph"] = {"path": self.run.graph.path, **values["graph"]}
         kept = {key: value for key, value in values.items() if value != {}}
         chosen = {group: self.options[group] for group in COMPONENTS}  # an experiment is a way of choosing these
         return {"options": chosen, **_masked(kept)}
@@ -152,6 +171,12 @@ def read_settings(words: Sequence[str]) -> Settings:
         else:
             values[key] = text
     config, selected = _compose(chosen)
+    place = values.get("graph.path", OmegaConf.select(config, "graph.path"))
+    if selected["graph"] in _OURS:
+        kind = server_kind(place) if place is not None and is_address(place) else None
+        if kind is not None and "graph" not in chosen and selected["graph"] == _FOLDERS:
+            config, selected = _compose({**chosen, "graph": kind})
+        _check_place(selected["graph"], kind, place)
     for key, text in values.items():
         _set(config, key, text, selected)
     try:
@@ -184,11 +209,28 @@ def _option(group: str, text: str) -> str:
     known = options(group)
     if text in known:
         return text
-    if group in _PATH_KEYS and ("/" in text or "." in text or Path(text).exists()):
+    text = masked(text)
+    if group == "graph" and is_address(text):
+        hint = f"for a server write graph.path={text}"
+    elif group in _PATH_KEYS and ("/" in text or "." in text or Path(text).exists()):
         hint = f"for a folder write {_PATH_KEYS[group].format(text)}"
     else:
         hint = _nearest(text, known)
     raise ConfigError(f"{group}={text} is no option{hint and '; '}{hint}; options of {group}: {_listed(known)}")
+
+
+def _check_place(option: str | None, kind: ServerKind | None, place: str | None) -> None:
+    """Refuse a graph option that is not for the place that is named."""
+    if kind is not None and option != kind:
+        what = "opens folders" if option not in _SERVERS else f"opens {EXAMPLES[option]}"
+        raise ConfigError(
+            f"graph={option} {what}, and graph.path={masked(str(place))} is for graph={kind}; leave graph= out"
+        )
+    if kind is None and option in _SERVERS and place not in (None, "null"):
+        raise ConfigError(
+            f"graph={option} opens {EXAMPLES[option]}, and graph.path={place} is a folder; leave graph= out, or give "
+            "an address"
+        )
 
 
 def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
@@ -305,7 +347,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
         place = given[group] if group else given
         if place[name] == "":
             raise ConfigError(f"{key} is empty; name a folder, or leave it out")
-        if place[name] is not None:
+        if place[name] is not None and not (key == "graph.path" and is_address(str(place[name]))):
             place[name] = Path(str(place[name])).expanduser()
     try:
         return TypeAdapter(RunOptions).validate_python(given)
@@ -387,6 +429,8 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
     """Convert a value to a type: text from the command line freely, values from YAML only without loss."""
     if isinstance(value, str) and Path in typing.get_args(kind):
         return Path(value).expanduser()
+    if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
+        value = [part.strip() for part in value.split(",") if part.strip()]
     try:
         return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
@@ -467,7 +511,7 @@ def _masked(value: Any, name: str = "") -> Any:
         return [_masked(each, name) for each in value]
     if value is not None and _SECRET.search(name):
         return "(not recorded)"
-    return str(value) if isinstance(value, Path) else value
+    return masked(str(value)) if isinstance(value, str | Path) else value
 
 
 def _listed(words: Iterable[str]) -> str:

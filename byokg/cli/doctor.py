@@ -1,6 +1,6 @@
 """What `byokg doctor` looks at: is this machine able to run byokg, what is optional, and what to do about the rest.
 
-Nothing here opens a connection, and no key is ever read into a message.
+No connection is opened, except to a server whose address is given, and no key is ever read into a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from byokg.errors import ByokgError
+from byokg.graph.address import masked
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.places import opened
 from byokg.index.static import StaticEmbedder
 
 State = Literal["ok", "off", "warn", "fail"]
@@ -71,6 +73,10 @@ CREDENTIALS = (
         "llm=bedrock and graph=neptune",
         (".aws/credentials", ".aws/config"),
     ),
+    Credential("Neo4j password", ("NEO4J_PASSWORD",), "graphs behind neo4j:// and bolt://"),
+    Credential(
+        "SPARQL credentials", ("BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER"), "SPARQL endpoints that want to know who asks"
+    ),
 )
 
 
@@ -84,11 +90,11 @@ class Check:
     advice: str = ""
 
 
-def diagnose(graph: Path | None = None, environment: Mapping[str, str] = os.environ) -> list[Check]:
+def diagnose(graph: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> list[Check]:
     """Make every check.
 
     Args:
-        graph: folder of a built graph to open and verify as well; None leaves that out.
+        graph: folder of a built graph to open and verify as well, or a server's address; None leaves that out.
         environment: variables to look for keys and tracing in.
 
     Returns:
@@ -262,16 +268,21 @@ def check_embedder() -> Check:
     return Check("shipped embedder", "ok", embedder.name)
 
 
-def check_graph(folder: Path) -> Check:
-    """Open a built graph, count it, and compare the checksums of all its files."""
+def check_graph(place: str | Path) -> Check:
+    """Open a graph and count it; of a folder, compare the checksums of all its files too."""
     try:
-        graph = ColumnarGraph.open(folder)
-        graph.verify()
+        with opened(place) as graph:
+            relations = graph.schema().relations
+            verified = ""
+            if isinstance(graph, ColumnarGraph):
+                graph.verify()
+                verified = "; checksums agree"
+            sizes = [(graph.node_count, "nodes"), (graph.edge_count, "edges"), (len(relations), "relations")]
+            counts = ", ".join(f"{noun} not counted" if size is None else f"{size:,} {noun}" for size, noun in sizes)
+            return Check("graph", "ok", f"{graph.name}: {counts}{verified}")
     except ByokgError as error:
         # The messages of graph errors end with the next step already.
-        return Check("graph", "fail", str(error))
-    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
-    return Check("graph", "ok", f"{folder}: {counts}; checksums agree")
+        return Check("graph", "fail", masked(str(error)))
 
 
 def _open_file_limits() -> tuple[int | None, int | None]:

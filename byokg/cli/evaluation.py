@@ -10,23 +10,30 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, cast
 
 from rich.console import Console
 
 from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
-from byokg.cli.progress import shown
+from byokg.cli.progress import shown, watched
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.datasets.base import Dataset
+from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.folder import graph_keys
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions
 from byokg.evaluation.report_table import metrics_tables
 from byokg.evaluation.runner import Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.address import EXAMPLES, SCHEMES
+from byokg.graph.cypher_store import CypherStore
+from byokg.graph.places import close, identity
+from byokg.graph.schema_cache import SchemaCache
+from byokg.graph.sparql import SparqlEndpoint
+from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
+from byokg.linking.entities import EntityLinker
 
 _FAILURES_LISTED = 5
 _HASH_DIGITS = 8
@@ -34,11 +41,20 @@ _HASH_DIGITS = 8
 
 @dataclass(frozen=True)
 class Bench:
-    """A graph, and a pipeline over it."""
+    """A graph, and a pipeline over it. Leaving its `with` statement lets go of a server's connections."""
 
-    store: ColumnarGraph
+    store: GraphStore
     embedder: Embedder
+    entities: EntityLinker
     pipeline: Any
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        close(self.store)
 
 
 def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> Bench:
@@ -47,12 +63,38 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
         dataset: whose graph to take.
-        note: told in one line which graph was built or taken from the cache.
+        note: told in one line which graph was built or taken from the cache, and how far reading a server is.
 
     Raises:
         ConfigError: there is neither a graph nor a data set.
     """
+    store = _open(settings, dataset, note)
+    try:
+        seen = store
+        if isinstance(store, CypherStore | SparqlEndpoint):
+            server = store
+            seen = watched(server, lambda: server.node_count, note)  # the names of a server's nodes take their time
+        embedder = settings.build("embedding")
+        entities = settings.build("linking", store=seen)
+        pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
+    except BaseException:
+        close(store)
+        raise
+    return Bench(store, embedder, entities, pipeline)
+
+
+def _open(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
+    """Open the graph that the settings name, or the data set's own."""
     path = settings.run.graph.path
+    if isinstance(path, str):
+        server = cast(GraphStore, settings.build_graph(path))
+        if isinstance(server, CypherStore | SparqlEndpoint):
+            server.keep_schema(SchemaCache())
+        note(f"graph: {server.name}")
+        return server
+    if settings.options["graph"] in set(SCHEMES.values()):
+        option = settings.options["graph"]
+        raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
     if path is None:
         if dataset is None:
             raise ConfigError(
@@ -62,11 +104,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     elif path.is_file():
         raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    store = settings.build("graph", folder=path)
-    embedder = settings.build("embedding")
-    entities = settings.build("linking", store=store)
-    pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
-    return Bench(store, embedder, pipeline)
+    return cast(GraphStore, settings.build_graph(path))
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> None:
@@ -79,8 +117,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     """
 
     def note(text: str) -> None:
-        if not quiet:
-            _print_line(err, text)
+        _tell(err, quiet, text)
 
     dataset: Dataset = settings.build("dataset")
     examples = list(itertools.islice(dataset.examples(), settings.run.limit))
@@ -89,7 +126,21 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
         _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in examples], note)
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in examples], note)
-    bench = set_up(settings, dataset, note)
+    with set_up(settings, dataset, note) as bench:
+        _run(settings, dataset, examples, bench, out, err, quiet)
+
+
+def _run(
+    settings: Settings,
+    dataset: Dataset,
+    examples: Sequence[Example],
+    bench: Bench,
+    out: Console,
+    err: Console,
+    quiet: bool,
+) -> None:
+    """Answer the questions, and print the result; see `evaluate`."""
+    grants = settings.run.linking
     if grants.entities == "gold" and graph_keys(examples, bench.store) == "names":
         raise ConfigError(
             f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
@@ -98,7 +149,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
-        graph_checksum=bench.store.checksum or "",
+        graph_checksum=identity(bench.store),
         entities=grants.entities,
         hops=grants.hops,
         seed=settings.run.seed,
@@ -119,9 +170,9 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     if counter.done:
         before = f", {counter.before:,} were recorded before" if counter.before else ""
         answered = counter.done - counter.before
-        note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
+        _tell(err, quiet, f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
-        note("this run is finished already; its recorded result:")
+        _tell(err, quiet, "this run is finished already; its recorded result:")
     out.print(metrics_tables(metrics, dataset.name))
     _list_failures(metrics, folder, out)
     chosen = [f"{group}={settings.options[group]}" for group in ("pipeline", "embedding")]
@@ -180,6 +231,11 @@ def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
     rest = metrics.overall.failed - _FAILURES_LISTED
     if rest > 0:
         _print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")
+
+
+def _tell(console: Console, quiet: bool, text: str) -> None:
+    if not quiet:
+        _print_line(console, text)
 
 
 def _print_line(console: Console, text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
+from byokg.graph.cache_folder import user_cache
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import FORMAT, VERSION
 from byokg.graph.importers import build_graph, source_files
@@ -19,10 +20,7 @@ _HASH_DIGITS = 12
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where graphs are kept unless `graph.cache` says otherwise: the user's cache folder."""
-    base = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "byokg" / "graphs"
+    return user_cache(environment) / "graphs"
 
 
 def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], None]) -> Path:

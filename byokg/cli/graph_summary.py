@@ -1,10 +1,10 @@
-"""What is in a built graph, for people and as JSON."""
+"""What is in a graph, for people and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -12,7 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.store import RelationSchema
+from byokg.graph.engines import NAMES, engines_in
+from byokg.graph.places import identity
+from byokg.graph.store import PropertySchema, RelationSchema
+
+if TYPE_CHECKING:
+    from byokg.graph.places import Opened
 
 _ROWS = 20
 """Rows of each table unless all are asked for; Freebase has thousands of relations."""
@@ -26,18 +31,28 @@ _LABEL_WIDTH = 36
 _UNTYPED = "(no type)"
 
 
-def summary(graph: ColumnarGraph) -> dict[str, Any]:
-    """Return all there is to tell about a saved graph, as JSON holds it."""
+def summary(graph: Opened) -> dict[str, Any]:
+    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null."""
     schema = graph.schema()
+    saved: dict[str, Any] = {}
+    if isinstance(graph, ColumnarGraph):
+        saved = {
+            "dropped_duplicates": graph.dropped_duplicates,
+            "source": graph.source,
+            "engines": engines_in(graph.name),
+        }
     return {
         "path": graph.name,
         "nodes": graph.node_count,
         "edges": graph.edge_count,
-        "dropped_duplicates": graph.dropped_duplicates,
-        "checksum": graph.checksum,
-        "source": graph.source,
+        **saved,
+        "checksum": identity(graph),
+        "sampled": schema.sampled,
         "node_types": schema.node_types,
         "node_properties": schema.node_properties,
+        "node_property_details": {
+            kind: [asdict(detail) for detail in details] for kind, details in schema.node_property_details.items()
+        },
         "relations": [asdict(relation) for relation in by_count(schema.relations)],
     }
 
@@ -47,11 +62,11 @@ def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
     return sorted(relations, key=lambda relation: (-relation.count, relation.name))
 
 
-def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
-    """Print counts, origin, node types and relations of a graph whose checksums were found to agree.
+def show(graph: Opened, console: Console, everything: bool) -> None:
+    """Print counts, origin, node types and relations.
 
     Args:
-        graph: a saved graph.
+        graph: one on a server, or a saved one whose checksums were found to agree.
         console: where to print.
         everything: list all types and relations, not only the most frequent.
     """
@@ -60,14 +75,22 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("graph", Text(graph.name))
-    facts.add_row("nodes", f"{graph.node_count:,}")
-    facts.add_row("edges", f"{graph.edge_count:,}")
+    facts.add_row("nodes", _count(graph.node_count))
+    facts.add_row("edges", _count(graph.edge_count))
     facts.add_row("relations", f"{len(schema.relations):,}")
-    facts.add_row("source", Text(_origin(graph)))
-    if graph.dropped_duplicates:
-        facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
-    facts.add_row("checksum", Text(str(graph.checksum)))
-    facts.add_row("verified", "every file agrees with its checksum")
+    if isinstance(graph, ColumnarGraph):
+        facts.add_row("source", Text(_origin(graph)))
+        if graph.dropped_duplicates:
+            facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
+        if engines := engines_in(graph.name):
+            facts.add_row("queries", ", ".join(f"{language} ({NAMES[language]})" for language in engines))
+    else:
+        facts.add_row("queries", graph.language)
+    facts.add_row("checksum", Text(identity(graph)))
+    if isinstance(graph, ColumnarGraph):
+        facts.add_row("verified", "every file agrees with its checksum")
+    if schema.sampled:
+        facts.add_row("sampled", schema.sampled)
     console.print(facts)
 
     if set(schema.node_types) != {""}:
@@ -77,7 +100,7 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
         types.add_column("properties", overflow="fold")
         rows = list(schema.node_types.items())
         for name, count in rows if everything else rows[:_ROWS]:
-            properties = ", ".join(schema.node_properties.get(name, ()))
+            properties = _properties(schema.node_properties.get(name, ()), schema.node_property_details.get(name, ()))
             types.add_row(Text(name or _UNTYPED), f"{count:,}", Text(properties))
         console.print(types)
         _say_more(console, len(rows), "node types", everything)
@@ -100,14 +123,26 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
         if typed:
             cells += [Text(_ends(relation.domain)), Text(_ends(relation.range))]
         if propertied:
-            cells.append(Text(", ".join(relation.properties)))
+            cells.append(Text(_properties(relation.properties, relation.property_details)))
         relations.add_row(*cells)
     console.print(relations)
     _say_more(console, len(listed), "relations", everything)
 
 
+def _count(number: int | None) -> str:
+    return "not counted: the server takes too long" if number is None else f"{number:,}"
+
+
+def _properties(names: Sequence[str], details: Sequence[PropertySchema]) -> str:
+    """List properties with their kinds, where these are known."""
+    kinds = {detail.name: detail.kind for detail in details}
+    return ", ".join(f"{name}: {kinds[name]}" if kinds.get(name) else name for name in names)
+
+
 def _origin(graph: ColumnarGraph) -> str:
     """Say what a graph was made from."""
+    if graph.source.get("kind") == "copy":
+        return f"copy of {graph.source.get('store')}"
     files = ", ".join(f"{file['name']} ({file['bytes']:,} bytes)" for file in graph.source.get("files", ()))
     kind = str(graph.source.get("kind", "unknown"))
     return f"{kind}: {files}" if files else kind

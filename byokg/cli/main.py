@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
+from byokg.cli.graph_commands import AsJson, graph_app
+from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.errors import ByokgError, ConfigError, EntityNotFound
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from byokg.graph.query import Language
     from byokg.linking.entities import EntityLinker
 
 DEBUG = "BYOKG_DEBUG"
@@ -38,13 +35,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.",
 )
-graph_app = typer.Typer(no_args_is_help=True, help="Build a graph from files, and look at one.")
 app.add_typer(graph_app, name="graph")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -70,114 +65,9 @@ def _start(
     if _debugging():
         import logging
 
-        logging.basicConfig(level=logging.INFO)
+        from byokg.cli.terminal import MaskedLogs
 
-
-@graph_app.command("build")
-def build(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to import.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
-    cypher: Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")] = False,
-    sparql: Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")] = False,
-) -> None:
-    """Import a graph and save it.
-
-    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
-    or with nodes.csv and edges.csv; each also as .gz, .xz or .zst.
-    """
-    import time
-
-    from byokg.graph.importers import build_graph
-
-    if cypher:  # what is missing is said before anything is built
-        from byokg.graph.arcadedb import build_arcade, refuse_missing
-
-        refuse_missing()
-    if sparql:
-        from byokg.graph.oxigraph import build_oxigraph
-        from byokg.graph.oxigraph_engine import import_pyoxigraph
-        from byokg.graph.places import OXIGRAPH
-
-        import_pyoxigraph("the embedded RDF store")
-    began = time.perf_counter()
-    try:
-        graph = build_graph(source, out, overwrite)
-    except GraphExists as error:
-        # The library's advice, in the words of this command.
-        error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
-        raise
-    seconds = time.perf_counter() - began
-    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
-    dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
-    print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
-    if cypher:
-        build_arcade(graph, out, overwrite)
-        print(f"built its openCypher engine; try: byokg graph query {out} 'MATCH (n) RETURN n.name LIMIT 5'")
-    if sparql:
-        build_oxigraph(graph, out / OXIGRAPH, overwrite).close()
-        print(f"built its SPARQL engine; try: byokg graph query {out} 'SELECT * {{ ?s ?p ?o }} LIMIT 5'")
-
-
-@graph_app.command("info")
-def info(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A built graph.")],
-    everything: Annotated[bool, typer.Option("--all", help="List every node type and relation.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Verify a graph's checksums, and show its counts, origin, node types and relations."""
-    from byokg.cli.graph_summary import show, summary
-    from byokg.graph.columnar import ColumnarGraph
-
-    graph = ColumnarGraph.open(folder)
-    graph.verify()
-    if as_json:
-        _print_json(summary(graph))
-    else:
-        show(graph, _stdout(), everything)
-
-
-@graph_app.command("query")
-def query(
-    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
-    text: Annotated[str, typer.Argument(metavar="QUERY", help="One reading query, in quotes.")],
-    language: Annotated[str | None, typer.Option(metavar="cypher|sparql", help="When a folder holds both.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
-    layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
-) -> None:
-    """Run one query that only reads, guarded, with a time limit and a row limit.
-
-    GRAPH is a folder built with --cypher or --sparql, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST,
-    sparql+https://…; credentials come from the environment.
-    """
-    if language not in (None, "cypher", "sparql"):
-        raise ConfigError(f"--language {language} is not known; use cypher or sparql")
-    if layout not in ("table", "json"):
-        raise ConfigError(f"--format {layout} is not known; use table or json")
-    from byokg.cli.query_rows import as_json, show
-    from byokg.graph.places import open_queryable
-    from byokg.graph.query import Limits
-
-    with open_queryable(place, cast("Language | None", language)) as store:
-        rows = store.run(text, limits=Limits(timeout, max_rows))
-    if layout == "json":
-        _print_json(as_json(rows))
-    else:
-        show(rows, _stdout())
-
-
-@graph_app.command("export")
-def export(
-    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
-) -> None:
-    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads."""
-    from byokg.graph.exporter import export_graph
-    from byokg.graph.places import open_graph
-
-    export_graph(open_graph(place), out)
-    print(f"exported {place} to {out}")
+        logging.basicConfig(level=logging.INFO, handlers=[MaskedLogs()])
 
 
 @app.command("eval")
@@ -196,6 +86,8 @@ def evaluate(
 
     byokg eval dataset=folder dataset.root=DIR linking.entities=gold out=runs/mine
 
+    byokg eval dataset=folder dataset.root=DIR graph.path=neo4j://HOST graph.id_property=id
+
     The same command continues a run that was interrupted, and shows the result of one that is finished.
     """
     from byokg.cli.config import read_settings, show_settings
@@ -206,7 +98,7 @@ def evaluate(
         return
     from byokg.cli.evaluation import evaluate as run
 
-    run(settings, _stdout(), _stderr(), quiet)
+    run(settings, stdout(), stderr(), quiet)
 
 
 @app.command("ask")
@@ -224,40 +116,43 @@ def ask(
     byokg ask "Which river flows through Paris?" dataset=atlas
 
     byokg ask "Who directed Heat?" graph.path=DIR
+
+    byokg ask "Who directed Heat?" graph.path=neo4j://HOST
     """
     from byokg.cli.answer_tree import as_json as answer_json
     from byokg.cli.answer_tree import show
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import set_up
-    from byokg.linking.entities import EntityLinker
     from byokg.types import EntityId, Question
 
     if not question.strip():
         raise ConfigError("the question is empty")
     settings = read_settings(_settings_only(words or [], question))
     dataset = settings.build("dataset") if settings.options["dataset"] else None
-    bench = set_up(settings, dataset, lambda line: _stderr().print(line, style="dim", markup=False, soft_wrap=True))
-    topics = tuple(EntityId(id) for id in entity or ())
-    try:
-        bench.store.numbers(topics)
-    except EntityNotFound as error:
-        raise ConfigError(_no_such_entity(error, EntityLinker(bench.store))) from error
-    answer = bench.pipeline.run(Question("ask", question, topics, hops))
-    if as_json:
-        _print_json(answer_json(question, answer))
-    else:
-        show(answer, bench.store, _stdout())
+    with set_up(settings, dataset, note) as bench:
+        topics = tuple(EntityId(id) for id in entity or ())
+        try:
+            bench.store.numbers(topics)
+        except EntityNotFound as error:
+            raise ConfigError(_no_such_entity(error, bench.entities)) from error
+        answer = bench.pipeline.run(Question("ask", question, topics, hops))
+        if as_json:
+            print_json(answer_json(question, answer))
+        else:
+            show(answer, bench.store, stdout())
 
 
 @app.command("doctor")
 def doctor(
-    graph: Annotated[Path | None, typer.Argument(metavar="GRAPH", help="A built graph to check as well.")] = None,
+    graph: Annotated[
+        str | None, typer.Argument(metavar="GRAPH", help="A graph to check as well: a folder, or a server's address.")
+    ] = None,
 ) -> None:
     """Check this machine, the installed extras, keys (set or not, never shown) and a graph, and say what to do."""
     from byokg.cli.doctor import diagnose, exit_code, show
 
     checks = diagnose(graph)
-    show(checks, _stdout())
+    show(checks, stdout())
     raise typer.Exit(exit_code(checks))
 
 
@@ -287,19 +182,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(error: Exception) -> int:
     """Report an error in one line, or with its traceback where that is wanted; return the exit code."""
+    from byokg.graph.address import masked
+
     if _debugging():
-        traceback.print_exc()
+        print(masked(traceback.format_exc()), end="", file=sys.stderr)
     usage = getattr(error, "format_message", None)  # click's errors, which come from click or typer by version
     if type(error).__name__ == "NoArgsIsHelpError":
         print(usage() if callable(usage) else "", end="")  # empty where the help was printed already
         return WRONG
     if callable(usage):
-        print(f"error: {_one_line(usage())}; see: byokg --help", file=sys.stderr)
+        print(f"error: {masked(_one_line(usage()))}; see: byokg --help", file=sys.stderr)
         return WRONG
     if isinstance(error, ByokgError | OSError):
-        print(f"error: {type(error).__name__}: {_one_line(str(error))}", file=sys.stderr)
+        print(f"error: {type(error).__name__}: {masked(_one_line(str(error)))}", file=sys.stderr)
         return WRONG
-    text = f"error: {type(error).__name__}: {_one_line(str(error))}"
+    text = f"error: {type(error).__name__}: {masked(_one_line(str(error)))}"
     print(f"{text} (this is a bug in byokg; {DEBUG}=1 shows where)", file=sys.stderr)
     return BUG
 
@@ -328,23 +225,6 @@ def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
     found = linker.candidates(Mention(error.entity))
     near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
     return f"--entity {error.entity}: no node has this id{near if found else ''}"
-
-
-def _print_json(value: object) -> None:
-    utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
-    print(json.dumps(value, ensure_ascii=not utf8, indent=2))
-
-
-def _stdout() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _stderr() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,28 @@
-"""How far an evaluation is: a bar on a terminal, a line now and then elsewhere."""
+"""How far something is that takes its time: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from byokg.evaluation.runner import Progress as Done
+from byokg.graph.store import GraphStore
+from byokg.types import EntityId
 
 _LINES = 10
 """Lines in all, where there is no terminal."""
+
+_EVERY_S = 5.0
+"""Seconds between two lines about a graph that is read."""
+
+_LOOK = 1000
+"""Nodes between two looks at the clock."""
 
 
 @contextmanager
@@ -65,3 +75,95 @@ class _Lines:
 def _figures(done: Done) -> str:
     failed = f", {done.failed:,} failed" if done.failed else ""
     return f"Hit {100 * done.hit:.1f} %{failed}"
+
+
+# Reading whole graphs
+
+
+@contextmanager
+def copied(title: str, nodes: int | None, edges: int | None, console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Give what to call with the nodes and edges that are done.
+
+    Args:
+        title: what is being done.
+        nodes: how many there are in all, if that is known.
+        edges: the same of edges.
+        console: where to print.
+    """
+    pace = _Pace(nodes)
+    of_edges = f" of {edges:,}" if edges is not None else ""
+    if not console.is_terminal:
+        yield lambda done, edges_done: pace.line(
+            done, lambda: _print(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
+        )
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[figures]}"),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(escape(title), total=nodes, figures="listing nodes")
+        yield lambda done, edges_done: bar.update(
+            task, completed=done, figures=f"{pace.text(done)}, {edges_done:,}{of_edges} edges"
+        )
+
+
+class Watched:
+    """A store that says, while all of its entities are read, how far that is; in all else the store itself.
+
+    The numbers it gives are the store's own.
+    """
+
+    def __init__(self, store: GraphStore, nodes: Callable[[], int | None], note: Callable[[str], None]) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._note = note
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def entities(self) -> Iterator[EntityId]:
+        """Yield each entity once, in node-number order."""
+        pace, done = _Pace(self._nodes()), 0
+        for done, entity in enumerate(self._store.entities(), 1):
+            yield entity
+            if done % _LOOK == 0:
+                pace.line(done, lambda: self._note(f"reading names: {pace.text(done)}"))  # noqa: B023
+        self._note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
+
+
+def watched(store: GraphStore, nodes: Callable[[], int | None], note: Callable[[str], None]) -> GraphStore:
+    """Return the store, saying through `note` how far the reading of its entities is; `nodes` counts them."""
+    return cast(GraphStore, Watched(store, nodes, note))
+
+
+class _Pace:
+    """How quickly nodes are read, and how long the rest will take."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total = total
+        self._began = self._told = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return seconds since the beginning."""
+        return time.monotonic() - self._began
+
+    def line(self, done: int, say: Callable[[], None]) -> None:
+        """Say something, if nothing was said for a while or everything is done."""
+        if time.monotonic() - self._told >= _EVERY_S or done == self._total:
+            self._told = time.monotonic()
+            say()
+
+    def text(self, done: int) -> str:
+        """Write how many are done of how many, how many a second, and how long the rest will take."""
+        rate = done / max(self.seconds(), 1e-3)
+        if self._total is None:
+            return f"{done:,} nodes ({rate:,.0f}/s)"
+        left = max(self._total - done, 0) / rate if rate else 0.0
+        return f"{done:,} of {self._total:,} nodes ({rate:,.0f}/s, {left:,.0f} s left)"
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

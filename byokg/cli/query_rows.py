@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rich import box
@@ -55,7 +55,7 @@ def _text(cell: Cell) -> str:
 
 def _plain(cell: Any) -> Any:
     if is_dataclass(cell) and not isinstance(cell, type):
-        return {key: _plain(value) for key, value in asdict(cell).items()}
+        return {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
     if isinstance(cell, Mapping):
         return {key: _plain(value) for key, value in cell.items()}
     if isinstance(cell, list | tuple):

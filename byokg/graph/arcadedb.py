@@ -118,6 +118,8 @@ class ArcadeStore:
     """
 
     language: Language = "cypher"
+    base_label = BASE
+    """The label that every node has in queries."""
 
     def __init__(
         self,
@@ -263,6 +265,21 @@ class ArcadeStore:
         """Return relation labels; a relation number is a position in this list."""
         return self.graph.relations
 
+    @property
+    def checksum(self) -> str | None:
+        """Return the checksum of the graph; None for one that is held in memory."""
+        return self.graph.checksum
+
+    @property
+    def node_count(self) -> int:
+        """Return the number of nodes."""
+        return self.graph.node_count
+
+    @property
+    def edge_count(self) -> int:
+        """Return the number of edges."""
+        return self.graph.edge_count
+
     def schema(self) -> Schema:
         """Return node types and relations, and properties as queries must write them."""
         schema = self.graph.schema()
@@ -393,8 +410,7 @@ def _read_build(place: Path, graph: ColumnarGraph) -> Names:
         content = json.loads((place / BUILD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise GraphError(
-            f"the graph in {graph.name!r} has no Cypher database; add one with: build_arcade(graph, {graph.name!r}), "
-            "or byokg graph build SOURCE --out FOLDER --cypher"
+            f"the graph in {graph.name!r} has no Cypher database; add one: byokg graph engine {graph.name} --cypher"
         ) from error
     except (OSError, ValueError) as error:
         raise GraphCorrupt(place, f"{BUILD}: {error}") from error

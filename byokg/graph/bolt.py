@@ -33,7 +33,7 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries, count_all
-from byokg.graph.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath
+from byokg.graph.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
 
 if TYPE_CHECKING:
     import neo4j
@@ -169,7 +169,18 @@ class BoltServer:
                 self._harmless.popitem(last=False)
 
     def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Return what `RETURN` gives for each node, from one cursor; `timeout_s` is for each page."""
+        """Return what `RETURN` gives for each node, from one cursor; `timeout_s` is for each page.
+
+        Where the server has a time limit of its own that a cursor over everything cannot keep to, all nodes come once
+        more, by a query for each page.
+        """
+        try:
+            yield from self._cursor_pages(returned, timeout_s)
+        except QueryTimeout:
+            yield from pages_by_id(self, returned, timeout_s)
+
+    def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Read all nodes from one cursor."""
         session, result = self._run(lambda: self._open(f"MATCH (n) RETURN {returned}"), timeout_s)
         background = self._background
         try:

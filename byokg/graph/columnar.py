@@ -27,7 +27,7 @@ from byokg.graph.columnar_schema import count_schema, schema_from_json
 from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -81,6 +81,7 @@ class ColumnarGraph:
         files: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._name = name
+        self._space = NumberSpace(name)
         self._arrays = arrays
         self._nodes = nodes
         self._ids = IdIndex(nodes.column("id"), arrays.id_hash, arrays.id_order)
@@ -360,15 +361,17 @@ class ColumnarGraph:
         near = numbers.astype(np.int32).take(segment)
         if not both:
             if direction is Direction.OUT:
-                return EdgeBatch(near, relation, far, slot, segment, inverse)
+                return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
             slot -= self.edge_count
-            return EdgeBatch(far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse)
+            return EdgeBatch(
+                far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse, self._space
+            )
         incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
         slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
         turn = (far - near) * inverse
         near += turn
         far -= turn
-        return EdgeBatch(near, relation, far, slot, segment, inverse)
+        return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
 
     def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
         """Return the positions of wanted relations."""
@@ -407,7 +410,7 @@ class ColumnarGraph:
         edge = order[position]
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
-        return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward)
+        return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward, self._space)
 
     # What this store offers beyond the protocol
 

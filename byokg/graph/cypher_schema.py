@@ -2,19 +2,23 @@
 
 Up to `EXACT_SIZE` nodes and edges, two queries look at everything and all counts are exact. Above that, labels and
 relation types are listed and counted one by one, which servers answer from counters of their own; what stands at the
-ends of a relation, and which properties there are, is sampled.
+ends of a relation, and which properties there are, is sampled. Kinds and examples of properties come from a few nodes
+and edges in either case.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from byokg.errors import QueryFailed
 from byokg.graph.cypher_text import edge_pattern, node_pattern, union_all
-from byokg.graph.store import RelationSchema, Schema
+from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.types import Value
 
 EXACT_SIZE = 500_000
 """Nodes and edges together, up to which everything is counted."""
@@ -24,9 +28,16 @@ SAMPLE = 100
 
 LISTING_S = 10.0
 """How long a server may list all property names; some look at the whole graph for it, and a sample does as well."""
+EXAMPLE_SAMPLE = 25
+"""Nodes of each label, and edges of each relation type, whose values are looked at."""
+
+_EXAMPLES, _EXAMPLE_LENGTH = 3, 60
+"""Values shown of a property, and characters in one."""
 
 _TOGETHER = 50
 """Labels or relation types asked for in one round trip."""
+
+_DATE = re.compile(r"-?\d{4,}-\d\d-\d\d")
 
 _Writer = Callable[[str, int], str]
 
@@ -91,7 +102,9 @@ def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
     return min(labels, key=lambda label: (counts.get(label, 0), label), default="")
 
 
-def read_schema(server: SchemaServer, timeout_s: float, exact_size: int = EXACT_SIZE) -> Schema:
+def read_schema(
+    server: SchemaServer, timeout_s: float, exact_size: int = EXACT_SIZE, catalogue: Catalogue | None = None
+) -> Schema:
     """Read node types, relations and properties.
 
     A node with several labels counts for each of them, so counts may add up to more than there are nodes; at the
@@ -101,18 +114,21 @@ def read_schema(server: SchemaServer, timeout_s: float, exact_size: int = EXACT_
         server: whom to ask.
         timeout_s: for each round trip.
         exact_size: nodes and edges up to which all are looked at.
+        catalogue: what the server said there is, if it was asked already.
 
     Raises:
         QueryTimeout: even a sample took too long.
         StoreUnavailable: the server cannot be reached.
     """
-    catalogue = server.catalogue(timeout_s)
+    catalogue = catalogue or server.catalogue(timeout_s)
+    findings: _Findings | None = None
     if catalogue.nodes + catalogue.edges <= exact_size:
-        try:
-            return _everything(server, timeout_s).schema()
-        except QueryFailed:
-            pass  # it was too much after all
-    return _sample(server, catalogue, timeout_s).schema()
+        with suppress(QueryFailed):  # it may be too much after all
+            findings = _everything(server, timeout_s)
+    if findings is None:
+        findings = _sample(server, catalogue, timeout_s)
+    _look_at_values(server, findings, timeout_s)
+    return findings.schema()
 
 
 @dataclass
@@ -124,6 +140,9 @@ class _Findings:
     relations: Counter[str] = field(default_factory=Counter)
     relation_properties: dict[str, set[str]] = field(default_factory=dict)
     ends: list[tuple[str, Sequence[str], Sequence[str], int]] = field(default_factory=list)
+    type_values: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    relation_values: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    sampled: str = ""
 
     def schema(self) -> Schema:
         """Put it into order: types by count, relations by name."""
@@ -133,6 +152,7 @@ class _Findings:
             domains.setdefault(relation, Counter())[node_type(head, self.types)] += count
             ranges.setdefault(relation, Counter())[node_type(tail, self.types)] += count
         types = _by_count(+self.types)
+        details = {label: _details(self.type_properties.get(label, ()), self.type_values.get(label)) for label in types}
         return Schema(
             node_types={label: self.types[label] for label in types},
             relations=tuple(
@@ -142,13 +162,40 @@ class _Findings:
                     tuple(_by_count(domains.get(relation, Counter()))),
                     tuple(_by_count(ranges.get(relation, Counter()))),
                     tuple(sorted(self.relation_properties.get(relation, ()))),
+                    _details(self.relation_properties.get(relation, ()), self.relation_values.get(relation)),
                 )
                 for relation in sorted(+self.relations)
             ),
             node_properties={
                 label: tuple(sorted(self.type_properties[label])) for label in types if self.type_properties.get(label)
             },
+            node_property_details={label: found for label, found in details.items() if found},
+            sampled=self.sampled,
         )
+
+
+def _details(names: Iterable[str], values: Mapping[str, Sequence[Any]] | None) -> tuple[PropertySchema, ...]:
+    """Describe each property by the values seen; nothing where none of an owner's values was."""
+    return tuple(property_schema(name, values.get(name, ())) for name in sorted(names)) if values else ()
+
+
+def property_schema(name: str, values: Sequence[Any]) -> PropertySchema:
+    """Say of which kind some values of a property are, and show a few that are short."""
+    kinds = {_kind(value) for value in values}
+    if kinds == {"int", "float"}:
+        kinds = {"float"}
+    shown: dict[Value, None] = {
+        value: None for value in values if isinstance(value, str | int | float) and len(str(value)) <= _EXAMPLE_LENGTH
+    }
+    return PropertySchema(name, kinds.pop() if len(kinds) == 1 else "", tuple(shown)[:_EXAMPLES])
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "int" if isinstance(value, int) else "float"
+    return "date" if isinstance(value, str) and _DATE.fullmatch(value) else "string"
 
 
 def _by_count(counts: Mapping[str, int]) -> list[str]:
@@ -177,6 +224,10 @@ def _everything(server: SchemaServer, timeout_s: float) -> _Findings:
 def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
     """Count by label and by relation type, and look at a few of each."""
     findings = _Findings()
+    findings.sampled = (
+        f"{SAMPLE} nodes of each label and {SAMPLE} edges of each relation: types at the ends of a relation, and "
+        "properties, may be missing"
+    )
     labels, relations = sorted(catalogue.labels), sorted(catalogue.relations)
     seen: Counter[str] = Counter()
     names = _known_names(server, timeout_s)
@@ -198,6 +249,36 @@ def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Fi
         findings.ends.append((relation, head, tail, count))
     findings.relations = _counts(server, relations, _all_edges, timeout_s, seen)
     return findings
+
+
+def _look_at_values(server: SchemaServer, findings: _Findings, timeout_s: float) -> None:
+    """Look at what a few nodes and edges hold; a server that fails at this leaves kinds and examples unknown."""
+    labels = sorted(label for label, names in findings.type_properties.items() if names and label)
+    relations = sorted(relation for relation, names in findings.relation_properties.items() if names)
+    with suppress(QueryFailed):
+        _add_values(findings.type_values, _ask_each(server, labels, _node_values, timeout_s))
+        _add_values(findings.relation_values, _ask_each(server, relations, _edge_values, timeout_s))
+        if findings.type_properties.get(""):
+            text = f"MATCH (n) WHERE size(labels(n)) = 0 WITH n LIMIT {EXAMPLE_SAMPLE} RETURN properties(n) AS held"
+            _add_values(findings.type_values, (("", held) for (held,) in server.ask(text, {}, timeout_s).rows))
+
+
+def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[Any]]) -> None:
+    """Sort the properties of nodes or edges by what they belong to."""
+    for owner, held in rows:
+        values = found.setdefault(owner, {})
+        for key, value in sorted(held.items()):
+            values.setdefault(key, []).append(value)
+
+
+def _node_values(label: str, number: int) -> str:
+    pattern = node_pattern("n", label, f"name{number}")
+    return f"MATCH {pattern} WITH n LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(n) AS held"
+
+
+def _edge_values(relation: str, number: int) -> str:
+    pattern = edge_pattern("", "", [relation], f"list{number}")
+    return f"MATCH {pattern} WITH r LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(r) AS held"
 
 
 def _some_nodes(label: str, number: int) -> str:

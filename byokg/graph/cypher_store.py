@@ -35,12 +35,14 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.cypher_parameters import plain_parameters
-from byokg.graph.cypher_schema import SchemaServer, Table, node_type, read_schema
+from byokg.graph.cypher_schema import Catalogue, SchemaServer, Table, node_type, read_schema
 from byokg.graph.cypher_text import edge_pattern, quoted, union_all, writable
+from byokg.graph.edge_memory import EdgeMemory
 from byokg.graph.guard import check_cypher
 from byokg.graph.numbering import Numbering
 from byokg.graph.query import Cell, EdgeCell, Language, Limits, NodeCell, PathCell, Rows
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
+from byokg.graph.schema_cache import Kept, SchemaCache, digest
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -48,6 +50,9 @@ Answer = TypeVar("Answer")
 
 _TOGETHER = 10_000
 """Node ids sent in one round trip."""
+
+_NODE_PAGE = 10_000
+"""Nodes in a page of all nodes."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -133,6 +138,16 @@ def guess_name_property(properties: Iterable[str]) -> str | None:
     return None
 
 
+def pages_by_id(server: CypherServer, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+    """Return what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
+    identity = f"{server.identity}(n)"
+    text = f"MATCH (n) WHERE {identity} > $after WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
+    after = ""
+    while rows := server.ask(f"{text}, {returned}", {"after": after}, timeout_s).rows:
+        yield [row[1:] for row in rows]
+        after = max(row[0] for row in rows)
+
+
 def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:
     """Call until it works, with growing pauses after `StoreUnavailable`, for at most `timeout_s` in all.
 
@@ -154,7 +169,7 @@ class CypherStore:
     """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
 
     Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
-    met stays as it was: `refresh` forgets the schema, a new store forgets everything.
+    met stays as it was: `refresh` forgets the schema and the edges of nodes, a new store forgets everything.
     """
 
     def __init__(
@@ -184,7 +199,12 @@ class CypherStore:
         self._elements: dict[EntityId, str] = {}
         self._entities: dict[str, EntityId] = {}
         self._edge_properties: dict[str, Properties] = {}
+        self._together = _TOGETHER
+        self._space = NumberSpace(server.name)
+        self._edge_memory = EdgeMemory(self._space)
         self._schema: Schema | None = None
+        self._catalogue: Catalogue | None = None
+        self._cache: SchemaCache | None = None
         self._naming: dict[str, str | None] = {}
         self._schema_lock = threading.Lock()
 
@@ -211,6 +231,11 @@ class CypherStore:
         return self._server.name
 
     @property
+    def id_property(self) -> str | None:
+        """Return the property that identifies nodes; None where the server's own ids do."""
+        return self._id_property
+
+    @property
     def relations(self) -> Sequence[str]:
         """Return relation types; a relation number is a position in this list, which only ever grows."""
         self._known_schema()
@@ -226,12 +251,39 @@ class CypherStore:
             label: tuple(name for name in names if name != self._id_property)
             for label, names in schema.node_properties.items()
         }
-        return replace(schema, node_properties={label: names for label, names in kept.items() if names})
+        details = {
+            label: tuple(detail for detail in found if detail.name != self._id_property)
+            for label, found in schema.node_property_details.items()
+        }
+        return replace(
+            schema,
+            node_properties={label: names for label, names in kept.items() if names},
+            node_property_details={label: found for label, found in details.items() if found},
+        )
 
     def refresh(self) -> None:
-        """Forget the schema, so that it is read again when next asked for."""
+        """Forget the schema and edges, so that they are read again when next asked for."""
+        self._edge_memory.forget()
         with self._schema_lock:
             self._schema = None
+
+    def keep_schema(self, cache: SchemaCache) -> None:
+        """Look for the schema in a cache before it is read, and keep it there afterwards."""
+        self._cache = cache
+
+    @property
+    def node_count(self) -> int:
+        """Return how many nodes the server said it has when the schema was read."""
+        self._known_schema()
+        assert self._catalogue is not None
+        return self._catalogue.nodes
+
+    @property
+    def edge_count(self) -> int:
+        """Return how many edges the server said it has when the schema was read."""
+        self._known_schema()
+        assert self._catalogue is not None
+        return self._catalogue.edges
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -270,11 +322,11 @@ class CypherStore:
         found: dict[EntityId, Node] = {}
         wanted = list(dict.fromkeys(asked))
         self._known_schema()
-        for start in range(0, len(wanted), _TOGETHER):
-            elements = [self._element(entity) for entity in wanted[start : start + _TOGETHER]]
-            for (stored,) in self._ask(f"{self._server.anchor} RETURN n", {"ids": elements}):
-                node = self._node(stored)
-                found[node.id] = node
+        elements = [self._element(entity) for entity in wanted]
+        text = f"{self._server.anchor} RETURN n"
+        for (stored,) in self._in_parts(elements, lambda part: self._ask(text, {"ids": part})):
+            node = self._node(stored)
+            found[node.id] = node
         for entity in wanted:
             if entity not in found:  # deleted since it was numbered
                 raise EntityNotFound(entity, self.name)
@@ -285,21 +337,27 @@ class CypherStore:
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only, in one round trip per 10,000 nodes.
 
+        Those that were asked for before are remembered (see `EdgeMemory`).
+
         Raises:
             EntityNotFound: a node number was not given out by this store.
             RelationNotFound: a relation number is out of range.
         """
+        self._check_numbers(np.asarray(nodes, np.int64))
+        if relations is not None:
+            self._labels(relations)
+        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
+
+    def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
+        """Ask for edges."""
         numbers = np.asarray(nodes, np.int64)
-        self._check_numbers(numbers)
         labels = None if relations is None else self._labels(relations)
         distinct, places = np.unique(numbers, return_inverse=True)
         if len(distinct) == 0 or labels == []:
-            return _batch([], [], [], [], [], [])
+            return self._batch([], [], [], [], [], [])
         inverses = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
         elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
-        rows: list[Sequence[Any]] = []
-        for start in range(0, len(elements), _TOGETHER):
-            rows.extend(self._hop_rows(elements[start : start + _TOGETHER], labels, inverses))
+        rows = self._in_parts(elements, lambda part: self._hop_rows(part, labels, inverses))
         position = {element: place for place, element in enumerate(elements)}
         others = self._meet([row[4] for row in rows], [row[5] for row in rows])
         origin = np.array([position[row[0]] for row in rows], np.int64)
@@ -321,6 +379,7 @@ class CypherStore:
             edge[taken],
             np.repeat(np.arange(len(numbers)), counts),
             inverse[taken],
+            self._space,
         )
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
@@ -338,7 +397,7 @@ class CypherStore:
         no quick way to the others.
         """
         if per_relation <= 0:
-            return _batch([], [], [], [], [], [])
+            return self._batch([], [], [], [], [], [])
         looked_at = per_relation * _SPREAD
         relations = [relation.name for relation in self._known_schema().relations]
         together = max(1, _SAMPLED_ROWS // looked_at)
@@ -358,7 +417,7 @@ class CypherStore:
         relation_numbers = self._number_relations([row[3] for row in rows])
         edge = self._number_edges([row[2] for row in rows], head, relation_numbers, tail, [row[6] for row in rows])
         order = np.argsort(relation_numbers, kind="stable")
-        return _batch(
+        return self._batch(
             head[order],
             relation_numbers[order],
             tail[order],
@@ -402,13 +461,26 @@ class CypherStore:
     def _known_schema(self) -> Schema:
         with self._schema_lock:
             if self._schema is None:
-                schema = patiently(lambda _: read_schema(self._server, self._timeout_s), self._timeout_s)
+                catalogue, schema = patiently(lambda _: self._find_schema(), self._timeout_s)
                 self._relations.add(relation.name for relation in schema.relations)
                 places = {name: place for place, name in enumerate(self._relations.keys())}
                 ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
                 self._naming = {label: guess_name_property(names) for label, names in schema.node_properties.items()}
-                self._schema = replace(schema, relations=tuple(ordered))
+                self._catalogue, self._schema = catalogue, replace(schema, relations=tuple(ordered))
             return self._schema
+
+    def _find_schema(self) -> tuple[Catalogue, Schema]:
+        """Return what there is, and its schema: the one that was kept, if there is still the same."""
+        catalogue = self._server.catalogue(self._timeout_s)
+        counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
+        key, fingerprint = digest(self.name), digest(*counts)
+        kept = self._cache.find(key, fingerprint) if self._cache else None
+        if kept is not None:
+            return catalogue, kept.schema
+        schema = read_schema(self._server, self._timeout_s, catalogue=catalogue)
+        if self._cache is not None:
+            self._cache.keep(key, self.name, fingerprint, Kept(schema))
+        return catalogue, schema
 
     def _labels(self, relations: RelationArray) -> list[str]:
         """Return the labels of relation numbers, each once, in number order."""
@@ -473,11 +545,34 @@ class CypherStore:
             "properties(r) AS properties"
         )
 
+    def _in_parts(
+        self, keys: Sequence[str], ask: Callable[[Sequence[str]], Sequence[Sequence[Any]]]
+    ) -> list[Sequence[Any]]:
+        """Ask about many keys, so many at once as the server's own time limit allows."""
+        found: list[Sequence[Any]] = []
+        start = 0
+        while start < len(keys):
+            part = keys[start : start + self._together]
+            try:
+                found.extend(ask(part))
+            except QueryTimeout as error:
+                if len(part) == 1 or error.timeout_s >= self._timeout_s:
+                    raise  # it took all of our own time
+                self._together = max(1, len(part) // 4)
+                continue
+            start += len(part)
+        return found
+
     def _ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float | None = None) -> Sequence[Sequence[Any]]:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return patiently(lambda left_s: self._server.ask(text, parameters, left_s), timeout_s).rows
 
     # Identity
+
+    def _batch(self, head: Any, relation: Any, tail: Any, edge: Any, origin: Any, inverse: Any) -> EdgeBatch:
+        numbers = [np.asarray(column, np.int64) for column in (head, relation, tail, edge, origin)]
+        columns = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+        return EdgeBatch(*columns, np.asarray(inverse, np.bool_), self._space)
 
     def _check_numbers(self, numbers: Int64) -> None:
         outside = np.flatnonzero((numbers < 0) | (numbers >= len(self._nodes)))
@@ -634,8 +729,3 @@ def _value(value: Any) -> Value:
 def _natural(text: str) -> tuple[int, str]:
     """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
     return len(text), text
-
-
-def _batch(head: Any, relation: Any, tail: Any, edge: Any, origin: Any, inverse: Any) -> EdgeBatch:
-    numbers = [np.asarray(column, np.int64) for column in (head, relation, tail, edge, origin)]
-    return EdgeBatch(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], np.asarray(inverse, np.bool_))

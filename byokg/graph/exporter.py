@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
@@ -14,8 +12,13 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from byokg.errors import GraphError, GraphExists
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.folder import new_folder
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import triples
 from byokg.types import Node, Properties, Triple, Value
@@ -27,6 +30,7 @@ _BATCH = 4096
 """Nodes asked for at once, and then the edges out of them."""
 
 _NEEDS_QUOTES = re.compile('[",\\r\\n]|^\\s|\\s$')
+_ARROW = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 _INT64 = range(-(1 << 63), 1 << 63)
 _NODE_COLUMNS, _EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tail")
 
@@ -48,12 +52,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         GraphExists: `out` is there and not empty.
         GraphError: the system does not let us write there.
     """
-    out = Path(out)
-    if out.exists() and not (out.is_dir() and next(out.iterdir(), None) is None):
-        raise GraphExists(out, "something is there already; choose another folder")
-    partial = out.parent / f".{out.name}.partial-{uuid.uuid4().hex[:12]}"
-    try:
-        partial.mkdir(parents=True)
+    with new_folder(out, overwrite=False, refuse=_refuse_taken) as partial:
         nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
         with nodes, edges:
             for some, leaving in _batches(store, progress):
@@ -61,28 +60,99 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
                     nodes.add((node.id, "" if node.name == node.id else node.name, node.type), node.properties)
                 for edge in leaving:
                     edges.add((edge.head, edge.relation, edge.tail), edge.properties)
-        if out.exists():
-            out.rmdir()
-        partial.rename(out)
-    except OSError as error:
-        raise GraphError(f"cannot write a graph to {str(out)!r}: {error}; free space or choose another") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarGraph:
     """Hold a copy of any store's graph in memory: to save it, or to walk it faster than over a network.
 
+    Nothing is lost, but a property whose values are of several types becomes text. All nodes are listed first, so that
+    what is created meanwhile is noticed.
+
     Args:
-        store: what to copy; a graph too large for Python objects is better exported and built.
+        store: what to copy; some thousand nodes at a time, with the edges out of them.
         progress: told about it from time to time.
+
+    Raises:
+        GraphError: the graph changed while it was copied.
     """
-    nodes: list[Node] = []
-    edges: list[Triple] = []
-    for some, leaving in _batches(store, progress):
-        nodes += some
-        edges += leaving
-    return ColumnarGraph.from_records(nodes, edges, store.name, source={"kind": "copy", "store": store.name})
+    ids = list(store.entities())
+    numbers = np.asarray(store.numbers(ids), np.int64)
+    rows = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
+    rows[numbers] = np.arange(len(ids))
+    names: list[str] = []
+    types: list[str] = []
+    of_nodes, of_edges = _Columns(), _Columns()
+    ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+    edge_count = 0
+    for start in range(0, len(ids), _BATCH):
+        for node in store.nodes(ids[start : start + _BATCH]):
+            names.append(node.name)
+            types.append(node.type)
+            of_nodes.add(node.properties)
+        batch = store.edges(numbers[start : start + _BATCH], Direction.OUT)
+        tail = np.asarray(batch.tail, np.int64)
+        if len(tail) and (int(tail.max()) >= len(rows) or int(rows[tail].min()) < 0):
+            raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
+        ends.append(np.stack((rows[batch.head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1))
+        for properties in store.edge_properties(batch.edge):
+            of_edges.add(properties)
+        edge_count += len(batch)
+        if progress:
+            progress(len(names), edge_count)
+    codes = np.concatenate(ends)
+    used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
+    order = np.argsort(first)  # relations are numbered as they are met
+    labels = store.relations
+    return ColumnarGraph.assemble(
+        name=store.name,
+        ids=pa.array(ids, pa.large_string()),
+        names=pa.array(names, pa.large_string()),
+        types=pa.array(types, pa.large_string()),
+        node_properties=of_nodes.arrays(),
+        relations=[labels[number] for number in used[order].tolist()],
+        head=codes[:, 0],
+        relation=np.argsort(order)[relation],
+        tail=codes[:, 2],
+        edge_properties=of_edges.arrays(),
+        drop_duplicates=False,
+        source={"kind": "copy", "store": store.name},
+    )
+
+
+def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
+        raise GraphExists(folder, "something is there already; choose another folder")
+
+
+class _Columns:
+    """Properties of many rows, kept by property."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._held: dict[str, tuple[list[int], list[Value]]] = {}
+
+    def add(self, properties: Properties) -> None:
+        """Take the properties of the next row."""
+        for key, value in properties.items():
+            rows, values = self._held.setdefault(key, ([], []))
+            rows.append(self._count)
+            values.append(value)
+        self._count += 1
+
+    def arrays(self) -> dict[str, pa.Array]:
+        """Return a column for each property, null in rows that lack it."""
+        columns = {}
+        for key, (rows, values) in self._held.items():
+            kind = _common({"float" if isinstance(value, float) else _kind(value) for value in values})
+            place = np.full(self._count, -1, np.int64)
+            place[rows] = np.arange(len(rows))
+            if kind in ("string", "date"):
+                column = pa.array([_text(value) for value in values], pa.large_string())
+                column = column.cast(pa.date32()) if kind == "date" else column
+            else:
+                column = pa.array(values, _ARROW[kind])
+            columns[key] = column.take(pa.array(place, mask=place < 0))
+        return columns
 
 
 def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[list[Node], list[Triple]]]:
@@ -146,10 +216,14 @@ class _Table:
 
     def _common(self, key: str) -> str:
         """Return the kind that fits all values of a property."""
-        kinds = self._kinds[key]
-        if kinds == {"int", "float"}:
-            return "float"
-        return next(iter(kinds)) if len(kinds) == 1 else "string"
+        return _common(self._kinds[key])
+
+
+def _common(kinds: set[str]) -> str:
+    """Return the kind that fits values of all these kinds."""
+    if kinds == {"int", "float"}:
+        return "float"
+    return next(iter(kinds)) if len(kinds) == 1 else "string"
 
 
 def _kind(value: Value) -> str:

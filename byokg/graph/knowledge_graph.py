@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph
-from byokg.graph.places import open_graph
+from byokg.graph.places import close, open_graph
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import Walks, follow_metapath, neighbours, triples
 from byokg.types import EntityId, Node, Triple
@@ -21,7 +23,10 @@ class KnowledgeGraph:
 
     @classmethod
     def open(cls, place: str | Path) -> KnowledgeGraph:
-        """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises."""
+        """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises.
+
+        `close` a graph on a server, or open it in a `with` statement.
+        """
         return cls(open_graph(place))
 
     @classmethod
@@ -33,6 +38,18 @@ class KnowledgeGraph:
     def from_triples(cls, triples: Iterable[tuple[str, str, str]]) -> KnowledgeGraph:
         """Hold (head, relation, tail) triples in memory."""
         return cls(ColumnarGraph.from_triples(triples))
+
+    def close(self) -> None:
+        """Let go of a server's connections; a saved graph holds none."""
+        close(self.store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def schema(self) -> Schema:
         """Return node types and relations with counts."""

@@ -29,7 +29,7 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries
-from byokg.graph.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath
+from byokg.graph.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
 
 Result = TypeVar("Result")
 
@@ -40,7 +40,6 @@ _CONNECT_S = 5
 _SPARE_S = 1.0
 """How much longer than the query a connection lives, so that the server can say itself that time is up."""
 
-_PAGE = 10_000
 _CHUNK = 1 << 20
 
 _TIMED_OUT = {"QUERY_TIMEOUT", "TimeLimitExceededException", "ClientTimeoutException"}
@@ -150,6 +149,38 @@ class NeptuneDatabaseStore(CypherStore):
         super().__init__(DatabaseServer(address, clients, timeout_hint), id_property, name_property, timeout_s)
 
 
+def open_neptune(
+    address: str,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    id_property: str | None = None,
+    name_property: str | None = None,
+    timeout_s: float = 60.0,
+    timeout_hint: bool = True,
+) -> NeptuneAnalyticsStore | NeptuneDatabaseStore:
+    """Open either kind of Neptune by its address.
+
+    Args:
+        address: `neptune-graph://ID` for Neptune Analytics, `neptune-db://HOST` for Neptune Database.
+        region: see the two stores, also for what follows.
+        endpoint_url: for Neptune Analytics only.
+        id_property, name_property, timeout_s: for both.
+        timeout_hint: for Neptune Database only.
+
+    Raises:
+        ConfigError: the address is neither, or comes with a setting that is not for it.
+        MissingExtra: boto3 is not installed.
+    """
+    scheme, _, rest = address.partition("://")
+    if scheme == "neptune-graph":
+        return NeptuneAnalyticsStore(rest, region, endpoint_url, id_property, name_property, timeout_s)
+    if scheme != "neptune-db":
+        raise ConfigError(f"{address!r} is no Neptune address; write neptune-graph://ID or neptune-db://HOST")
+    if endpoint_url is not None:
+        raise ConfigError(f"endpoint_url is for neptune-graph:// only; {address} names the endpoint itself")
+    return NeptuneDatabaseStore(rest, region, id_property, name_property, timeout_s, timeout_hint)
+
+
 class _Clients:
     """boto3 clients of one service: one for each time limit, because a client's is fixed."""
 
@@ -231,11 +262,7 @@ class _NeptuneServer:
 
     def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Return what `RETURN` gives for each node, in the order of ids: Neptune has no cursor."""
-        text = f"MATCH (n) WHERE id(n) > $after WITH n ORDER BY id(n) LIMIT {_PAGE} RETURN id(n) AS id, {returned}"
-        after = ""
-        while rows := self.ask(text, {"after": after}, timeout_s).rows:
-            yield [row[1:] for row in rows]
-            after = max(row[0] for row in rows)
+        return pages_by_id(self, returned, timeout_s)
 
     def catalogue(self, timeout_s: float) -> Catalogue:
         """Say what there is, from the summary that Neptune keeps; by queries where there is none."""

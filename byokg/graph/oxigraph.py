@@ -24,7 +24,7 @@ from byokg.errors import (
 from byokg.graph import sparql_text as sparql
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.delimited import TextFile
-from byokg.graph.folder import new_folder
+from byokg.graph.folder import new_folder, sha256
 from byokg.graph.iris import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
 from byokg.graph.oxigraph_engine import import_pyoxigraph, select_json
 from byokg.graph.query import Limits
@@ -33,6 +33,9 @@ from byokg.graph.rdf_quads import graph_prefixes, graph_quads
 from byokg.graph.sparql_store import Binding, SparqlStore, Table, read_table
 from byokg.graph.store import Schema
 from byokg.graph.worker import Worker
+
+FOLDER = "oxigraph"
+"""Where the store lies inside the folder of a graph."""
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -138,6 +141,23 @@ class OxigraphStore(SparqlStore):
         """How many triples it holds, those for names, types and properties included."""
         settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
         self._worker = Worker("byokg.graph.oxigraph_engine:OxigraphEngine", settings, self._name, memory_mb)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        languages: Collection[str] | None = None,
+        timeout_s: float = 60.0,
+        memory_mb: int = 2048,
+    ) -> OxigraphStore:
+        """Open the RDF store inside a graph folder, or a folder that is one itself; see the constructor."""
+        inside = Path(folder) / FOLDER
+        return cls(inside if inside.is_dir() else folder, languages, timeout_s, memory_mb)
+
+    @property
+    def checksum(self) -> str:
+        """Return a SHA-256 of what the store says about itself: what it was built from, its schema and counts."""
+        return sha256(Path(self._name) / _META)
 
     @property
     def worker(self) -> Worker:

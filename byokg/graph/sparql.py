@@ -34,7 +34,8 @@ from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, Q
 from byokg.graph import sparql_text as sparql
 from byokg.graph.iris import Prefixes
 from byokg.graph.query import Limits
-from byokg.graph.sparql_store import Binding, SparqlStore, Table, read_table
+from byokg.graph.schema_cache import Kept, SchemaCache, digest
+from byokg.graph.sparql_store import SAMPLE, Binding, SparqlStore, Table, read_table
 from byokg.graph.store import Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
@@ -47,8 +48,8 @@ _JSON_TYPES = (_RESULTS, "application/json")
 _LONG = 1800
 """Characters of a URL from which the query is sent by POST."""
 _BUSY = (429, 502, 503)
-_SAMPLE = 100_000
-"""Triples that the schema is read from when reading all takes too long."""
+_FINGERPRINT_S = 10.0
+"""How long an endpoint may count its triples, before a schema is kept without a fingerprint."""
 _EXCERPT = 300
 _TIMED_OUT = re.compile(
     r"time(?:d\s|-)?\s?out|(?:execution|evaluation|query) time .{0,60}(?:exceed|limit)", re.IGNORECASE
@@ -121,6 +122,9 @@ class SparqlEndpoint(SparqlStore):
         self._trusted = 0
         self._cut_at: int | None = None
         agent = user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
+        self._key = digest(url, self._graphs, dict(self._prefixes.namespaces))
+        self._cache: SchemaCache | None = None
+        self._schema_lock = threading.RLock()
         self._client = httpx.Client(
             headers={"User-Agent": agent, "Accept": f"{_RESULTS}, application/json;q=0.5", **headers},
             auth=auth,
@@ -143,12 +147,49 @@ class SparqlEndpoint(SparqlStore):
 
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
-        if self._schema is None:
-            try:
-                self._schema = self._read_schema(None)
-            except QueryFailed:
-                self._schema = self._read_schema(_SAMPLE)
-        return self._schema
+        with self._schema_lock:
+            if self._schema is None:
+                fingerprint = self._fingerprint() if self._cache else None
+                kept = self._cache.find(self._key, fingerprint) if self._cache else None
+                self._schema = self._use(kept) if kept else None
+            if self._schema is None:
+                try:
+                    self._schema = self._read_schema(None)
+                except QueryFailed:
+                    self._schema = self._read_schema(SAMPLE)
+                if self._cache is not None:
+                    extra = {"prefixes": dict(self._prefixes.namespaces), "relations": list(self._relations.keys())}
+                    self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
+            return self._schema
+
+    def keep_schema(self, cache: SchemaCache) -> None:
+        """Look for the schema in a cache before it is read, and keep it there afterwards."""
+        self._cache = cache
+
+    def _fingerprint(self) -> str | None:
+        """Count the triples; None where the endpoint cannot do so quickly."""
+        try:
+            answer = self._ask(sparql.count("?s ?p ?o"), _FINGERPRINT_S, 0.0)
+            return f"{int(answer.table.bindings[0]['count']['value'])} triples"
+        except (QueryFailed, IndexError, KeyError, ValueError):
+            return None
+
+    def _use(self, kept: Kept) -> Schema | None:
+        """Take over a schema that was kept, with its relations' numbers and prefixes; None where that is too late."""
+        if len(self._relations):
+            return None  # some relations have numbers and labels already, and these may be others
+        try:
+            prefixes, relations = Prefixes(dict(kept.extra["prefixes"])), [str(iri) for iri in kept.extra["relations"]]
+        except (KeyError, TypeError, ValueError):
+            return None
+        names = [relation.name for relation in kept.schema.relations]
+        if len(names) != len(relations):
+            return None
+        if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
+            return None
+        self._prefixes = prefixes
+        self._relation_numbers(relations)
+        return kept.schema
 
     # How a store is asked
 

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import EntityNotFound, GraphError, RelationNotFound, StoreUnavailable
+from byokg.errors import EntityNotFound, GraphError, QueryFailed, RelationNotFound, StoreUnavailable
 from byokg.graph import sparql_text as sparql
+from byokg.graph.edge_memory import EdgeMemory, around
 from byokg.graph.guard import check_sparql
 from byokg.graph.iris import (
     EDGE,
@@ -32,7 +33,16 @@ from byokg.graph.iris import (
 from byokg.graph.literals import ALL_VALUES, Literal, language_rank, listed, preferred
 from byokg.graph.numbering import Numbering
 from byokg.graph.query import Cell, Language, Limits, NodeCell, Rows
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, PropertySchema, RelationArray, RelationSchema, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    NodeArray,
+    NumberSpace,
+    PropertySchema,
+    RelationArray,
+    RelationSchema,
+    Schema,
+)
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 Key = TypeVar("Key")
@@ -43,10 +53,15 @@ Term: TypeAlias = "Mapping[str, Any]"
 Binding: TypeAlias = "Mapping[str, Term]"
 """One row: variable to term, without the variables that are unbound."""
 
+SAMPLE = 100_000
+"""Triples that the schema is read from when reading all takes too long."""
+
 _BATCH = 1000
 """Nodes asked about in one request."""
 _WINDOWS = 50
 """Places of relations sampled in one request."""
+_STATEMENTS = 100_000
+"""Edges whose properties are remembered."""
 _SHORT = 40
 """Characters of a value that may be an example."""
 _NODE_PAGE = 100_000
@@ -91,6 +106,7 @@ class SparqlStore(ABC):
             timeout_s: how long each request of the traversal may take.
         """
         self._name = name
+        self._space = NumberSpace(name)
         self._prefixes = prefixes
         self._languages = languages
         self._timeout_s = timeout_s
@@ -102,6 +118,9 @@ class SparqlStore(ABC):
         self._reified: bool | None = None
         self._repeats = False
         self._schema: Schema | None = None
+        self._classes: Sequence[str] | None = None
+        self._statements: dict[str, Properties] = {}
+        self._edge_memory = EdgeMemory(self._space)
 
     # How a store is asked
 
@@ -149,9 +168,39 @@ class SparqlStore(ABC):
         return self._schema
 
     def refresh(self) -> None:
-        """Forget the schema, so that it is read anew when asked for next. Numbers stay as they are."""
+        """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
         self._schema = None
         self._reified = None
+        self._classes = None
+        self._statements = {}
+        self._edge_memory.forget()
+
+    @property
+    def node_count(self) -> int | None:
+        """Count the nodes; None where the store cannot count them."""
+        try:
+            where = f"{{ SELECT (COUNT(?n) AS ?count) WHERE {{ {sparql.every_node(self._has_statements())} }} }}"
+            rows, _ = self._select("?count", where, self._timeout_s)
+        except QueryFailed:
+            return None
+        return int(rows[0]["count"]["value"])
+
+    @property
+    def edge_count(self) -> int | None:
+        """Return how many edges there are; None where the schema is that of a sample."""
+        schema = self.schema()
+        return None if schema.sampled else sum(relation.count for relation in schema.relations)
+
+    @property
+    def class_iris(self) -> Sequence[str]:
+        """Return the IRIs of all classes that nodes have, asked for once; some of them where there are too many."""
+        if self._classes is None:
+            try:
+                rows = self._gather("?t ?count", lambda _: sparql.type_counts(None), [""])
+            except QueryFailed:
+                rows = self._gather("?t ?count", lambda _: sparql.type_counts(SAMPLE), [""])
+            self._classes = tuple(sorted({row["t"]["value"] for row in rows}))
+        return self._classes
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -202,6 +251,14 @@ class SparqlStore(ABC):
             EntityNotFound: a node number was not given out.
             RelationNotFound: a relation number was not given out.
         """
+        if relations is not None:
+            self._relation_iris(np.asarray(relations, np.int64))
+        for number in np.unique(np.asarray(nodes, np.int64)).tolist():
+            self._node(number)
+        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
+
+    def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
+        """Ask for edges."""
         asked = np.asarray(nodes, np.int64)
         wanted = None if relations is None else self._relation_iris(np.asarray(relations, np.int64))
         iris = [self._node(number) for number in np.unique(asked).tolist()]
@@ -213,7 +270,8 @@ class SparqlStore(ABC):
                 lambda batch: sparql.edges(batch, direction, wanted, reified),
                 [iri for iri in iris if sparql.addressable(iri)],
             )
-        return _around(asked, direction, *self._numbered(rows))
+        head, relation, tail, edge = self._numbered(rows)
+        return around(asked, direction, head, relation, tail, edge, self._space)
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` for an unknown one."""
@@ -221,9 +279,14 @@ class SparqlStore(ABC):
             statements = [self._edges.key(number)[3] for number in np.asarray(edges).tolist()]
         except IndexError as error:
             raise GraphError(f"{self._name} gave out no edge number {error}") from error
-        described = [iri for iri in dict.fromkeys(statements) if iri]
-        found = self._collect(self._gather("?n ?k ?v", sparql.statements, described)) if described else {}
-        return [self._properties(found[iri]) if iri in found else NO_PROPERTIES for iri in statements]
+        unknown = [iri for iri in dict.fromkeys(statements) if iri and iri not in self._statements]
+        found = self._collect(self._gather("?n ?k ?v", sparql.statements, unknown)) if unknown else {}
+        known = {iri: self._statements[iri] for iri in statements if iri in self._statements}
+        known |= {iri: self._properties(found[iri]) if iri in found else NO_PROPERTIES for iri in unknown}
+        if len(self._statements) > _STATEMENTS:
+            self._statements = {}
+        self._statements |= known
+        return [known.get(iri, NO_PROPERTIES) for iri in statements]
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, by relation, from four places spread over its edges."""
@@ -240,7 +303,13 @@ class SparqlStore(ABC):
         order = order[rank < per_relation]
         count = len(order)
         return EdgeBatch(
-            head[order], relation_numbers[order], tail[order], edge[order], np.arange(count), np.zeros(count, np.bool_)
+            head[order],
+            relation_numbers[order],
+            tail[order],
+            edge[order],
+            np.arange(count),
+            np.zeros(count, np.bool_),
+            self._space,
         )
 
     # QueryStore
@@ -507,6 +576,7 @@ class SparqlStore(ABC):
             relations=tuple(relations),
             node_properties={kind: tuple(detail.name for detail in found) for kind, found in details.items()},
             node_property_details=details,
+            sampled="" if sample is None else f"{sample:,} triples: all counts are theirs, and anything may be missing",
         )
 
     def _detail(self, row: Binding) -> PropertySchema:
@@ -534,33 +604,6 @@ def read_table(reply: object, store: str) -> Table:
         reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
         raise StoreUnavailable(store, reason) from error
     return Table(variables, bindings)
-
-
-def _around(
-    asked: npt.NDArray[np.int64],
-    direction: Direction,
-    head: npt.NDArray[np.int64],
-    relation: npt.NDArray[np.int64],
-    tail: npt.NDArray[np.int64],
-    edge: npt.NDArray[np.int64],
-) -> EdgeBatch:
-    """Give each asked node the edges that touch it, in the order that `EdgeBatch` promises."""
-    picked, origins, inverses = [], [], []
-    for inverse, end in ((False, head), (True, tail)):
-        if direction is (Direction.OUT if inverse else Direction.IN):
-            continue
-        order = np.argsort(end, kind="stable")
-        start, stop = (np.searchsorted(end[order], asked, side) for side in ("left", "right"))
-        counts = stop - start
-        place = np.arange(counts.sum()) + np.repeat(start - (counts.cumsum() - counts), counts)
-        picked.append(order[place])
-        origins.append(np.repeat(np.arange(len(asked)), counts))
-        inverses.append(np.full(len(place), inverse))
-    rows, origin, backward = np.concatenate(picked), np.concatenate(origins), np.concatenate(inverses)
-    other = np.where(backward, head[rows], tail[rows])
-    order = np.lexsort((edge[rows], other, relation[rows], backward, origin))
-    rows = rows[order]
-    return EdgeBatch(head[rows], relation[rows], tail[rows], edge[rows], origin[order], backward[order])
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:

@@ -27,6 +27,16 @@ class Direction(Enum):
     BOTH = "both"
 
 
+class NumberSpace:
+    """Whose numbers an array holds: each store object has one, and two are never equal."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: str) -> None:
+        """Begin a space of numbers; `store` names it in messages."""
+        self.store = store
+
+
 @dataclass(frozen=True)
 class EdgeBatch:
     """E edges in stored orientation, as four parallel arrays of shape (E,).
@@ -37,6 +47,8 @@ class EdgeBatch:
 
     `origin` holds the position (index into the requested `nodes`) of the node that each edge was
     found from, and `inverse` is true where it was found from its tail.
+
+    Numbers mean something only within `space`, so `traversal.join` refuses batches of two stores.
     """
 
     head: NodeArray
@@ -45,6 +57,8 @@ class EdgeBatch:
     edge: npt.NDArray[np.int64]
     origin: npt.NDArray[np.int64]
     inverse: npt.NDArray[np.bool_]
+    space: NumberSpace | None = None
+    """None for a batch that no store gave."""
 
     def __len__(self) -> int:
         return len(self.edge)
@@ -89,6 +103,8 @@ class Schema:
     node_properties: dict[str, tuple[str, ...]]
     node_property_details: dict[str, tuple[PropertySchema, ...]] = field(default_factory=dict)
     """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
+    sampled: str = ""
+    """What was looked at, and what that says nothing certain about; empty where everything was."""
 
 
 class GraphStore(Protocol):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import RelationNotFound
+from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.node_sets import contains, distinct, group_of
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -274,7 +274,13 @@ def _joined(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> t
     for start, stop, before in zip(bounds, bounds[1:], np.cumsum([0, *sizes]).tolist(), strict=False):
         origin[start:stop] += before
     edges = EdgeBatch(
-        column("head"), column("relation"), column("tail"), column("edge"), origin, column("inverse", np.bool_)
+        column("head"),
+        column("relation"),
+        column("tail"),
+        column("edge"),
+        origin,
+        column("inverse", np.bool_),
+        _one_space([batch for batch, _ in parts]),
     )
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
 
@@ -478,7 +484,7 @@ def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -
     return Expansion(steps >> 1, (steps & 1).astype(np.bool_), bounds, key & ((1 << width) - 1), truncated)
 
 
-# Caps
+# Caps, and putting batches together
 
 
 def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
@@ -499,5 +505,45 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
 
 def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
     """Return some edges of a batch, in the order asked."""
-    columns = (batch.head, batch.relation, batch.tail, batch.edge, batch.origin, batch.inverse)
-    return EdgeBatch(*(column[rows] for column in columns))
+    return EdgeBatch(
+        batch.head[rows],
+        batch.relation[rows],
+        batch.tail[rows],
+        batch.edge[rows],
+        batch.origin[rows],
+        batch.inverse[rows],
+        batch.space,
+    )
+
+
+def join(batches: Sequence[EdgeBatch], asked: Sequence[int]) -> EdgeBatch:
+    """Put batches of one store one behind the other, as if all their nodes had been asked about together.
+
+    Args:
+        batches: what the store answered.
+        asked: how many nodes each of them was asked about, so that `origin` can go on counting.
+
+    Raises:
+        StoresMixed: they come from two stores.
+    """
+    space = _one_space(batches)
+    none = np.empty(0, np.int64)
+    starts = np.cumsum([0, *asked]).tolist()
+    return EdgeBatch(
+        head=np.concatenate([batch.head for batch in batches] or [none]),
+        relation=np.concatenate([batch.relation for batch in batches] or [none]),
+        tail=np.concatenate([batch.tail for batch in batches] or [none]),
+        edge=np.concatenate([batch.edge for batch in batches] or [none]),
+        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
+        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
+        space=space,
+    )
+
+
+def _one_space(batches: Sequence[EdgeBatch]) -> NumberSpace | None:
+    """Return whose numbers these batches hold, all of them the same store's."""
+    spaces = {id(batch.space): batch.space for batch in batches}
+    if len(spaces) > 1:
+        one, other = (space.store if space else "no store" for space in list(spaces.values())[:2])
+        raise StoresMixed(one, other)
+    return batches[0].space if batches else None

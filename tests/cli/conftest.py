@@ -13,6 +13,9 @@ import pytest
 
 from byokg.cli.main import DEBUG, main
 from byokg.graph.importers import build_graph
+from tests.graph.conftest import bolt, bolt_process
+
+__all__ = ["bolt", "bolt_process"]
 
 ROOT = Path(__file__).resolve().parents[2]
 

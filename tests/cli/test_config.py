@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-from dataclasses import fields, is_dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,20 @@ from byokg.cli.config import (
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.engines import add_engine
+from byokg.graph.places import close
+from byokg.graph.query import Limits
+from byokg.graph.rdf import graph_quads
+from byokg.graph.store import Direction
+from byokg.graph.traversal import neighbours, triples
 from byokg.index.langchain import LangChainEmbedder
 from byokg.index.static import SHIPPED, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.byokg import Byokg
+from byokg.types import Triple
 from tests.cli.conftest import ROOT
+from tests.graph.bolt_server import PASSWORD, BoltDatabases
+from tests.graph.neptune_server import ACCESS_KEY, REGION, SECRET_KEY, NeptuneServer
 
 FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 
@@ -71,14 +81,76 @@ def test_every_option_builds_what_it_names(group: str, option: str) -> None:
     assert settings.options[group] == option
     # a -r-> b
     store = ColumnarGraph.from_triples([("a", "r", "b")])
-    store.save("saved")
     given: dict[str, dict[str, Any]] = {
-        "graph": {"folder": "saved"},
         "linking": {"store": store},
         "pipeline": {"store": store, "embedder": StaticEmbedder(), "entities": EntityLinker(store)},
     }
-    built = [settings.build(each, **given.get(each, {})) for each in settings.components]
+    built = [settings.build(each, **given.get(each, {})) for each in settings.components if each != "graph"]
     assert None not in built
+
+
+# a -r-> b
+TRIPLES = [("a", "r", "b")]
+
+
+@pytest.mark.parametrize("option", options("graph"))
+def test_every_graph_option_opens_its_kind_of_place(
+    option: str, bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as servers:
+        settings = read_settings([f"graph.path={place(option, bolt, monkeypatch, servers)}", *asked(option)])
+        assert settings.options["graph"] == option
+        assert settings.run.graph.path is not None
+        store = settings.build_graph(settings.run.graph.path)
+        servers.callback(close, store)
+        assert [relation.name for relation in store.schema().relations] == ["r"]
+        assert len(list(store.entities())) == 2
+
+
+def asked(option: str) -> list[str]:
+    """Return what has to be said beside the place: an address chooses its option by itself."""
+    return [f"graph={option}"] if option in ("arcadedb", "oxigraph") else []
+
+
+def place(option: str, bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch, servers: ExitStack) -> str:
+    """Make a folder or start a server with the graph, and return where it is."""
+    graph = ColumnarGraph.from_triples(TRIPLES)
+    if option in ("columnar", "arcadedb", "oxigraph"):
+        graph.save("saved")
+        if option == "arcadedb":
+            pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+            add_engine("saved", "cypher")
+        elif option == "oxigraph":
+            pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+            add_engine("saved", "sparql")
+        return "saved"
+    if option == "sparql":
+        pyoxigraph = pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+        from tests.graph.sparql_server import serving
+
+        triples = pyoxigraph.Store()
+        triples.extend(graph_quads(graph))
+        return f"sparql+{servers.enter_context(serving(triples)).url}"
+    database = bolt.new_database()
+    bolt.load(database, graph.nodes(list(graph.entities())), neighbouring(graph), name_always=False)
+    if option == "neo4j":
+        monkeypatch.setenv("NEO4J_USERNAME", "root")
+        monkeypatch.setenv("NEO4J_PASSWORD", PASSWORD)
+        return f"{bolt.uri}/{database}"
+    pytest.importorskip("boto3", reason="needs boto3: pip install 'byokg[neptune]'")
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+        ("AWS_DEFAULT_REGION", REGION),
+    ):
+        monkeypatch.setenv(name, value)
+    server = NeptuneServer(lambda text, **given: bolt.records(database, text, **given), own_ids=True)
+    servers.callback(server.close)
+    return f"neptune-db://{server.url}"
+
+
+def neighbouring(graph: ColumnarGraph) -> list[Triple]:
+    return triples(graph, neighbours(graph, list(graph.entities()), Direction.OUT))
 
 
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
@@ -96,17 +168,46 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
         return
     target = node.pop("_target_")
     module, _, name = target.rpartition(".")
-    if group == "graph":
-        assert target == "byokg.graph.columnar.ColumnarGraph.open" and node == {}
-        return
-    parameters = dict(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
+    holder = module.rpartition(".")[2]
+    if holder[:1].isupper():  # a class method
+        owner: Any = getattr(importlib.import_module(module.rpartition(".")[0]), holder)
+    else:
+        owner = importlib.import_module(module)
+    parameters = dict(inspect.signature(getattr(owner, name)).parameters)
     handed_over = {"store", "embedder", "entities"} if group in ("linking", "pipeline") else set()
+    if group == "graph":  # the place; credentials come from the environment
+        handed_over = {next(iter(parameters)), "username", "password"}
     fixed = {"embedding=static": set(), "dataset=atlas": set()}.get(f"{group}={option}", {"model", "batch_size"})
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
+        if value == []:
+            value = ()
+        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.query.Limits":
+            assert value == {"_target_": value["_target_"], **asdict(Limits())}
+            continue
         if default is not inspect.Parameter.empty and key not in fixed:
             assert value == default, key
+
+
+def test_an_address_chooses_its_option_whatever_the_order() -> None:
+    for words in (
+        ["graph.path=neo4j://host/films", "graph.id_property=id"],
+        ["graph.id_property=id", "graph.path=bolt://h"],
+    ):
+        settings = read_settings(words)
+        assert settings.options["graph"] == "neo4j"
+        assert settings.components["graph"]["id_property"] == "id"
+    assert read_settings(["graph.path=neptune-graph://g-abcdefghij"]).options["graph"] == "neptune"
+    settings = read_settings(["graph.path=sparql+https://host/x", "graph.languages=en, de"])
+    assert settings.components["graph"]["languages"] == ["en", "de"]
+    assert settings.run.graph.path == "sparql+https://host/x"
+
+
+def test_a_server_s_address_is_recorded_without_what_may_be_secret() -> None:
+    settings = read_settings(["graph.path=sparql+https://host/x?dataset=films&apikey=s3cret"])
+    assert settings.recorded()["graph"]["path"] == "sparql+https://host/x?dataset=films&apikey=…"
+    assert "s3cret" not in show_settings(settings)
 
 
 def test_run_options_have_the_defaults_of_the_main_file() -> None:
@@ -226,6 +327,10 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: fuzzy"),
         ("pipeline=null", "pipeline=null is no option; options of pipeline: offline"),
+        ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
+        ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),
+        ("graph.path=neo4j://me:s3cret@h", "holds an @"),
+        ("graph.path=mysql://h", "no store speaks 'mysql'"),
         ("graph=/data/g", "graph=/data/g is no option; for a folder write graph.path=/data/g"),
         ("dataset=./mine", "for a folder write dataset=folder dataset.root=./mine"),
         ("limit=abc", "limit=abc does not fit: input should be a valid integer"),
@@ -249,6 +354,29 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(word: str, message: str) -> None:
     assert message in refusal(word)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["graph=columnar", "graph.path=neo4j://h"],
+            "graph=columnar opens folders, and graph.path=neo4j://h is for graph=neo4j",
+        ),
+        (
+            ["graph=sparql", "graph.path=bolt://h"],
+            "graph=sparql opens sparql+https://HOST/PATH, and graph.path=bolt://h",
+        ),
+        (["graph=neo4j", "graph.path=folder"], "graph.path=folder is a folder; leave graph= out, or give an address"),
+        (
+            ["graph=neo4j", "graph.path=neo4j://h", "graph.password=s3cret"],
+            "graph=neo4j has no setting 'graph.password'",
+        ),
+    ],
+)
+def test_a_place_and_an_option_that_do_not_fit_are_refused(words: list[str], message: str) -> None:
+    assert message in refusal(*words)
+    assert "s3cret" not in refusal(*words)
 
 
 def test_a_module_that_cannot_be_imported_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,11 +132,11 @@ def test_bundles_of_extras_are_not_listed() -> None:
 
 
 def test_keys_are_told_by_the_variable_that_holds_them(tmp_path: Path) -> None:
-    anthropic, openai, aws = check_keys({"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": " "}, tmp_path)
+    anthropic, openai, aws, neo4j, sparql = check_keys({"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": " "}, tmp_path)
     assert (anthropic.state, anthropic.found) == ("ok", "set (ANTHROPIC_API_KEY)")
     assert (openai.state, openai.found) == ("off", "not set")
     assert "OPENAI_API_KEY" in openai.advice
-    assert aws.state == "off"
+    assert (aws.state, neo4j.state, sparql.state) == ("off", "off", "off")
 
 
 def test_aws_credentials_are_found_in_variables_and_in_the_home_folder(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from byokg.graph.bolt import BoltServer
 from byokg.graph.cypher_schema import Catalogue, PropertyNames, node_type, read_schema
-from byokg.graph.store import RelationSchema
+from byokg.graph.store import PropertySchema, RelationSchema
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
 #   (:Person {born})-[:`acted in` {role}]->(:Film {title})    twice, to two films
@@ -32,7 +34,8 @@ def test_a_sampled_schema_of_a_small_graph_says_the_same_as_an_exact_one(bolt: B
         expected[""] = ("loose",)  # a sample is taken of each label, so not of nodes without any
     assert found == expected
     relations = {relation.name: relation for relation in schema.relations}
-    assert relations["acted in"] == RelationSchema("acted in", 2, ("Person",), ("Film",), ("role",))
+    role = PropertySchema("role", "string", ("x",))
+    assert relations["acted in"] == RelationSchema("acted in", 2, ("Person",), ("Film",), ("role",), (role,))
     assert relations["knows"] == RelationSchema("knows", 1, ("Person",), ("Person",))
     (odd,) = set(relations) - {"acted in", "knows"}
     assert relations[odd] == RelationSchema(odd, 1, ("Film",), ("",))
@@ -75,11 +78,37 @@ def test_property_names_that_the_server_lists_take_the_place_of_a_sample(bolt: B
 
 def test_more_labels_than_fit_into_one_round_trip_are_all_counted(bolt: BoltDatabases) -> None:
     database = bolt.new_database()
-    created = ", ".join(f"(:`L{number}`)-[:`r{number}`]->(:`M{number}`)" for number in range(60))
-    bolt.query(database, f"CREATE {created}")
+    for start in range(0, 60, 10):  # the server stops a query that takes longer than two seconds
+        created = ", ".join(f"(:`L{number}`)-[:`r{number}`]->(:`M{number}`)" for number in range(start, start + 10))
+        bolt.query(database, f"CREATE {created}")
     server = BoltServer(bolt.uri, database, "root", PASSWORD)
-    assert read_schema(server, 30, 0) == read_schema(server, 30)
+    sampled = read_schema(server, 30, 0)
+    assert "100 nodes of each label" in sampled.sampled
+    assert replace(sampled, sampled="") == read_schema(server, 30)
     server.close()
+
+
+def test_properties_come_with_kinds_and_a_few_short_examples(bolt: BoltDatabases) -> None:
+    database = bolt.new_database()
+    bolt.query(
+        database,
+        "UNWIND range(1, 40) AS i CREATE (:Film {title: 'film ' + i, year: 1970 + i, long: $text})",
+        text="x" * 99,
+    )
+    bolt.query(
+        database,
+        "CREATE (:Odd {mixed: 1, when: date('1999-12-31')}), (:Odd {mixed: 'two', list: [1, 2]}), ({free: true})",
+    )
+    server = BoltServer(bolt.uri, database, "root", PASSWORD)
+    details = read_schema(server, 30).node_property_details
+    server.close()
+    film = {detail.name: detail for detail in details["Film"]}
+    assert (film["title"].kind, film["year"].kind, film["long"].kind) == ("string", "int", "string")
+    assert len(film["title"].examples) == 3 and all(str(title).startswith("film ") for title in film["title"].examples)
+    assert film["long"].examples == ()
+    odd = {detail.name: (detail.kind, set(detail.examples)) for detail in details["Odd"]}
+    assert odd == {"mixed": ("", {1, "two"}), "when": ("date", {"1999-12-31"}), "list": ("string", set())}
+    assert details[""] == (PropertySchema("free", "bool", (True,)),)
 
 
 def test_the_type_of_a_node_is_its_rarest_label() -> None:

@@ -184,7 +184,7 @@ def test_rows_are_cut_where_the_text_cannot_say_how_many_are_wanted(
 def test_entities_come_page_by_page(neptunes: Neptunes, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"n{number:02}" for number in range(25)]
     server = neptunes.serve([node(name) for name in names], [], False, True)
-    monkeypatch.setattr(neptune, "_PAGE", 10)
+    monkeypatch.setattr(cypher_store, "_NODE_PAGE", 10)
     assert list(neptunes.analytics(server).entities()) == names
     assert [content["parameters"]["after"] for _, content in server.requests] == ["", "n09", "n19", "n24"]
 

@@ -1,0 +1,312 @@
+"""`byokg graph …`: building, looking at, querying and exporting graphs, in folders and on servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.errors import ConfigError, GraphExists, QueryFailed, QueryRefused
+
+if TYPE_CHECKING:
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.places import Queryable
+    from byokg.graph.query import Language
+    from byokg.graph.schema_cache import SchemaCache
+
+graph_app = typer.Typer(no_args_is_help=True, help="Build a graph, look at one, query or export it.")
+
+GRAPH = "GRAPH is a folder, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…"
+
+Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
+Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+Refresh = Annotated[bool, typer.Option("--refresh-schema", help="Read a server's schema anew, though it is cached.")]
+Cypher = Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")]
+Sparql = Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")]
+IdProperty = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Property that identifies a server's nodes; else its own ids do.")
+]
+NameProperty = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Property that names a server's nodes; else it is guessed.")
+]
+
+
+@graph_app.command("build")
+def build(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to import, or a server's address.")],
+    out: Out,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
+    cypher: Cypher = False,
+    sparql: Sparql = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+) -> None:
+    """Import a graph and save it.
+
+    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
+    or with nodes.csv and edges.csv; each also as .gz, .xz or .zst. Or it is the graph on a server: neo4j://…,
+    bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the environment.
+
+    --overwrite replaces the whole folder, its engines included. To give an engine to a graph that is there already:
+    byokg graph engine DIR --cypher
+    """
+    import time
+
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.engines import NAMES, add_engine, engines_in, refuse_missing
+    from byokg.graph.folder import new_folder, refuse_taken
+
+    folder, wanted = _folder(out, "--out"), _languages(cypher, sparql)
+    settings = _node_settings(id_property, name_property)
+    refuse_missing(wanted)  # what is missing is said before anything is built
+    had = engines_in(folder)
+    began = time.perf_counter()
+    try:
+        refuse_taken(folder, overwrite)
+        if wanted:
+            with new_folder(folder, overwrite) as partial:  # graph and engines appear together, or not at all
+                graph = _make(source, partial, False, settings)
+                seconds = time.perf_counter() - began
+                for language in wanted:
+                    add_engine(partial, language)
+            graph = ColumnarGraph.open(folder)
+        else:
+            graph = _make(source, folder, overwrite, settings)
+            seconds = time.perf_counter() - began
+    except GraphExists as error:
+        raise _in_these_words(error) from error
+    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
+    dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
+    print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
+    _say_engines(folder, wanted)
+    for language in had:
+        if language not in wanted:
+            note(f"its {NAMES[language]} engine went with the graph before; build it anew: byokg graph engine {out}")
+
+
+def _make(source: str, out: Path, overwrite: bool, settings: dict[str, Any]) -> ColumnarGraph:
+    """Import files, or copy what a server holds, into a folder."""
+    from byokg.graph.address import is_address
+
+    if not is_address(source):
+        from byokg.graph.importers import build_graph
+
+        if settings:
+            raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
+        return build_graph(source, out, overwrite)
+    from byokg.cli.progress import copied
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.exporter import copy_graph
+    from byokg.graph.places import opened
+
+    with opened(source, **settings) as store:
+        note(f"reading {store.name}")
+        with copied("copying", store.node_count, store.edge_count, stderr()) as progress:
+            graph = copy_graph(store, progress)
+    graph.save(out, overwrite)
+    return ColumnarGraph.open(out)
+
+
+@graph_app.command("engine")
+def engine(
+    place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")],
+    cypher: Cypher = False,
+    sparql: Sparql = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Build an engine anew that is there already.")] = False,
+) -> None:
+    """Build a query engine into a graph that is there already."""
+    wanted = _languages(cypher, sparql)
+    if not wanted:
+        raise ConfigError("which engine? add --cypher (ArcadeDB), --sparql (Oxigraph), or both")
+    from byokg.graph.engines import add_engine, refuse_missing
+
+    folder = _folder(place, "byokg graph engine")
+    refuse_missing(wanted)
+    for language in wanted:
+        try:
+            add_engine(folder, language, overwrite)
+        except GraphExists as error:
+            raise _in_these_words(error) from error
+        _say_engines(folder, [language])
+
+
+def _folder(place: str, what: str) -> Path:
+    """Return a folder's path; refuse an address, without repeating it."""
+    from byokg.graph.address import is_address
+
+    if is_address(place):
+        raise ConfigError(f"{what} takes no address; name a folder")
+    return Path(place).expanduser()
+
+
+def _languages(cypher: bool, sparql: bool) -> list[Language]:
+    wanted: list[Language] = ["cypher"] if cypher else []
+    return [*wanted, "sparql"] if sparql else wanted
+
+
+def _say_engines(folder: Path, languages: list[Language]) -> None:
+    if "cypher" in languages:
+        print(f"built its openCypher engine; try: byokg graph query {folder} 'MATCH (n) RETURN n.name LIMIT 5'")
+    if "sparql" in languages:
+        text = "SELECT * { ?s ?p ?o } LIMIT 5"
+        print(f"built its SPARQL engine; try: byokg graph query {folder} --language sparql '{text}'")
+
+
+def _in_these_words(error: GraphExists) -> GraphExists:
+    """Return the error with the library's advice in the words of this command."""
+    error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
+    return error
+
+
+def _node_settings(id_property: str | None, name_property: str | None) -> dict[str, Any]:
+    given = {"id_property": id_property, "name_property": name_property}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _cache(refresh: bool) -> SchemaCache:
+    from byokg.graph.schema_cache import SchemaCache
+
+    return SchemaCache(refresh=refresh)
+
+
+@graph_app.command("info")
+def info(
+    place: Place,
+    everything: Annotated[bool, typer.Option("--all", help="List every node type and relation.")] = False,
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a graph's counts, origin, node types and relations; of a folder, verify the checksums first.
+
+    A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
+    """
+    from byokg.cli.graph_summary import show, summary
+    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.places import opened
+
+    with opened(place, _cache(refresh)) as store:
+        if isinstance(store, ColumnarGraph):
+            store.verify()
+        if as_json:
+            print_json(summary(store))
+        else:
+            show(store, stdout(), everything)
+
+
+@graph_app.command("schema")
+def schema(
+    place: Place,
+    question: Annotated[str, typer.Argument(help="What relations and properties should be relevant to.")] = "",
+    budget_tokens: Annotated[int, typer.Option(min=1, help="Tokens the text may take.")] = 2000,
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the part of a schema that a prompt would get for a question, within a budget of tokens.
+
+    Relations and properties are chosen by relevance, and left out whole; without a question those of most edges come
+    first. Tokens are estimated (bytes divided by three), since they differ from model to model.
+
+    byokg graph schema DIR "Who directed Heat?" --budget-tokens 500
+    """
+    from byokg.graph.places import opened
+    from byokg.graph.schema_text import SchemaRenderer
+    from byokg.index.static import StaticEmbedder
+
+    with opened(place, _cache(refresh)) as store:
+        shown = SchemaRenderer(store.schema(), StaticEmbedder()).render(question, budget_tokens)
+        sampled = store.schema().sampled
+    if as_json:
+        print_json(
+            {
+                "text": shown.text,
+                "tokens": shown.tokens,
+                "relations": list(shown.relations),
+                "relations_left_out": shown.relations_left_out,
+                "properties_left_out": shown.properties_left_out,
+                "sampled": sampled,
+            }
+        )
+        return
+    if not shown.text and shown.relations_left_out:
+        raise ConfigError(f"--budget-tokens {budget_tokens} is too few for a single relation; allow more")
+    print(shown.text, end="")
+    left = f"left out: {shown.relations_left_out:,} relations, {shown.properties_left_out:,} properties"
+    note(f"about {shown.tokens:,} of {budget_tokens:,} tokens; relations shown: {len(shown.relations):,}, {left}")
+    if sampled:
+        note(f"read from a sample: {sampled}")
+
+
+@graph_app.command("query")
+def query(
+    place: Place,
+    text: Annotated[str, typer.Argument(metavar="QUERY", help="One reading query, in quotes.")],
+    language: Annotated[str | None, typer.Option(metavar="cypher|sparql", help="When a folder holds both.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
+    layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
+) -> None:
+    """Run one query that only reads, guarded, with a time limit and a row limit.
+
+    GRAPH is a folder built with --cypher or --sparql, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST,
+    sparql+https://…; credentials come from the environment. Labels, relations and properties that the graph does not
+    have are named on standard error, with the nearest that it has.
+    """
+    if language not in (None, "cypher", "sparql"):
+        raise ConfigError(f"--language {language} is not known; use cypher or sparql")
+    if layout not in ("table", "json"):
+        raise ConfigError(f"--format {layout} is not known; use table or json")
+    from byokg.cli.query_rows import as_json, show
+    from byokg.graph.places import close, open_queryable
+    from byokg.graph.query import Limits
+
+    store = open_queryable(place, cast("Language | None", language))
+    try:
+        try:
+            rows = store.run(text, limits=Limits(timeout, max_rows))
+        except QueryRefused:
+            raise
+        except QueryFailed:
+            _say_unknown_names(store, text)
+            raise
+        _say_unknown_names(store, text)
+    finally:
+        close(store)
+    if layout == "json":
+        print_json(as_json(rows))
+    else:
+        show(rows, stdout())
+
+
+def _say_unknown_names(store: Queryable, text: str) -> None:
+    """Print what the query asks of the graph that the graph does not have."""
+    from byokg.graph.query_lint import lint_query
+
+    try:
+        findings = lint_query(store, text)
+    except QueryFailed:
+        return  # the query itself has been answered; what it names cannot be looked up
+    for finding in findings:
+        stderr().print(
+            f"note: line {finding.line}, column {finding.column}: {finding.message}", markup=False, soft_wrap=True
+        )
+
+
+@graph_app.command("export")
+def export(
+    place: Place,
+    out: Out,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+) -> None:
+    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads."""
+    from byokg.cli.progress import copied
+    from byokg.graph.exporter import export_graph
+    from byokg.graph.places import opened
+
+    with opened(place, **_node_settings(id_property, name_property)) as store:
+        with copied("exporting", store.node_count, store.edge_count, stderr()) as progress:
+            export_graph(store, _folder(out, "--out"), progress)
+        print(f"exported {store.name} to {out}")

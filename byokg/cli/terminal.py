@@ -1,0 +1,46 @@
+"""Where commands print: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def stdout() -> Console:
+    """Return a console for results."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Return a console for what happens meanwhile."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """Print one line about what happens, however long, to standard error."""
+    stderr().print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, in ASCII where the terminal knows no more."""
+    utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
+    print(json.dumps(value, ensure_ascii=not utf8, indent=2))
+
+
+class MaskedLogs(logging.StreamHandler[TextIO]):
+    """Writes log lines to standard error, without the credentials in their addresses (httpx logs whole URLs)."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        from byokg.graph.address import masked
+
+        return masked(super().format(record))

@@ -1,0 +1,151 @@
+"""Edges that a server was asked for already, so that a question does not ask for them again.
+
+A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
+best. Over a network each of these hops costs a round trip, and those that start at hubs cost more than that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray
+
+Int64 = npt.NDArray[np.int64]
+Ask = Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch]
+"""Fetches edges, as `GraphStore.edges` does."""
+
+_EVERY = -1
+"""Stands for all relations."""
+
+_Key = tuple[int, bool, int]
+"""A node, whether its incoming edges are meant, and a relation or `_EVERY`."""
+
+_NONE = np.empty((4, 0), np.int64)
+
+
+class EdgeMemory:
+    """Holds the edges of nodes, by direction and relation; forgets those that were not asked for longest.
+
+    Threads may share it. What a server changes meanwhile is not seen until `forget`.
+
+    Args:
+        space: whose numbers they are.
+        max_edges: edges held at most, at 32 bytes each.
+    """
+
+    def __init__(self, space: NumberSpace, max_edges: int = 1_000_000) -> None:
+        self._space = space
+        self._max_edges = max_edges
+        self._held: OrderedDict[_Key, Int64] = OrderedDict()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._held.clear()
+            self._count = 0
+
+    def edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, ask: Ask) -> EdgeBatch:
+        """Return the edges touching `nodes`, asking only for those of nodes whose edges are not held.
+
+        Args:
+            nodes: numbers that the store gave out.
+            direction: as for `GraphStore.edges`.
+            relations: likewise. Edges are held of all relations or of one; several others are asked for each time.
+            ask: fetches what is not held.
+        """
+        asked = np.asarray(nodes, np.int64)
+        ways = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
+        wanted = None if relations is None else np.unique(np.asarray(relations, np.int64))
+        kept = _EVERY if wanted is None else int(wanted[0]) if len(wanted) == 1 else None
+        columns, missing = [_NONE], []
+        for node in np.unique(asked).tolist():
+            held = [self._find(node, way, kept) for way in ways]
+            known = [edges for edges in held if edges is not None]
+            if len(known) == len(ways):
+                columns += known
+            else:
+                missing.append(node)
+        if missing:
+            batch = ask(np.array(missing, np.int64), direction, relations)
+            fetched = np.stack([np.asarray(each, np.int64) for each in (batch.head, batch.relation, batch.tail)])
+            fetched = np.concatenate((fetched, batch.edge[None]))
+            columns.append(fetched)
+            if kept is not None:
+                for way in ways:
+                    rows = np.flatnonzero(batch.inverse == way)
+                    bounds = np.searchsorted(batch.origin[rows], np.arange(len(missing) + 1)).tolist()
+                    for place, node in enumerate(missing):
+                        self._hold((node, way, kept), fetched[:, rows[bounds[place] : bounds[place + 1]]])
+        found = np.concatenate(columns, axis=1)
+        if wanted is not None:
+            found = found[:, np.isin(found[1], wanted)]
+        _, first = np.unique(found[3], return_index=True)  # an edge between two of the nodes is found from both
+        head, relation, tail, edge = found[:, first]
+        return around(asked, direction, head, relation, tail, edge, self._space)
+
+    def _find(self, node: int, way: bool, relation: int | None) -> Int64 | None:
+        """Return the edges of a node as columns head, relation, tail, edge: perhaps those of all its relations."""
+        with self._lock:
+            for key in ((node, way, _EVERY), (node, way, relation)):
+                if key in self._held:
+                    self._held.move_to_end(key)  # type: ignore[arg-type]
+                    return self._held[key]  # type: ignore[index]
+        return None
+
+    def _hold(self, key: _Key, edges: Int64) -> None:
+        with self._lock:
+            before = self._held.pop(key, None)
+            self._held[key] = edges.copy()  # and not a view, which would keep the whole answer
+            self._count += _size(edges) - (0 if before is None else _size(before))
+            while self._count > self._max_edges:
+                self._count -= _size(self._held.popitem(last=False)[1])
+
+
+def _size(edges: Int64) -> int:
+    """Return what an entry counts for: a node without edges takes memory too."""
+    return int(edges.shape[1]) + 4
+
+
+def around(
+    asked: Int64,
+    direction: Direction,
+    head: Int64,
+    relation: Int64,
+    tail: Int64,
+    edge: Int64,
+    space: NumberSpace,
+) -> EdgeBatch:
+    """Give each asked node the edges that touch it, in the order that `EdgeBatch` promises.
+
+    Args:
+        asked: (N,) node numbers.
+        direction: which edges, seen from them.
+        head: (E,) parallel to `relation`, `tail` and `edge`: every edge once.
+        relation: see `head`.
+        tail: see `head`.
+        edge: see `head`.
+        space: whose numbers they are.
+    """
+    picked, origins, inverses = [], [], []
+    for inverse, end in ((False, head), (True, tail)):
+        if direction is (Direction.OUT if inverse else Direction.IN):
+            continue
+        order = np.argsort(end, kind="stable")
+        start, stop = (np.searchsorted(end[order], asked, side) for side in ("left", "right"))
+        counts = stop - start
+        place = np.arange(counts.sum()) + np.repeat(start - (counts.cumsum() - counts), counts)
+        picked.append(order[place])
+        origins.append(np.repeat(np.arange(len(asked)), counts))
+        inverses.append(np.full(len(place), inverse))
+    rows, origin, backward = np.concatenate(picked), np.concatenate(origins), np.concatenate(inverses)
+    other = np.where(backward, head[rows], tail[rows])
+    order = np.lexsort((edge[rows], other, relation[rows], backward, origin))
+    rows = rows[order]
+    return EdgeBatch(head[rows], relation[rows], tail[rows], edge[rows], origin[order], backward[order], space)
