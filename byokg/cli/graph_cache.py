@@ -18,11 +18,16 @@ _HASH_DIGITS = 12
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where graphs are kept unless `graph.cache` says otherwise: the user's cache folder."""
+    """Return where graphs are kept unless `graph.cache` says otherwise: in the user's cache folder."""
+    return user_cache(environment) / "graphs"
+
+
+def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of all that byokg keeps for a user and can make again."""
     base = environment.get("XDG_CACHE_HOME", "")
     # The XDG specification has relative paths ignored.
     root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "byokg" / "graphs"
+    return root / "byokg"
 
 
 def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], None]) -> Path:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ app = typer.Typer(
 )
 graph_app = typer.Typer(no_args_is_help=True, help="Build a graph from files, and look at one.")
 app.add_typer(graph_app, name="graph")
+app.add_typer(embedder_app, name="embedder")
+graph_app.command("embed")(embed)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
@@ -128,13 +131,15 @@ def info(
     """Verify a graph's checksums, and show its counts, origin, node types and relations."""
     from byokg.cli.graph_summary import show, summary
     from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.dense_index import verify_dense
 
     graph = ColumnarGraph.open(folder)
     graph.verify()
+    indexes = verify_dense(graph)
     if as_json:
-        _print_json(summary(graph))
+        _print_json(summary(graph, indexes))
     else:
-        show(graph, _stdout(), everything)
+        show(graph, indexes, _stdout(), everything)
 
 
 @graph_app.command("query")

@@ -65,7 +65,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
             out.rmdir()
         partial.rename(out)
     except OSError as error:
-        raise GraphError(f"cannot write a graph to {str(out)!r}: {error}; free space or choose another") from error
+        raise GraphError(f"cannot write to {str(out)!r}: {error}; free space or choose another") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
