@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ VERSION = 1
 
 LONGEST = 1000
 """Characters from which a text is no name and no mention, but a text: it is neither kept nor found."""
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""What wrong decoding leaves; no text that can be written down holds it."""
 
 _NAMES, _BOUNDS, _OWNERS = "names.arrow", "bounds.npy", "owners.npy"
 
@@ -272,7 +276,7 @@ def verify_names(folder: Path) -> DenseMeta:
 
 
 def _is_comparable(text: str) -> bool:
-    return len(text) <= LONGEST and WORD.search(text) is not None
+    return len(text) <= LONGEST and WORD.search(text) is not None and _HALF_PAIR.search(text) is None
 
 
 def _coded(entries: Iterable[tuple[int, str]], numbers: dict[str, int]) -> tuple[Int64, Int64]:

@@ -48,6 +48,6 @@ def folder_name(embedder: str) -> str:
     'static-128-int8-65d26be1dd0e'
     """
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
-    if readable == embedder:
+    if readable and readable == embedder:
         return embedder
     return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"
