@@ -19,7 +19,7 @@ from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.progress import shown
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.datasets.base import Dataset
-from byokg.evaluation.datasets.folder import graph_keys
+from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions
 from byokg.evaluation.report_table import metrics_tables
@@ -52,6 +52,15 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Raises:
         ConfigError: there is neither a graph nor a data set.
     """
+    store = open_store(settings, dataset, note)
+    embedder = settings.build("embedding")
+    entities = settings.build("linking", store=store, embedder=embedder)
+    pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
+    return Bench(store, embedder, pipeline)
+
+
+def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> ColumnarGraph:
+    """Open the graph that is named, or else the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if path is None:
         if dataset is None:
@@ -62,11 +71,8 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     elif path.is_file():
         raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    store = settings.build("graph", folder=path)
-    embedder = settings.build("embedding")
-    entities = settings.build("linking", store=store)
-    pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
-    return Bench(store, embedder, pipeline)
+    store: ColumnarGraph = settings.build("graph", folder=path)
+    return store
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> None:
@@ -90,11 +96,14 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in examples], note)
     bench = set_up(settings, dataset, note)
-    if grants.entities == "gold" and graph_keys(examples, bench.store) == "names":
-        raise ConfigError(
-            f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
-            "add dataset.ids=names"
-        )
+    if graph_keys(examples, bench.store) == "names":
+        if grants.entities == "gold":
+            raise ConfigError(
+                f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
+                "add dataset.ids=names"
+            )
+        note("the graph holds the questions' topics under their names, so these tell what was linked correctly")
+        examples = [by_name(example) for example in examples]
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
