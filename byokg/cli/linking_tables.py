@@ -124,22 +124,28 @@ def _located(text: str, question: str) -> Mention:
 
 def _candidates(heading: str, rows: Sequence[Mapping[str, Any]], explain: bool) -> Table:
     table = Table(title=Text(heading), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    methods = list(dict.fromkeys(match["method"] for row in rows for match in row["matches"])) if explain else []
-    for column in ("id", "name", "type", "method"):
+    for column in ("id", "name", "type"):
         table.add_column(column, overflow="fold")
-    for column in ("score", *methods, *(("context", "degree") if explain else ())):
-        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    if explain:
+        table.add_column("because")
     for row in rows:
         cells = [Text(str(row[key])) for key in ("id", "name", "type", "method")]
-        cells.append(Text(f"{row['score']:.3f}"))
-        matches = {match["method"]: match for match in row["matches"]}
-        for method in methods:
-            match = matches.get(method)
-            cells.append(Text(f"{match['score']:.3f} #{match['rank']}" if match else ""))
-        if explain:
-            cells += [Text("" if row["context"] is None else f"{row['context']:.3f}"), Text(f"{row['degree']:,}")]
-        table.add_row(*cells)
+        because = [Text(", ".join(_reasons(row)))] if explain else []
+        table.add_row(*cells, Text(f"{row['score']:.3f}"), *because)
     return table
+
+
+def _reasons(row: Mapping[str, Any]) -> list[str]:
+    """Say what each method made of a candidate, the question, and the degree that breaks ties."""
+    reasons = []
+    for match in row["matches"]:
+        called = f" as {match['name']}" if match["name"] != row["name"] else ""
+        reasons.append(f"{match['method']} {match['score']:.3f} (no. {match['rank']}){called}")
+    if row["context"] is not None:
+        reasons.append(f"question {row['context']:.3f}")
+    return [*reasons, "1 edge" if row["degree"] == 1 else f"{row['degree']:,} edges"]
 
 
 def _by_type(metric: str, measured: Mapping[str, LinkingMetrics]) -> Table:

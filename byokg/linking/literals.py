@@ -51,7 +51,7 @@ _SLASHED = re.compile(rf"(?P<first>\d{{1,2}})[/-](?P<second>\d{{1,2}})[/-]{_YEAR
 _YEAR_ALONE = re.compile(rf"(?:the )?(?:year )?{_YEAR}(?: (?:ad|ce))?|(?:ad ){_YEAR.replace('year', 'after')}", re.I)
 _YEAR_BEFORE = re.compile(r"(?:the )?(?:year )?(?P<year>[1-9]\d{0,3}) ?(?:bce?|b\.c\.(?:e\.)?)", re.IGNORECASE)
 _DECADE = re.compile(r"(?:the )?(?P<year>[12]\d\d0)['\u2019]?s", re.IGNORECASE)
-_ENGLISH = re.compile(r"[+-]?(?:\d+|\d{1,3}(?P<mark>[, '\u2019\u00a0\u2009\u202f])\d{3}(?:(?P=mark)\d{3})*)(?:\.\d+)?")
+_ENGLISH = re.compile(r"[+-]?(?:\d+|\d{1,3}(?P<mark>[, '\u2019])\d{3}(?:(?P=mark)\d{3})*)(?:\.\d+)?")
 _CONTINENTAL = re.compile(
     r"[+-]?(?:\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[. ]\d{3})+,\d+|\d+,(?:\d{1,2}|\d{4,}))",
 )
@@ -62,6 +62,7 @@ _FREEBASE = re.compile(
 _WIKIDATA = re.compile(
     r"(?:wdt?:|https?://www\.wikidata\.org/(?:entity|wiki|prop/direct)/)(?P<key>[QP][1-9]\d*)|(?P<bare>[QP][1-9]\d+)"
 )
+_WIDE_SPACE = re.compile("[ \u00a0\u2009\u202f]+")
 _LONGEST = 400
 """Characters of anything read here; longer texts are none of these."""
 
@@ -85,14 +86,12 @@ def read_literal(text: str) -> ReadLiteral | None:
     >>> read_literal("12 May 1990").value, read_literal("1,234").value, read_literal("Heat")
     ('1990-05-12', 1234, None)
     """
-    if not 1 < len(text) <= _LONGEST and not text.isdigit():
-        return None
     stripped = text.strip()
-    if len(stripped) > _LONGEST or not stripped.isprintable():
+    plain = _WIDE_SPACE.sub(" ", stripped).replace("\u2212", "-")
+    if len(stripped) > _LONGEST or not plain.isprintable():
         return None
     read = _identifier(stripped)
     if read is None and any(map(_is_digit, stripped)):
-        plain = re.sub(r"\s+", " ", stripped.replace("\u2212", "-"))
         read = _date(plain) or _year(plain) or _number(plain)
     if read is None:
         return None

@@ -244,16 +244,18 @@ def test_a_line_that_is_no_prediction_is_refused_with_its_place(line: bytes) -> 
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:
     scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
-    metrics = aggregate([Outcome(scores, type="count", hops=1), Outcome(scores, failed=True, type="Länge")])
+    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
     (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
     assert read_metrics(tmp_path) == metrics
     written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
     assert list(written) == [
         *("schema", "profile", "n", "failed"),
         *("hit", "hits@1", "precision", "recall", "f1", "em"),
-        *("by_type", "by_hops"),
+        *("linked", "by_type", "by_hops"),
     ]
+    assert written["linked"] == {"n": 1, "value": 0.5, "ci95": [0.5, 0.5]}
     assert list(written["by_type"]) == ["Länge", "count"]
+    assert "linked" in written["by_type"]["count"] and "linked" not in written["by_type"]["Länge"]
 
 
 def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
