@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -123,7 +124,7 @@ def _datasets(data: Path, split: str) -> Iterator[tuple[str, Dataset]]:
 
 def _linkers(graph: ColumnarGraph, embedder: StaticEmbedder) -> dict[str, EntityLinker]:
     """Make one linker for each setting, over the same indexes."""
-    dense = ScannedNames(lambda: node_names(graph), embedder)
+    dense = cache(lambda: ScannedNames(node_names(graph), embedder))
     names = EntityLinker(graph).names
     return {
         name: entity_linker(graph, embedder, method, extend=extend, disambiguate=disambiguate, names=names, dense=dense)

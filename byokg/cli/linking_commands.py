@@ -129,6 +129,8 @@ def evaluate_linking(
 
 def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[str, EntityLinker]:
     """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
+    from functools import cache
+
     from byokg.linking.entities import METHODS, entity_linker, node_names
     from byokg.linking.scanned_names import ScannedNames
 
@@ -138,7 +140,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared["dense"] = ScannedNames(lambda: node_names(store), embedder)
+    shared["dense"] = cache(lambda: ScannedNames(node_names(store), embedder))
     first = entity_linker(store, embedder, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -131,7 +131,8 @@ class EntityLinker:
         extend: look for names that resemble a mention also where some equal it; a mention that is a value or an
             identifier is exempt.
         names: the names of all nodes, by node number; None reads them from the store when they are first needed.
-        dense: finds names by meaning; for `dense` and `both`.
+        dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
+            needed. For `dense` and `both`.
         context: rates how well a node's neighbourhood fits the question; None asks no question.
         context_weight: its share in a candidate's score, in [0, 1].
 
@@ -152,7 +153,7 @@ class EntityLinker:
         fusion: Fusion = "union",
         extend: bool = False,
         names: NameIndex | None = None,
-        dense: NameSearch | None = None,
+        dense: Callable[[], NameSearch] | None = None,
         context: ContextScorer | None = None,
         context_weight: float = CONTEXT_WEIGHT,
     ) -> None:
@@ -174,7 +175,8 @@ class EntityLinker:
         self._dense_cutoff = dense_cutoff
         self._fusion = fusion
         self._extend = extend
-        self._dense = dense
+        self._make_dense = dense
+        self._dense: NameSearch | None = None
         self._context = context
         self._context_weight = context_weight
         self._names = names
@@ -187,6 +189,13 @@ class EntityLinker:
             if self._names is None:
                 self._names = NameIndex(list(node_names(self._store)))
             return self._names
+
+    def _meanings(self) -> NameSearch | None:
+        """Return the index of names by meaning, if there is to be one."""
+        with self._lock:
+            if self._dense is None and self._make_dense is not None:
+                self._dense = self._make_dense()
+            return self._dense
 
     def link(self, artifacts: Artifacts, question: str = "") -> Linked:
         """Link a round's mentions and draft answers.
@@ -289,24 +298,26 @@ class EntityLinker:
         if self._method != "dense":
             for search, matches in zip(searches, self.names.search(texts, pool, self._cutoff), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
-        if self._method != "fuzzy" and self._dense is not None:
+        if self._method != "fuzzy" and (dense := self._meanings()) is not None:
             least = self._dense_cutoff
-            for search, matches in zip(searches, self._dense.search(texts, pool), strict=True):
+            for search, matches in zip(searches, dense.search(texts, pool), strict=True):
                 search.found["dense"] = [match for match in matches if match.score >= least and match.score > 0]
 
     # Ranking
 
     def _rank(self, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
         """Order each mention's candidates, and keep as many as are wanted."""
+        asked = self._context if question.strip() else None
+        most = self._top_k if asked is None else None  # where the question decides, it decides among more
         for search in searches:
             certain = {candidate.number: candidate for candidate in search.candidates}
-            for candidate in self._united(search.found, facts):
+            for candidate in self._united(search.found, facts, most):
                 if candidate.number in certain:
                     certain[candidate.number].matches += candidate.matches
                 else:
                     search.candidates.append(candidate)
-        if self._context is not None and question.strip():
-            self._consult(self._context, searches, facts, question)
+        if asked is not None:
+            self._consult(asked, searches, facts, question)
         for search in searches:
             for candidate in search.candidates:
                 candidate.score = self._score(candidate)
@@ -323,8 +334,10 @@ class EntityLinker:
         rows = {number: row for row, number in enumerate(numbers)}
         return _Facts(rows, nodes, counts, counts.degrees(len(numbers)).tolist())
 
-    def _united(self, found: Mapping[LinkMethod, Sequence[NameMatch]], facts: _Facts) -> list[_Candidate]:
-        """Unite what the methods found, each node once with what every method made of it."""
+    def _united(
+        self, found: Mapping[LinkMethod, Sequence[NameMatch]], facts: _Facts, most: int | None
+    ) -> list[_Candidate]:
+        """Unite the best of what each method found, each node once with what every method made of it."""
         united: dict[int, _Candidate] = {}
         for method, matches in found.items():
             best: dict[int, NameMatch] = {}
@@ -332,8 +345,7 @@ class EntityLinker:
                 if match.owner not in best or match.score > best[match.owner].score:
                     best[match.owner] = match
             ranked = sorted(best.values(), key=lambda match: (-match.score, *facts.key(match.owner)))
-            # Where the question decides, it decides among more.
-            for rank, match in enumerate(ranked[: None if self._context is not None else self._top_k], start=1):
+            for rank, match in enumerate(ranked[:most], start=1):
                 candidate = united.setdefault(match.owner, _Candidate(match.owner, []))
                 candidate.matches.append(LinkMatch(method, match.name, min(1.0, match.score), rank))
         return list(united.values())
@@ -390,7 +402,7 @@ def entity_linker(
     disambiguate: bool = False,
     context_weight: float = CONTEXT_WEIGHT,
     names: NameIndex | None = None,
-    dense: NameSearch | None = None,
+    dense: Callable[[], NameSearch] | None = None,
 ) -> EntityLinker:
     """Put an entity linker together for one graph.
 
@@ -400,14 +412,18 @@ def entity_linker(
         method, top_k, cutoff, dense_cutoff, fusion, extend, context_weight: see `EntityLinker`.
         disambiguate: let the question decide between the candidates of a mention.
         names: see `EntityLinker`.
-        dense: finds names by meaning; None compares with every name, where the method needs it.
+        dense: see `EntityLinker`; None compares with every name.
     """
     if dense is None and method in ("dense", "both"):
-        dense = ScannedNames(lambda: node_names(store), embedder)
+        dense = partial(_scanned, store, embedder)
     context = ContextScorer(store, embedder) if disambiguate else None
     return EntityLinker(
         store, method, top_k, cutoff, dense_cutoff, fusion, extend, names, dense, context, context_weight
     )
+
+
+def _scanned(store: GraphStore, embedder: Embedder) -> ScannedNames:
+    return ScannedNames(node_names(store), embedder)
 
 
 def node_names(store: GraphStore) -> Iterator[str]:

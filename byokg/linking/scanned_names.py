@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from byokg.index.embedder import Embedder, Vectors
+from byokg.index.embedder import Embedder
 from byokg.index.name_match import NameMatch
 
 
@@ -15,28 +14,20 @@ class ScannedNames:
     """Compares texts with every name; implements `NameSearch`.
 
     Args:
-        names: gives the name of every owner, by owner number; asked once, at the first search.
+        names: the name of every owner, by owner number.
         embedder: turns names and texts into vectors.
     """
 
-    def __init__(self, names: Callable[[], Iterable[str]], embedder: Embedder) -> None:
-        self._read = names
+    def __init__(self, names: Iterable[str], embedder: Embedder) -> None:
+        self._names = list(names)
         self._embedder = embedder
-        self._held: tuple[list[str], Vectors] | None = None
-        self._lock = Lock()
+        self._vectors = embedder.encode(self._names)
 
     def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:
         """Return the k names nearest to each text, best first, equal ones by owner; only those of cosine above 0."""
-        names, vectors = self._names()
         found = []
-        for cosines in self._embedder.encode(list(texts)) @ vectors.T:
+        for cosines in self._embedder.encode(list(texts)) @ self._vectors.T:
             order = np.argsort(-cosines, kind="stable")[:k].tolist()
-            found.append([NameMatch(at, names[at], min(1.0, float(cosines[at]))) for at in order if cosines[at] > 0])
+            some = [NameMatch(at, self._names[at], min(1.0, float(cosines[at]))) for at in order if cosines[at] > 0]
+            found.append(some)
         return found
-
-    def _names(self) -> tuple[list[str], Vectors]:
-        with self._lock:
-            if self._held is None:
-                names = list(self._read())
-                self._held = names, self._embedder.encode(names)
-            return self._held

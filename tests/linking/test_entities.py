@@ -201,7 +201,7 @@ class TestUnion:
     def linker(
         self, method: Method, *dense: tuple[int, float], fusion: Fusion = "union", extend: bool = False, top_k: int = 3
     ) -> EntityLinker:
-        return EntityLinker(STONES, method, top_k, 0.8, 0.3, fusion, extend, dense=Scripted(*dense))
+        return EntityLinker(STONES, method, top_k, 0.8, 0.3, fusion, extend, dense=lambda: Scripted(*dense))
 
     def test_each_node_comes_once_with_what_every_method_made_of_it(self) -> None:
         found = self.linker("both", (2, 0.9), (0, 0.5)).candidates(Mention("Stome"))
@@ -245,12 +245,12 @@ class TestUnion:
 
     def test_the_cutoffs_keep_out_what_scores_nothing(self) -> None:
         assert self.linker("dense", (2, 0.29), (3, 0.0)).candidates(Mention("gravel")) == ()
-        nothing = EntityLinker(STONES, "dense", dense_cutoff=0.0, dense=Scripted((2, 0.0), (3, -0.5)))
+        nothing = EntityLinker(STONES, "dense", dense_cutoff=0.0, dense=lambda: Scripted((2, 0.0), (3, -0.5)))
         assert nothing.candidates(Mention("gravel")) == ()
 
     def test_all_mentions_are_asked_about_at_once_and_stay_apart(self) -> None:
         index = Scripted((2, 0.9))
-        linker = EntityLinker(STONES, "dense", dense=index)
+        linker = EntityLinker(STONES, "dense", dense=lambda: index)
         found = linker.link_all(
             [Mention("gravel"), Mention("Pebble"), Mention("sand"), Mention("x", ids=(EntityId("b"),))]
         )
