@@ -73,6 +73,24 @@ class Artifacts:
     finished: bool = False
 
 
+LinkMethod = Literal["given", "id", "exact", "fuzzy", "dense"]
+"""How a node was found: its id came with the mention; the mention is its id; a name of it equals the mention once both
+are folded; a name resembles the mention in letters; a name resembles it in meaning."""
+
+
+@dataclass(frozen=True)
+class LinkMatch:
+    """What one method made of a candidate."""
+
+    method: LinkMethod
+    name: str
+    """The name that matched; a node may have several."""
+    score: float
+    """In [0, 1]; scores of different methods do not compare."""
+    rank: int
+    """From 1, among what the method found for the mention."""
+
+
 @dataclass(frozen=True)
 class LinkedEntity:
     """One candidate node for one mention: never flattened across mentions."""
@@ -80,9 +98,30 @@ class LinkedEntity:
     id: EntityId
     name: str
     mention: Mention
-    method: Literal["given", "exact", "fuzzy", "dense"]
+    method: LinkMethod
+    """The one that ranked the node best."""
     score: float
-    """In [0, 1]; 1 is an exact match or an id that was given."""
+    """In [0, 1], what the candidates of a mention are ordered by; 1 is an exact match or an id that was given, unless
+    the question was asked which of them is meant."""
+    matches: tuple[LinkMatch, ...] = ()
+    """One for each method that found the node."""
+    context: float | None = None
+    """How well the node's neighbourhood fits the question, in [0, 1]; None where that was not asked."""
+
+
+@dataclass(frozen=True)
+class LinkedLiteral:
+    """A mention that is a value or an identifier rather than a name: what a query may filter by.
+
+    A value may also be the name of a node (a film called `1984`), which is then linked as well. An identifier is here
+    only when no node has it.
+    """
+
+    value: Value
+    """Dates as ISO 8601 text, as precise as was said (`1990-05-12`, `1990-05`); years, decades (the first year) and
+    whole numbers as int; identifiers as text."""
+    kind: Literal["date", "year", "decade", "number", "id"]
+    mention: Mention
 
 
 @dataclass(frozen=True)
@@ -175,6 +214,8 @@ class Linked:
 
     entities: tuple[LinkedEntity, ...] = ()
     drafts: tuple[LinkedEntity, ...] = ()
+    literals: tuple[LinkedLiteral, ...] = ()
+    """The mentions that are values, each once; those of draft answers are not here."""
 
     def unseen(self, context: Context) -> bool:
         """Tell whether any entity was not linked in an earlier round."""

@@ -20,7 +20,7 @@ from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.progress import shown, watched
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import graph_keys
+from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions
 from byokg.evaluation.report_table import metrics_tables
@@ -68,14 +68,14 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Raises:
         ConfigError: there is neither a graph nor a data set.
     """
-    store = _open(settings, dataset, note)
+    store = open_store(settings, dataset, note)
     try:
         seen = store
         if isinstance(store, CypherStore | SparqlEndpoint):
             server = store
             seen = watched(server, lambda: server.node_count, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
-        entities = settings.build("linking", store=seen)
+        entities = settings.build("linking", store=seen, embedder=embedder)
         pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
     except BaseException:
         close(store)
@@ -83,8 +83,8 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     return Bench(store, embedder, entities, pipeline)
 
 
-def _open(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
-    """Open the graph that the settings name, or the data set's own."""
+def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
+    """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if isinstance(path, str):
         server = cast(GraphStore, settings.build_graph(path))
@@ -140,12 +140,20 @@ def _run(
     quiet: bool,
 ) -> None:
     """Answer the questions, and print the result; see `evaluate`."""
+
+    def note(text: str) -> None:
+        if not quiet:
+            _print_line(err, text)
+
     grants = settings.run.linking
-    if grants.entities == "gold" and graph_keys(examples, bench.store) == "names":
-        raise ConfigError(
-            f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
-            "add dataset.ids=names"
-        )
+    if graph_keys(examples, bench.store) == "names":
+        if grants.entities == "gold":
+            raise ConfigError(
+                f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
+                "add dataset.ids=names"
+            )
+        note("the graph holds the questions' topics under their names, so these tell what was linked correctly")
+        examples = [by_name(example) for example in examples]
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,

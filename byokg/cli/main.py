@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byokg.cli import linking_commands
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
@@ -39,6 +40,8 @@ app = typer.Typer(
 app.add_typer(graph_app, name="graph")
 app.add_typer(embedder_app, name="embedder")
 graph_app.command("embed")(embed)
+app.command("link")(linking_commands.link)
+app.command("eval-linking")(linking_commands.evaluate_linking)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

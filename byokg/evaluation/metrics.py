@@ -69,6 +69,8 @@ class Outcome:
     failed: bool = False
     type: str = ""
     hops: int | None = None
+    linked: float | None = None
+    """Share of the annotated topic entities that were linked, in [0, 1]; None where there were none to be found."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,21 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class LinkedShare(Estimate):
+    """Mean share of topic entities linked, over those questions whose topic entities are annotated."""
+
+    n: int
+
+
+@dataclass(frozen=True)
 class Summary:
     """Means over one group of questions; `failed` of its `n` questions have no outcome and score zero."""
 
     n: int
     failed: int
     estimates: Mapping[str, Estimate]
+    linked: LinkedShare | None = None
+    """None where no question has topic entities to be found. No metric of answers: it has a denominator of its own."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,7 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
         raise ValueError("there are no questions to average over")
     table = np.array([astuple(outcome.scores) for outcome in outcomes])
     failed = np.array([outcome.failed for outcome in outcomes])
+    linked = np.array([np.nan if outcome.linked is None else outcome.linked for outcome in outcomes])
     types: dict[str, list[int]] = {}
     hops: dict[int | None, list[int]] = {}
     for row, outcome in enumerate(outcomes):
@@ -189,10 +201,10 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
         hops.setdefault(outcome.hops, []).append(row)
 
     def summary(rows: Sequence[int]) -> Summary:
-        return _summary(table[rows], failed[rows], seed, resamples)
+        return _summary(table[rows], failed[rows], linked[rows], seed, resamples)
 
     return Metrics(
-        overall=_summary(table, failed, seed, resamples),
+        overall=_summary(table, failed, linked, seed, resamples),
         by_type={} if types.keys() == {UNSTATED} else {key: summary(types[key]) for key in sorted(types)},
         by_hops={}
         if hops.keys() == {None}
@@ -203,7 +215,13 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     )
 
 
-def _summary(table: npt.NDArray[np.float64], failed: npt.NDArray[np.bool_], seed: int, resamples: int) -> Summary:
+def _summary(
+    table: npt.NDArray[np.float64],
+    failed: npt.NDArray[np.bool_],
+    linked: npt.NDArray[np.float64],
+    seed: int,
+    resamples: int,
+) -> Summary:
     low, high = bootstrap(table, seed, resamples)
     return Summary(
         n=len(table),
@@ -212,7 +230,15 @@ def _summary(table: npt.NDArray[np.float64], failed: npt.NDArray[np.bool_], seed
             metric: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
             for column, metric in enumerate(METRICS)
         },
+        linked=_linked(linked[~np.isnan(linked)], seed, resamples),
     )
+
+
+def _linked(shares: npt.NDArray[np.float64], seed: int, resamples: int) -> LinkedShare | None:
+    if not len(shares):
+        return None
+    low, high = bootstrap(shares[:, None], seed, resamples)
+    return LinkedShare(float(shares.mean()), (float(low[0]), float(high[0])), len(shares))
 
 
 def bootstrap(

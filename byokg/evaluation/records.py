@@ -3,14 +3,16 @@
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
-  the answer is no node), `error` (null, or `type` and `message`).
+  the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
+  annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked).
 - `trace.jsonl`, one line per question: `schema`, `id`, `rounds`, each with `number`, `artifacts`, `linked`,
   `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
   of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
   Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included. Whatever may
   differ between two equal runs is here, so the two files above are equal byte for byte.
-- `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`.
+- `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
+  `linked` with its own `n` where topic entities are annotated.
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,8 +32,8 @@ import numpy as np
 import yaml
 
 from byokg.errors import RunError
-from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Metrics, Summary
-from byokg.types import Answer, Evidence, PathEvidence, Triple
+from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, LinkedShare, Metrics, Summary
+from byokg.types import Answer, EntityId, Evidence, PathEvidence, Triple
 from byokg.types import Path as Walk
 
 if TYPE_CHECKING:
@@ -72,6 +74,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class LinkedTopics:
+    """Which of a question's annotated topic entities were linked."""
+
+    gold: tuple[str, ...]
+    """Ids, each once, in the order of the annotation."""
+    found: tuple[str, ...]
+    """Those of `gold` that are among the linked entities of any round, however they were ranked."""
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What a run says about one question; see the module's text for the fields."""
 
@@ -82,14 +94,16 @@ class Prediction:
     grounded: tuple[bool, ...] = ()
     citations: tuple[tuple[str, ...], ...] = ()
     error: Failure | None = None
+    linked: LinkedTopics | None = None
 
 
-def answered(answer: Answer, seconds: float) -> Lines:
+def answered(answer: Answer, seconds: float, topics: Sequence[EntityId] = ()) -> Lines:
     """Write the lines of a question that has an outcome.
 
     Args:
         answer: what the pipeline returned; an answer without items is an outcome, too.
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
+        topics: annotated topic entities that the pipeline had to find; none where there are none to be found.
 
     Raises:
         ValueError: a score is not finite.
@@ -103,6 +117,7 @@ def answered(answer: Answer, seconds: float) -> Lines:
         answer_ids=tuple(item.id for item in items),
         grounded=tuple(item.grounded for item in items),
         citations=tuple(item.citations for item in items),
+        linked=_linked_topics(topics, {one.id for each in answer.rounds for one in each.linked.entities}),
     )
     return Lines(
         predictions=_line(prediction.id, _prediction(prediction)),
@@ -111,11 +126,12 @@ def answered(answer: Answer, seconds: float) -> Lines:
     )
 
 
-def failed(id: str, error: Exception, seconds: float) -> Lines:
+def failed(id: str, error: Exception, seconds: float, topics: Sequence[EntityId] = ()) -> Lines:
     """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
+    prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
     return Lines(
-        predictions=_line(id, _prediction(Prediction(id, "failed", error=failure))),
+        predictions=_line(id, _prediction(prediction)),
         trace=_line(id, {"rounds": []}),
         timings=_timing(id, {}, seconds),
     )
@@ -168,6 +184,7 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
             grounded=tuple(record["grounded"]),
             citations=tuple(map(tuple, record["citations"])),
             error=None if record["error"] is None else Failure(**record["error"]),
+            linked=_read_linked(record.get("linked")),  # runs of earlier versions have none
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
@@ -283,7 +300,17 @@ def _prediction(prediction: Prediction) -> dict[str, object]:
         "grounded": prediction.grounded,
         "citations": prediction.citations,
         "error": None if prediction.error is None else dataclasses.asdict(prediction.error),
+        "linked": None if prediction.linked is None else dataclasses.asdict(prediction.linked),
     }
+
+
+def _linked_topics(topics: Sequence[EntityId], linked: Collection[EntityId]) -> LinkedTopics | None:
+    gold = tuple(dict.fromkeys(topics))
+    return LinkedTopics(gold, tuple(id for id in gold if id in linked)) if gold else None
+
+
+def _read_linked(record: Mapping[str, Any] | None) -> LinkedTopics | None:
+    return None if record is None else LinkedTopics(tuple(record["gold"]), tuple(record["found"]))
 
 
 def _timing(id: str, stages: Mapping[str, float], total: float) -> bytes:
@@ -295,7 +322,9 @@ def _summary(summary: Summary) -> dict[str, object]:
     estimates = {
         metric: {"value": estimate.value, "ci95": list(estimate.ci95)} for metric, estimate in summary.estimates.items()
     }
-    return {"n": summary.n, "failed": summary.failed, **estimates}
+    share = summary.linked
+    linked = {} if share is None else {"linked": {"n": share.n, "value": share.value, "ci95": list(share.ci95)}}
+    return {"n": summary.n, "failed": summary.failed, **estimates, **linked}
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
@@ -303,4 +332,6 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
     for metric in METRICS:
         low, high = record[metric]["ci95"]
         estimates[metric] = Estimate(record[metric]["value"], (low, high))
-    return Summary(record["n"], record["failed"], estimates)
+    share = record.get("linked")
+    linked = None if share is None else LinkedShare(share["value"], tuple(share["ci95"]), share["n"])
+    return Summary(record["n"], record["failed"], estimates, linked)

@@ -18,7 +18,8 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
     """Return what to print: all questions first, then one table for each breakdown into several groups.
 
     Figures are percentages with one decimal. The first table gives each 95 % interval by its ends, the
-    breakdowns give half its width. The number of failed questions, which score zero, is always shown.
+    breakdowns give half its width. The number of failed questions, which score zero, is always shown. Where topic
+    entities had to be found, the first table says what share of them was.
     """
     tables = [_overall(metrics.overall, title)]
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
@@ -38,6 +39,12 @@ def _overall(summary: Summary, title: str) -> Table:
         estimate = summary.estimates[metric]
         low, high = estimate.ci95
         table.add_row(_TITLES[metric], f"{100 * estimate.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
+    if summary.linked is not None:
+        low, high = summary.linked.ci95
+        table.add_section()
+        table.add_row("Linked", f"{100 * summary.linked.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
+        of = "all" if summary.linked.n == summary.n else f"the {summary.linked.n:,}"
+        table.caption = f"{table.caption}; Linked: share of topic entities found, of {of} questions with any"
     return table
 
 

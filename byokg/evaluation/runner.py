@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
@@ -144,18 +144,26 @@ def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed
     """
     outcomes = {example.id: outcome(example, None) for example in examples}
     asked = {example.id: example for example in examples}
+    recorded = set()
     for prediction in predictions:
         if prediction.id not in asked:
             raise RunError(f"there is a prediction for {prediction.id!r}, which is no question of this data set")
         outcomes[prediction.id] = outcome(asked[prediction.id], prediction)
+        recorded.add(prediction.id)
+    if any(each.linked is not None for each in outcomes.values()):
+        # A question without a prediction linked nothing, if there was something to link.
+        for id in outcomes.keys() - recorded:
+            outcomes[id] = replace(outcomes[id], linked=0.0 if asked[id].topic_ids else None)
     return aggregate(list(outcomes.values()), seed)
 
 
 def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
+    topics = None if prediction is None else prediction.linked
+    linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or prediction.status != "ok":
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops)
-    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops)
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
+    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops, linked=linked)
 
 
 class _Tally:
@@ -229,18 +237,19 @@ def _answer_all(
 def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> _Answered:
     """Answer one question; whatever goes wrong with it is its outcome."""
     started = time.perf_counter()
+    topics = example.topic_ids if settings.entities == "linked" else ()  # granted ones need no linking
     try:
         answer = pipeline.run(example.asked(settings.entities, settings.hops))
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds)
+        lines = answered(answer, seconds, topics)
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except Exception as error:
         _log.info("question %s failed", example.id, exc_info=True)
         return _Answered(
-            example.id, failed(example.id, error, time.perf_counter() - started), Outcome(ZERO, failed=True)
+            example.id, failed(example.id, error, time.perf_counter() - started, topics), Outcome(ZERO, failed=True)
         )
 
 

@@ -43,7 +43,7 @@ from byokg.graph.cypher_parameters import plain_parameters
 from byokg.graph.folder import META, new_folder
 from byokg.graph.guard import check_cypher
 from byokg.graph.query import Cell, Language, Limits, Rows
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, RelationCounts, Schema
 from byokg.graph.worker import Worker
 from byokg.types import EntityId, Node, Properties
 
@@ -318,6 +318,10 @@ class ArcadeStore:
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only."""
         return self.graph.edges(nodes, direction, relations)
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`."""
+        return self.graph.relation_counts(nodes)
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order asked."""

@@ -27,7 +27,7 @@ from byokg.graph.columnar_schema import count_schema, schema_from_json
 from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, RelationCounts, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -380,6 +380,29 @@ class ColumnarGraph:
         allowed = np.zeros(len(self._relations), np.bool_)
         allowed[wanted] = True
         return allowed.take(relation).nonzero()[0]
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
+        numbers = self._checked(nodes)
+        arrays = self._arrays
+        parts: list[tuple[Int64, Int64, bool, Int64]] = []
+        # One node at a time, so that memory stays at one hub's edges: a node's edges lie together, by relation.
+        for origin, number in enumerate(numbers.tolist()):
+            out = arrays.relation[arrays.out_index[number] : arrays.out_index[number + 1]]
+            into = arrays.relation[arrays.in_index[number] : arrays.in_index[number + 1]]
+            for inverse, relation in ((False, out), (True, into)):
+                starts = np.flatnonzero(np.concatenate(([True], relation[1:] != relation[:-1]))[: len(relation)])
+                counts = np.diff(starts, append=len(relation))
+                parts.append((np.full(len(starts), origin), relation[starts].astype(np.int64), inverse, counts))
+        if not parts:
+            nothing = np.empty(0, np.int64)
+            return RelationCounts(nothing, nothing, nothing.astype(np.bool_), nothing)
+        return RelationCounts(
+            np.concatenate([part[0] for part in parts]),
+            np.concatenate([part[1] for part in parts]),
+            np.repeat([part[2] for part in parts], [len(part[0]) for part in parts]),
+            np.concatenate([part[3] for part in parts]).astype(np.int64),
+        )
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""

@@ -42,7 +42,7 @@ from byokg.graph.guard import check_cypher
 from byokg.graph.numbering import Numbering
 from byokg.graph.query import Cell, EdgeCell, Language, Limits, NodeCell, PathCell, Rows
 from byokg.graph.schema_cache import Kept, SchemaCache, digest
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, RelationCounts, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -382,6 +382,29 @@ class CypherStore:
             self._space,
         )
 
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`, counted by the server.
+
+        Raises:
+            EntityNotFound: a node number was not given out by this store.
+        """
+        numbers = np.asarray(nodes, np.int64)
+        self._check_numbers(numbers)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
+        rows: list[Sequence[Any]] = []
+        for start in range(0, len(elements), _TOGETHER):
+            text = union_all(self._hop_counts(inverse) for inverse in (False, True))
+            rows.extend(self._ask(text, {"ids": elements[start : start + _TOGETHER]}))
+        position = {element: place for place, element in enumerate(elements)}
+        return RelationCounts.spread(
+            places,
+            np.array([position[row[0]] for row in rows], np.int64),
+            self._number_relations([row[2] for row in rows]),
+            np.array([row[1] for row in rows], np.bool_),
+            np.array([row[3] for row in rows], np.int64),
+        )
+
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties that each edge had when it was met. Raises `GraphError` for an unknown number."""
         numbers = np.asarray(edges, np.int64)
@@ -533,6 +556,14 @@ class CypherStore:
         return (
             f"{self._server.anchor} MATCH {edge_pattern('n', 'm', labels, 'types', inverse)} RETURN "
             f"{identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, type(r) AS relation, {returned}"
+        )
+
+    def _hop_counts(self, inverse: bool) -> str:
+        """Write the query that counts the edges out of (or into) `n` by relation."""
+        return (
+            f"{self._server.anchor} MATCH {edge_pattern('n', 'm', None, 'types', inverse)} RETURN "
+            f"{self._server.identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, "
+            "type(r) AS relation, count(r) AS edges"
         )
 
     def _some_edges(self, relation: str, number: int, count: int) -> str:

@@ -82,6 +82,22 @@ def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | 
     return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else parts[0]
 
 
+def touching_counts(iris: Sequence[str], reified: bool) -> str:
+    """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in"."""
+    parts = []
+    for way, near, far in (("out", "?n", "?m"), ("in", "?m", "?n")):
+        wanted = f"isIRI(?m) && {_relation_filter(None)}"
+        told = f"?e <{RDF_SUBJECT}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> {far} ."
+        plain = f"{near} ?p {far} . FILTER({wanted}){_no_statement('?m', reified and way == 'in')}"
+        edge = f"{plain} FILTER NOT EXISTS {{ {told} }}" if reified else plain
+        given = f"{_values('?n', iris)} BIND({of_value(way)} AS ?way)"
+        parts.append(f"{given} {edge}")
+        if reified:
+            parts.append(f"{given} {told} FILTER({wanted} && isIRI(?e))")
+    united = " UNION ".join(f"{{ {part} }}" for part in parts)
+    return f"{{ SELECT ?n ?p ?way (COUNT(*) AS ?edges) WHERE {{ {united} }} GROUP BY ?n ?p ?way }}"
+
+
 def existing(iris: Sequence[str], reified: bool) -> str:
     """Match as ?n those that are nodes: heads, tails, or bearers of a property or type."""
     return f"{_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"

@@ -71,6 +71,48 @@ class EdgeBatch:
 
 
 @dataclass(frozen=True)
+class RelationCounts:
+    """How many edges of each relation touch some nodes, seen from these: C groups as parallel arrays of shape (C,).
+
+    Ordered by the position of the node in the request, then outgoing before incoming, then relation. A self-loop
+    counts once in each direction.
+    """
+
+    origin: npt.NDArray[np.int64]
+    """Position in the request."""
+    relation: RelationArray
+    inverse: npt.NDArray[np.bool_]
+    """True for edges that come in."""
+    count: npt.NDArray[np.int64]
+    """1 or more."""
+
+    @classmethod
+    def spread(
+        cls,
+        places: npt.NDArray[np.int64],
+        origin: npt.NDArray[np.int64],
+        relation: npt.NDArray[np.int64],
+        inverse: npt.NDArray[np.bool_],
+        count: npt.NDArray[np.int64],
+    ) -> RelationCounts:
+        """Bring groups of distinct nodes, in any order, to the nodes that were asked about.
+
+        Args:
+            places: (N,) for each node of the request its position among the distinct ones.
+            origin: (C,) position among the distinct nodes; parallel to the others.
+        """
+        order = np.lexsort((relation, inverse, origin))
+        bounds = np.searchsorted(origin[order], np.stack((places, places + 1)))
+        counts = bounds[1] - bounds[0]
+        taken = order[np.repeat(bounds[0] - counts.cumsum() + counts, counts) + np.arange(counts.sum())]
+        return cls(np.repeat(np.arange(len(places)), counts), relation[taken], inverse[taken], count[taken])
+
+    def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
+        """Return how many edges touch each of the `nodes` nodes that were asked about: (nodes,)."""
+        return np.bincount(self.origin, self.count, nodes).astype(np.int64)
+
+
+@dataclass(frozen=True)
 class PropertySchema:
     """One property of the nodes of a type, or of the edges of a relation."""
 
@@ -137,6 +179,12 @@ class GraphStore(Protocol):
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only."""
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`: what `edges` says, at a hub's cost to nobody.
+
+        Raises `EntityNotFound` for an unknown number.
+        """
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order asked."""

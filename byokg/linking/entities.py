@@ -2,43 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from byokg.errors import ConfigError
-from byokg.graph.store import GraphStore
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.graph.store import GraphStore, RelationCounts
+from byokg.index.embedder import Embedder
+from byokg.index.name_match import NameMatch, NameSearch
 from byokg.index.names import NameIndex
-from byokg.types import Artifacts, Linked, LinkedEntity, Mention
+from byokg.linking.disambiguation import ContextScorer
+from byokg.linking.literals import is_wordless, read_literal
+from byokg.linking.scanned_names import ScannedNames
+from byokg.types import (
+    Artifacts,
+    EntityId,
+    Linked,
+    LinkedEntity,
+    LinkedLiteral,
+    LinkMatch,
+    LinkMethod,
+    Mention,
+    Node,
+)
+
+Method = Literal["exact", "fuzzy", "dense", "both"]
+Fusion = Literal["union", "rrf"]
+METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
+
+Int64 = npt.NDArray[np.int64]
 
 _NAMES_AT_ONCE = 1 << 16
 _NAMESAKES = 1000
-"""Nodes of one name among which those written just like the mention are looked for."""
+"""Nodes of one name that are looked at, to take the best of."""
+_POOL = 20
+"""Matches of one method among which the question decides, at least."""
+_SPARE = 7
+"""Matches beyond those wanted among which ties are broken."""
+_LONGEST = 1000
+"""Characters of a mention; nothing resembles a longer one, though a name may equal it."""
+CONTEXT_WEIGHT = 0.2
+"""Found on the dev splits of WebQSP, CWQ and atlas: more helps where names are ambiguous, and harms elsewhere."""
+_RRF = 60
+"""The constant k of reciprocal-rank fusion. Source: Cormack et al., SIGIR 2009, which found 60."""
+
+
+@dataclass
+class _Candidate:
+    """A node that one mention may mean, while it is being ranked."""
+
+    number: int
+    matches: list[LinkMatch]
+    score: float = 0.0
+    context: float | None = None
+
+    @property
+    def method(self) -> LinkMethod:
+        """Return the method that found the node for certain, or else ranked it best; of several the higher score."""
+        return min(
+            self.matches, key=lambda match: (match.method in ("fuzzy", "dense"), match.rank, -match.score)
+        ).method
+
+
+@dataclass
+class _Search:
+    """One mention on its way to its candidates."""
+
+    mention: Mention
+    settled: bool = False
+    """Nothing that merely resembles the mention is wanted."""
+    candidates: list[_Candidate] = field(default_factory=list)
+    """What is certain; later also what resembles."""
+    found: dict[LinkMethod, list[NameMatch]] = field(default_factory=dict)
+    """What resembles, as the indexes gave it."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the nodes in question, each once."""
+        resembling = (match.owner for matches in self.found.values() for match in matches)
+        return list(dict.fromkeys([*(candidate.number for candidate in self.candidates), *resembling]))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What ranking needs to know of N nodes."""
+
+    rows: Mapping[int, int]
+    """Position of each node number in what follows."""
+    nodes: Sequence[Node]
+    counts: RelationCounts
+    degrees: Sequence[int]
+
+    def node(self, number: int) -> Node:
+        """Return the node of a number."""
+        return self.nodes[self.rows[number]]
+
+    def key(self, number: int) -> tuple[int, EntityId]:
+        """Return what breaks ties: the node of more edges comes first, then the lesser id."""
+        return -self.degrees[self.rows[number]], self.node(number).id
 
 
 class EntityLinker:
     """Finds the nodes that a mention may mean, best first, each mention apart.
 
+    In this order: ids given with the mention; a node whose id the mention is, where it looks like an identifier; nodes
+    with a name equal to it after folding; nodes with another spelling of the same date, year or number (see
+    `literals`); a node whose id the mention is. Where one of these finds something it decides. What is left is looked
+    for approximately: by letters (`fuzzy`), by meaning (`dense`), or by both, the best `top_k` of each. A mention
+    without a letter, or that is an identifier, is never taken for one that resembles it.
+
+    Ties are broken by degree, then by id. A mention that is digits alone is looked for among names only, since ids
+    that are numbers are too often row numbers.
+
     Args:
-        store: the graph; all of its names are read once, at the first mention that is not given by id.
-        top_k: nodes for one mention at most.
+        store: the graph.
+        method: what to look for beyond equal names: nothing (`exact`), resembling names (`fuzzy`, `dense`), or `both`.
+        top_k: nodes for one mention, of each method; `both` gives up to twice as many.
         cutoff: lowest score of a fuzzy match, in [0, 1].
+        dense_cutoff: lowest score of a dense match, in [0, 1].
+        fusion: how `both` orders what two methods found: `union` by the better score, `rrf` by the sum of the
+            reciprocal ranks.
+        extend: look for names that resemble a mention also where some equal it; a mention that is a value or an
+            identifier is exempt.
+        names: the names of all nodes, by node number; None reads them from the store when they are first needed.
+        dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
+            needed. For `dense` and `both`.
+        context: rates how well a node's neighbourhood fits the question; None asks no question.
+        context_weight: its share in a candidate's score, in [0, 1].
+
+    Raises:
+        ConfigError: a setting is out of range, or `dense` is missing where the method needs it.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Entity Linking"; m = 3 there and here.
+    Differs: an equal name decides unless `extend` is set, as it would be in the paper; matches have a cutoff.
     """
 
-    def __init__(self, store: GraphStore, top_k: int = 3, cutoff: float = 0.86) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        method: Method = "fuzzy",
+        top_k: int = 3,
+        cutoff: float = 0.86,
+        dense_cutoff: float = 0.5,
+        fusion: Fusion = "union",
+        extend: bool = False,
+        names: NameIndex | None = None,
+        dense: Callable[[], NameSearch] | None = None,
+        context: ContextScorer | None = None,
+        context_weight: float = CONTEXT_WEIGHT,
+    ) -> None:
+        if method not in METHODS:
+            raise ConfigError(f"method={method} is not known; use one of {', '.join(METHODS)}")
+        if fusion not in ("union", "rrf"):
+            raise ConfigError(f"fusion={fusion} is not known; use union or rrf")
         if top_k < 1:
             raise ConfigError(f"top_k={top_k} links nothing; use 1 or more")
-        if not 0 <= cutoff <= 1:
-            raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
+        for name, share in (("cutoff", cutoff), ("dense_cutoff", dense_cutoff), ("context_weight", context_weight)):
+            if not 0 <= share <= 1:
+                raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
+        if dense is None and method in ("dense", "both"):
+            raise ConfigError(f"method={method} needs an index of names by meaning; give one as dense, or use fuzzy")
         self._store = store
+        self._method = method
         self._top_k = top_k
         self._cutoff = cutoff
-        self._names: NameIndex | None = None
+        self._dense_cutoff = dense_cutoff
+        self._fusion = fusion
+        self._extend = extend
+        self._make_dense = dense
+        self._dense: NameSearch | None = None
+        self._context = context
+        self._context_weight = context_weight
+        self._names = names
         self._lock = Lock()
 
     @property
@@ -46,48 +187,253 @@ class EntityLinker:
         """Return the index over the names of all nodes, by node number."""
         with self._lock:  # threads that come while it is made wait, instead of making it again
             if self._names is None:
-                names: list[str] = []
-                ids = self._store.entities()
-                while some := list(islice(ids, _NAMES_AT_ONCE)):
-                    names += [node.name for node in self._store.nodes(some)]
-                self._names = NameIndex(names)
+                self._names = NameIndex(list(node_names(self._store)))
             return self._names
 
-    def link(self, artifacts: Artifacts) -> Linked:
-        """Link a round's mentions and draft answers."""
-        return Linked(
-            entities=self._all(artifacts.mentions),
-            drafts=self._all(Mention(text) for text in artifacts.draft_answers),
-        )
+    def _meanings(self) -> NameSearch | None:
+        """Return the index of names by meaning, if there is to be one."""
+        with self._lock:
+            if self._dense is None and self._make_dense is not None:
+                self._dense = self._make_dense()
+            return self._dense
 
-    def candidates(self, mention: Mention) -> tuple[LinkedEntity, ...]:
-        """Return the nodes one mention may mean: those given, else exact matches, else fuzzy ones.
+    def link(self, artifacts: Artifacts, question: str = "") -> Linked:
+        """Link a round's mentions and draft answers.
 
-        Of exact matches, those written just like the mention come first, then those of lower node number.
+        Args:
+            artifacts: what the KG-Linker proposes.
+            question: its text, for deciding between candidates.
 
         Raises:
-            EntityNotFound: an id given with the mention is not in the store.
+            EntityNotFound: an id given with a mention is not in the store.
         """
-        if mention.ids:
-            return tuple(
-                LinkedEntity(node.id, node.name, mention, "given", 1.0) for node in self._store.nodes(mention.ids)
-            )
-        names = self.names
-        exact = names.exact(mention.text)[:_NAMESAKES].tolist()
-        if exact:
-            exact.sort(key=lambda number: names.name(number) != mention.text)
-            return self._linked(mention, "exact", [(number, 1.0) for number in exact[: self._top_k]])
-        matches = names.fuzzy(mention.text, self._top_k, self._cutoff)
-        return self._linked(mention, "fuzzy", [(match.owner, match.score) for match in matches])
-
-    def _all(self, mentions: Iterable[Mention]) -> tuple[LinkedEntity, ...]:
-        return tuple(candidate for mention in mentions for candidate in self.candidates(mention))
-
-    def _linked(
-        self, mention: Mention, method: Literal["exact", "fuzzy"], found: Sequence[tuple[int, float]]
-    ) -> tuple[LinkedEntity, ...]:
-        nodes = self._store.nodes(self._store.ids(np.array([number for number, _ in found], np.int64)))
-        return tuple(
-            LinkedEntity(node.id, node.name, mention, method, score)
-            for node, (_, score) in zip(nodes, found, strict=True)
+        drafts = [Mention(text) for text in artifacts.draft_answers]
+        count = len(artifacts.mentions)
+        found = self.link_all([*artifacts.mentions, *drafts], question)
+        read = [self.literal(mention) for mention in artifacts.mentions]
+        return Linked(
+            entities=tuple(one for candidates in found[:count] for one in candidates),
+            drafts=tuple(one for candidates in found[count:] for one in candidates),
+            literals=tuple(
+                one
+                for one, candidates in zip(read, found, strict=False)
+                if one is not None and not (one.kind == "id" and candidates)
+            ),
         )
+
+    def candidates(self, mention: Mention, question: str = "") -> tuple[LinkedEntity, ...]:
+        """Return the nodes one mention may mean, best first. See `link_all`."""
+        return self.link_all([mention], question)[0]
+
+    def literal(self, mention: Mention) -> LinkedLiteral | None:
+        """Return the value or identifier that a mention is; None for a name, and for one that is given by id."""
+        read = None if mention.ids else read_literal(mention.text)
+        return None if read is None else LinkedLiteral(read.value, read.kind, mention)
+
+    def link_all(self, mentions: Sequence[Mention], question: str = "") -> list[tuple[LinkedEntity, ...]]:
+        """Return the nodes that each mention may mean, best first; each index is asked once for all mentions.
+
+        Raises:
+            EntityNotFound: an id given with a mention is not in the store.
+        """
+        searches = [_Search(mention) for mention in mentions]
+        for search in searches:
+            if not search.mention.ids:
+                self._settle(search)
+        self._approximate([search for search in searches if not search.settled and not search.mention.ids])
+        facts = self._facts(searches)
+        self._rank(searches, facts, question)
+        given = self._given(mentions)
+        return [
+            tuple(LinkedEntity(id, given[id].name, mention, "given", 1.0) for id in mention.ids)
+            if mention.ids
+            else self._linked(search, facts)
+            for mention, search in zip(mentions, searches, strict=True)
+        ]
+
+    # What is certain
+
+    def _settle(self, search: _Search) -> None:
+        """Look for what the mention is, rather than resembles."""
+        text = search.mention.text
+        literal = read_literal(text)
+        if literal is not None and literal.kind == "id":
+            search.settled = True
+            search.candidates = self._by_id(literal.spellings) or self._by_name((text,))
+            return
+        spellings = (text,) if literal is None else (text, *literal.spellings)
+        wordless = is_wordless(text)
+        search.candidates = self._by_name(spellings) or ([] if wordless else self._by_id((text,)))
+        decided = bool(search.candidates) and not self._extend
+        search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
+
+    def _by_id(self, spellings: Sequence[str]) -> list[_Candidate]:
+        """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
+        for spelling in spellings:
+            if not spelling.strip():
+                continue
+            try:
+                number = int(self._store.numbers([EntityId(spelling)])[0])
+            except EntityNotFound:
+                continue
+            return [_Candidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
+        return []
+
+    def _by_name(self, spellings: Sequence[str]) -> list[_Candidate]:
+        """Return the nodes with a name equal to the first of these spellings that any name equals."""
+        for spelling in dict.fromkeys(spellings):
+            found = self.names.exact(spelling)[:_NAMESAKES].tolist()
+            if found:
+                return [_Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in found]
+        return []
+
+    # What resembles
+
+    def _approximate(self, searches: Sequence[_Search]) -> None:
+        """Ask each index about all mentions at once."""
+        if not searches or self._method == "exact":
+            return
+        texts = [search.mention.text for search in searches]
+        pool = self._top_k + _SPARE if self._context is None else max(_POOL, self._top_k)
+        if self._method != "dense":
+            for search, matches in zip(searches, self.names.search(texts, pool, self._cutoff), strict=True):
+                search.found["fuzzy"] = [match for match in matches if match.score > 0]
+        if self._method != "fuzzy" and (dense := self._meanings()) is not None:
+            least = self._dense_cutoff
+            for search, matches in zip(searches, dense.search(texts, pool), strict=True):
+                search.found["dense"] = [match for match in matches if match.score >= least and match.score > 0]
+
+    # Ranking
+
+    def _rank(self, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
+        """Order each mention's candidates, and keep as many as are wanted."""
+        asked = self._context if question.strip() else None
+        most = self._top_k if asked is None else None  # where the question decides, it decides among more
+        for search in searches:
+            certain = {candidate.number: candidate for candidate in search.candidates}
+            for candidate in self._united(search.found, facts, most):
+                if candidate.number in certain:
+                    certain[candidate.number].matches += candidate.matches
+                else:
+                    search.candidates.append(candidate)
+        if asked is not None:
+            self._consult(asked, searches, facts, question)
+        for search in searches:
+            for candidate in search.candidates:
+                candidate.score = self._score(candidate)
+            search.candidates.sort(key=partial(_order, search.mention, facts))
+            del search.candidates[self._top_k * max(1, len(search.found)) :]
+
+    def _facts(self, searches: Sequence[_Search]) -> _Facts:
+        """Ask the store about all nodes in question: one call for each thing that is asked."""
+        numbers = list(dict.fromkeys(number for search in searches for number in search.numbers))
+        asked = np.array(numbers, np.int64)
+        rivals = any(len(search.numbers) > 1 for search in searches)
+        counts = self._store.relation_counts(asked if rivals else asked[:0])
+        nodes = self._store.nodes(self._store.ids(asked))
+        rows = {number: row for row, number in enumerate(numbers)}
+        return _Facts(rows, nodes, counts, counts.degrees(len(numbers)).tolist())
+
+    def _united(
+        self, found: Mapping[LinkMethod, Sequence[NameMatch]], facts: _Facts, most: int | None
+    ) -> list[_Candidate]:
+        """Unite the best of what each method found, each node once with what every method made of it."""
+        united: dict[int, _Candidate] = {}
+        for method, matches in found.items():
+            best: dict[int, NameMatch] = {}
+            for match in matches:
+                if match.owner not in best or match.score > best[match.owner].score:
+                    best[match.owner] = match
+            ranked = sorted(best.values(), key=lambda match: (-match.score, *facts.key(match.owner)))
+            for rank, match in enumerate(ranked[:most], start=1):
+                candidate = united.setdefault(match.owner, _Candidate(match.owner, []))
+                candidate.matches.append(LinkMatch(method, match.name, min(1.0, match.score), rank))
+        return list(united.values())
+
+    def _consult(self, context: ContextScorer, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
+        """Ask how well what is around each candidate fits the question; not where there is only one."""
+        around = context.around(facts.counts, [node.type for node in facts.nodes])
+        for search in searches:
+            if len(search.candidates) > 1:
+                rows = [facts.rows[candidate.number] for candidate in search.candidates]
+                fits = context.fit(question, search.mention, around, rows)
+                for candidate, fit in zip(search.candidates, fits.tolist(), strict=True):
+                    candidate.context = fit
+
+    def _score(self, candidate: _Candidate) -> float:
+        """Return what candidates are ordered by, in [0, 1]."""
+        score = max(match.score for match in candidate.matches)
+        if self._fusion == "rrf" and self._method == "both" and candidate.method in ("fuzzy", "dense"):
+            # Of the most that is possible: first with both methods.
+            score = sum(1 / (_RRF + match.rank) for match in candidate.matches) * (_RRF + 1) / 2
+        if candidate.context is None:
+            return score
+        return (1 - self._context_weight) * score + self._context_weight * candidate.context
+
+    def _linked(self, search: _Search, facts: _Facts) -> tuple[LinkedEntity, ...]:
+        """Turn what is left of one mention's candidates into records."""
+        return tuple(
+            LinkedEntity(
+                id=facts.node(candidate.number).id,
+                name=facts.node(candidate.number).name,
+                mention=search.mention,
+                method=candidate.method,
+                score=candidate.score,
+                matches=tuple(candidate.matches),
+                context=candidate.context,
+            )
+            for candidate in search.candidates
+        )
+
+    def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
+        ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
+        return dict(zip(ids, self._store.nodes(ids), strict=True))
+
+
+def entity_linker(
+    store: GraphStore,
+    embedder: Embedder,
+    method: Method = "fuzzy",
+    top_k: int = 3,
+    cutoff: float = 0.86,
+    dense_cutoff: float = 0.5,
+    fusion: Fusion = "union",
+    extend: bool = False,
+    disambiguate: bool = False,
+    context_weight: float = CONTEXT_WEIGHT,
+    names: NameIndex | None = None,
+    dense: Callable[[], NameSearch] | None = None,
+) -> EntityLinker:
+    """Put an entity linker together for one graph.
+
+    Args:
+        store: the graph.
+        embedder: for meanings of names and of neighbourhoods.
+        method, top_k, cutoff, dense_cutoff, fusion, extend, context_weight: see `EntityLinker`.
+        disambiguate: let the question decide between the candidates of a mention.
+        names: see `EntityLinker`.
+        dense: see `EntityLinker`; None compares with every name.
+    """
+    if dense is None and method in ("dense", "both"):
+        dense = partial(_scanned, store, embedder)
+    context = ContextScorer(store, embedder) if disambiguate else None
+    return EntityLinker(
+        store, method, top_k, cutoff, dense_cutoff, fusion, extend, names, dense, context, context_weight
+    )
+
+
+def _scanned(store: GraphStore, embedder: Embedder) -> ScannedNames:
+    return ScannedNames(node_names(store), embedder)
+
+
+def node_names(store: GraphStore) -> Iterator[str]:
+    """Yield the name of every node, by node number."""
+    ids = store.entities()
+    while some := list(islice(ids, _NAMES_AT_ONCE)):
+        yield from (node.name for node in store.nodes(some))
+
+
+def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:
+    """Return the key that sorts a mention's candidates: of equal scores, the name written alike comes first."""
+    alike = facts.node(candidate.number).name == mention.text
+    return (-candidate.score, not alike, *facts.key(candidate.number))

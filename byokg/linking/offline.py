@@ -127,7 +127,7 @@ class OfflineLinker:
             mentions = [locate(node.name, question.text, (node.id,)) for node in nodes]
         else:
             mentions = self._spotter.spot(question.text)
-        linked = [self._entities.candidates(mention) for mention in mentions]
+        linked = self._entities.link_all(mentions, question.text)
         ids = [candidate.id for candidates in linked for candidate in candidates]
         numbers = iter(self._store.numbers(ids).tolist())
         topics: dict[int, _Topic] = {}  # a node that two mentions may mean is walked from once

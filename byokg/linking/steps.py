@@ -69,7 +69,7 @@ class Steps:
         self.settings = settings or StepSettings()
         self.count = 2 * len(store.relations)
         self._embedder = embedder
-        labels = [_label_words(label) for label in store.relations]
+        labels = [label_words(label) for label in store.relations]
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
@@ -212,7 +212,7 @@ class Steps:
         self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
 
 
-def _label_words(label: str) -> tuple[list[str], list[str]]:
+def label_words(label: str) -> tuple[list[str], list[str]]:
     """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
     local = re.split(r"[/#]", label)[-1] if "://" in label else label
     segments = [segment for segment in _SEPARATORS.split(local) if segment]

@@ -63,7 +63,7 @@ class Byokg:
         for number in range(self.rounds):
             began = time.perf_counter()
             artifacts = self.linker.propose(question, context)
-            linked = self.entities.link(artifacts)
+            linked = self.entities.link(artifacts, question.text)
             seconds["link"] += time.perf_counter() - began
             if artifacts.finished or (number > 0 and not linked.unseen(context)):
                 break

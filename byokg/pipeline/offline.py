@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from byokg.graph.store import GraphStore
@@ -38,14 +39,25 @@ def offline_pipeline(
     embedder = embedder or static
     entities = entities or EntityLinker(store)
     steps = Steps(store, embedder)
-    remember = lru_cache(1 << 14)
-    importance = remember(static.importance)
-    spotter = MentionSpotter(
-        entities,
-        importance,
-        explained=remember(lambda word: float(steps.relation(word).max(initial=0.0))),
-        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
-    )
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = _spotter(entities, steps, static, importance)
     scorer = PathScorer(steps, embedder, importance=importance)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     return Byokg(linker, entities, [PathRetriever(store)], ExtractiveAnswerer(store), rounds=1)
+
+
+def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
+    """Return what finds mentions in the offline pipeline, by itself."""
+    static = StaticEmbedder()
+    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance))
+
+
+def _spotter(
+    entities: EntityLinker, steps: Steps, static: StaticEmbedder, importance: Callable[[str], float]
+) -> MentionSpotter:
+    return MentionSpotter(
+        entities,
+        importance,
+        explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
+        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
+    )

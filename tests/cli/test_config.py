@@ -89,7 +89,7 @@ def test_every_option_builds_what_it_names(group: str, option: str) -> None:
     # a -r-> b
     store = ColumnarGraph.from_triples([("a", "r", "b")])
     given: dict[str, dict[str, Any]] = {
-        "linking": {"store": store},
+        "linking": {"store": store, "embedder": StaticEmbedder()},
         "pipeline": {"store": store, "embedder": StaticEmbedder(), "entities": EntityLinker(store)},
     }
     built = [settings.build(each, **given.get(each, {})) for each in settings.components if each != "graph"]
@@ -181,10 +181,15 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     else:
         owner = importlib.import_module(module)
     parameters = dict(inspect.signature(getattr(owner, name)).parameters)
-    handed_over = {"store", "embedder", "entities"} if group in ("linking", "pipeline") else set()
-    if group == "graph":  # the place; credentials come from the environment
-        handed_over = {next(iter(parameters)), "username", "password"}
-    fixed = {"embedding=static": set(), "dataset=atlas": set()}.get(f"{group}={option}", {"model", "batch_size"})
+    handed_over = {
+        "linking": {"store", "embedder", "names", "dense"},
+        "pipeline": {"store", "embedder", "entities"},
+        # The place; credentials come from the environment.
+        "graph": {next(iter(parameters)), "username", "password"},
+    }.get(group, set())
+    fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
+        f"{group}={option}", {"model", "batch_size"}
+    )
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
@@ -288,9 +293,15 @@ def test_text_becomes_the_type_that_the_constructor_takes() -> None:
     settings = read_settings(["limit=500", "linking.top_k=5", "linking.cutoff=.9", "pipeline.beam=64", "workers=2"])
     assert (settings.run.limit, settings.run.workers) == (500, 2)
     assert settings.components["linking"] == {
-        "_target_": "byokg.linking.entities.EntityLinker",
+        "_target_": "byokg.linking.entities.entity_linker",
+        "method": "fuzzy",
         "top_k": 5,
         "cutoff": 0.9,
+        "dense_cutoff": 0.5,
+        "fusion": "union",
+        "extend": False,
+        "disambiguate": False,
+        "context_weight": 0.2,
     }
     assert settings.components["pipeline"]["beam"] == 64
 
@@ -332,7 +343,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=folder or dataset=metaqa"),
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
-        ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: fuzzy"),
+        ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
         ("pipeline=null", "pipeline=null is no option; options of pipeline: offline"),
         ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
         ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),

@@ -231,3 +231,17 @@ def test_the_bootstrap_depends_on_its_seed_alone() -> None:
     table = np.random.default_rng(1).random((50, 6))
     assert np.array_equal(bootstrap(table, seed=5), bootstrap(table, seed=5))
     assert not np.array_equal(bootstrap(table, seed=5), bootstrap(table, seed=6))
+
+
+def test_linking_is_averaged_over_the_questions_that_have_topics_failed_ones_included() -> None:
+    outcomes = [
+        Outcome(ZERO, linked=1.0),
+        Outcome(ZERO, linked=0.5),
+        Outcome(ZERO, failed=True, linked=0.0),
+        Outcome(ZERO),
+    ]
+    linked = aggregate(outcomes).overall.linked
+    assert linked is not None
+    assert (linked.n, linked.value) == (3, 0.5)
+    assert 0 <= linked.ci95[0] <= 0.5 <= linked.ci95[1] <= 1
+    assert aggregate([Outcome(ZERO)]).overall.linked is None

@@ -16,6 +16,7 @@ from byokg.evaluation.records import (
     METRICS_FILE,
     PREDICTIONS,
     Failure,
+    LinkedTopics,
     Prediction,
     answered,
     failed,
@@ -34,6 +35,8 @@ from byokg.types import (
     Evidence,
     Linked,
     LinkedEntity,
+    LinkedLiteral,
+    LinkMatch,
     Mention,
     PathEvidence,
     ProposedPath,
@@ -55,7 +58,10 @@ def answer(*evidence: Evidence) -> Answer:
     round_ = Round(
         number=0,
         artifacts=Artifacts(mentions=(MENTION,), paths=(ProposedPath(("bore",), 0.123456789, M),)),
-        linked=Linked((LinkedEntity(Z, "Zürich", MENTION, "exact", 1.0),)),
+        linked=Linked(
+            (LinkedEntity(Z, "Zürich", MENTION, "exact", 1.0, (LinkMatch("exact", "Zürich", 1.0, 1),)),),
+            literals=(LinkedLiteral(1999, "year", Mention("1999", 20, 24)),),
+        ),
         evidence=evidence,
     )
     items = (AnswerItem("Ann “A” Abt", ENDS[0], 0.9, ("e1",)), AnswerItem("1999", None, 0.5))
@@ -70,15 +76,33 @@ def path_evidence(walk: Walk) -> PathEvidence:
 def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
     assert answered(answer(), 1.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
-        '"grounded":[true,false],"citations":[["e1"],[]],"error":null}\n'
+        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null}\n'
     )
+
+
+def test_a_prediction_says_which_of_the_topics_that_had_to_be_found_any_round_linked() -> None:
+    lines = answered(answer(), 1.5, [Z, M, Z])
+    assert b'"linked":{"gold":["z","m"],"found":["z"]}}' in lines.predictions
+    assert parse_prediction(lines.predictions, "here").linked == LinkedTopics(("z", "m"), ("z",))
+
+
+def test_a_failed_question_linked_none_of_its_topics() -> None:
+    line = failed("q-1", ValueError("no"), 0.5, [Z]).predictions
+    assert parse_prediction(line, "here").linked == LinkedTopics(("z",), ())
+
+
+def test_a_prediction_written_before_linking_was_recorded_is_read() -> None:
+    line = answered(answer(), 1.5, [Z]).predictions
+    before = line.replace(b',"linked":{"gold":["z"],"found":["z"]}', b"")
+    assert before != line
+    assert parse_prediction(before, "here").linked is None
 
 
 def test_a_failed_prediction_names_the_error() -> None:
     assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
-        'stores take ids, so pass names through an EntityLinker first"}}\n'
+        'stores take ids, so pass names through an EntityLinker first"},"linked":null}\n'
     )
 
 
@@ -91,6 +115,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
     evidence = path_evidence(Walk(Z, (BACK, HOP), (True, True)))
     (round_,) = json.loads(answered(answer(evidence), 1.5).trace)["rounds"]
     mention = {"text": "Zürich", "start": 10, "end": 16, "ids": []}
+    year = {"text": "1999", "start": 20, "end": 24, "ids": []}
     assert round_ == {
         "number": 0,
         "artifacts": {
@@ -102,8 +127,19 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
             "finished": False,
         },
         "linked": {
-            "entities": [{"id": "z", "name": "Zürich", "mention": mention, "method": "exact", "score": 1.0}],
+            "entities": [
+                {
+                    "id": "z",
+                    "name": "Zürich",
+                    "mention": mention,
+                    "method": "exact",
+                    "score": 1.0,
+                    "matches": [{"method": "exact", "name": "Zürich", "score": 1.0, "rank": 1}],
+                    "context": None,
+                }
+            ],
             "drafts": [],
+            "literals": [{"value": 1999, "kind": "year", "mention": year}],
         },
         "evidence": [
             {
@@ -208,16 +244,18 @@ def test_a_line_that_is_no_prediction_is_refused_with_its_place(line: bytes) -> 
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:
     scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
-    metrics = aggregate([Outcome(scores, type="count", hops=1), Outcome(scores, failed=True, type="Länge")])
+    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
     (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
     assert read_metrics(tmp_path) == metrics
     written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
     assert list(written) == [
         *("schema", "profile", "n", "failed"),
         *("hit", "hits@1", "precision", "recall", "f1", "em"),
-        *("by_type", "by_hops"),
+        *("linked", "by_type", "by_hops"),
     ]
+    assert written["linked"] == {"n": 1, "value": 0.5, "ci95": [0.5, 0.5]}
     assert list(written["by_type"]) == ["Länge", "count"]
+    assert "linked" in written["by_type"]["count"] and "linked" not in written["by_type"]["Länge"]
 
 
 def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:

@@ -47,3 +47,13 @@ def test_each_type_and_hop_count_has_its_line_within_80_columns() -> None:
     (unstated, hopless) = [line for line in lines if line.strip().startswith("(none)")]
     assert unstated.split() == hopless.split() == ["(none)", "1", "1", "0.0", "0.0", "0.0", "0.0", "0.0", "0.0"]
     assert "±0.0" in text
+
+
+def test_linking_has_its_line_and_its_own_denominator_where_topics_had_to_be_found() -> None:
+    all_of_them = shown(aggregate([Outcome(RIGHT, linked=0.5)] * 3))
+    assert "Linked    50.0     50.0 to 50.0" in all_of_them
+    assert "share of topic entities found, of all questions with any" in " ".join(all_of_them.split())
+    assert "of the 1 questions with any" in " ".join(
+        shown(aggregate([Outcome(RIGHT, linked=1.0), Outcome(RIGHT)])).split()
+    )
+    assert "Linked" not in shown(aggregate([Outcome(RIGHT)]))

@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.records import CONFIG, METRICS_FILE, PREDICTIONS, TIMINGS, TRACE, read_config, read_predictions
+from byokg.evaluation.records import (
+    CONFIG,
+    METRICS_FILE,
+    PREDICTIONS,
+    TIMINGS,
+    TRACE,
+    LinkedTopics,
+    read_config,
+    read_predictions,
+)
 from byokg.evaluation.run_folder import config_hash
 from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
 from byokg.types import Answer, AnswerItem, EntityId, Question
@@ -454,3 +463,33 @@ def test_text_that_is_no_unicode_survives_the_records(tmp_path: Path) -> None:
     assert metrics.overall.estimates["em"].value == 1.0
     (prediction,) = read_predictions(tmp_path)
     assert (prediction.id, prediction.answers) == (odd.id, ("half \ud83d",))
+
+
+def test_what_was_linked_correctly_is_recorded_and_averaged(tmp_path: Path) -> None:
+    # q0 links its one topic, q1 one of two, q7 fails, q2 has none annotated.
+    each = examples(8)
+    asked = [
+        replace(each[0], topic_ids=(EntityId("Zürich 0"),)),
+        replace(each[1], topic_ids=(EntityId("Zürich 1"), EntityId("elsewhere"))),
+        replace(each[2], topic_ids=()),
+        replace(each[7], topic_ids=(EntityId("Zürich 7"),)),
+    ]
+    metrics = run_evaluation(Scripted(), asked, tmp_path / "run", SETTINGS)
+    assert metrics.overall.linked is not None
+    assert (metrics.overall.linked.n, metrics.overall.linked.value) == (3, 0.5)
+    assert [one.linked for one in read_predictions(tmp_path / "run")] == [
+        LinkedTopics(("Zürich 0",), ("Zürich 0",)),
+        LinkedTopics(("Zürich 1", "elsewhere"), ("Zürich 1",)),
+        None,
+        LinkedTopics(("Zürich 7",), ()),
+    ]
+    # A question whose prediction is missing linked nothing.
+    rest = measure(asked, list(read_predictions(tmp_path / "run"))[1:]).overall.linked
+    assert rest is not None and rest.n == 3
+    assert rest.value == pytest.approx(0.5 / 3)
+
+
+def test_topics_that_were_granted_need_no_linking(tmp_path: Path) -> None:
+    asked = [replace(examples(1)[0], topic_ids=(EntityId("Zürich 0"),))]
+    metrics = run_evaluation(Scripted(), asked, tmp_path / "run", replace(SETTINGS, entities="gold"))
+    assert metrics.overall.linked is None

@@ -130,6 +130,28 @@ class GraphStoreContract:
         batch = store.edges(store.numbers(ids("b")))
         assert sorted(store.ids(batch.other)) == ["a", "a", "c", "e", "e"]
 
+    def test_edges_are_counted_by_relation_and_way_for_each_node_asked(self, store: GraphStore) -> None:
+        found = store.relation_counts(store.numbers(ids("c", "b", "d", "c")))
+        labels = [store.relations[number] for number in found.relation.tolist()]
+        columns = (found.origin.tolist(), labels, found.inverse.tolist(), found.count.tolist())
+        of_c = [("r", False, 1), ("r", True, 1), ("s", True, 1)]  # the loop counts once each way
+        of_b = [("r", False, 1), ("s", False, 1), ("r", True, 3)]
+        # Relation numbers are the store's own, so those of one way may come in either order.
+        assert sorted(zip(*columns, strict=True)) == sorted(
+            [(0, *group) for group in of_c] + [(1, *group) for group in of_b] + [(3, *group) for group in of_c]
+        )
+        assert found.degrees(4).tolist() == [3, 5, 0, 3]
+        keys = list(zip(found.origin.tolist(), found.inverse.tolist(), found.relation.tolist(), strict=True))
+        assert keys == sorted(keys)
+
+    def test_no_edges_are_counted_for_no_nodes(self, store: GraphStore) -> None:
+        found = store.relation_counts(store.numbers([]))
+        assert len(found.count) == len(found.degrees(0)) == 0
+
+    def test_counting_refuses_a_node_number_that_was_not_given_out(self, store: GraphStore) -> None:
+        with pytest.raises(EntityNotFound):
+            store.relation_counts(np.array([10**6]))
+
     def test_origin_counts_positions_of_the_request_also_when_a_node_is_asked_twice(self, store: GraphStore) -> None:
         batch = store.edges(store.numbers(ids("c", "a", "c")), Direction.OUT)
         assert spelled(store, batch) == [

@@ -1,0 +1,162 @@
+"""`byokg link` and `byokg eval-linking`. What is heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+
+import typer
+
+from byokg.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byokg.cli.config import Settings
+    from byokg.graph.store import GraphStore
+    from byokg.index.embedder import Embedder
+    from byokg.linking.entities import EntityLinker
+
+Word = TypeVar("Word", bound=str)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+_LINKER = "byokg.linking.entities.entity_linker"
+_DISAMBIGUATED = "both, disambiguated"
+
+
+def link(
+    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
+    mentions: Annotated[list[str], typer.Argument(metavar="MENTION…", help="What to look for, each in quotes.")],
+    top: Annotated[int, typer.Option(min=1, help="Candidates for each mention.")] = 5,
+    method: Annotated[str, typer.Option(metavar="exact|fuzzy|dense|both", help="Beyond equal names.")] = "fuzzy",
+    fusion: Annotated[str, typer.Option(metavar="union|rrf", help="How both are ordered.")] = "union",
+    question: Annotated[str, typer.Option(help="Lets the question they come from decide between them.")] = "",
+    embedding: Annotated[str, typer.Option(metavar="OPTION", help="Embedder, as in embedding=OPTION.")] = "static",
+    explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which nodes a name, a date or an id may mean.
+
+    byokg link GRAPH "Jordan" --question "What is the capital of Jordan?" --explain
+
+    Equal names come first, then those that resemble it; dates, numbers and ids are read as such. GRAPH is a folder or
+    an address, as for: byokg graph query
+    """
+    from byokg.cli.config import read_settings
+    from byokg.cli.linking_tables import looked_up, show
+    from byokg.graph.places import open_graph
+    from byokg.linking.entities import METHODS, Fusion, entity_linker
+
+    known = _one_of("--method", method, METHODS)
+    fused = _one_of("--fusion", fusion, get_args(Fusion))
+    for number, text in enumerate(mentions, start=1):
+        if not text.strip():
+            raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
+    store = open_graph(place)
+    embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
+    linker = entity_linker(store, embedder, known, top, fusion=fused, extend=True, disambiguate=bool(question.strip()))
+    found = looked_up(store, linker, mentions, question, top)
+    if as_json:
+        _print_json({"graph": store.name, "method": method, "question": question or None, "mentions": found})
+    else:
+        from rich.console import Console
+
+        show(found, Console(highlight=False), explain)
+
+
+def evaluate_linking(
+    words: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as for: byokg eval")] = None,
+    mentions: Annotated[str, typer.Option(metavar="given|spotted", help="Where mentions come from.")] = "given",
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+) -> None:
+    """Score entity linking on the annotated topic entities of a data set, all methods in one table.
+
+    byokg eval-linking dataset=atlas
+
+    byokg eval-linking dataset=folder dataset.root=DIR linking=both linking.extend=true --mentions spotted
+
+    Mentions are given (the words of the question that name the annotated entity) or spotted (found in the question by
+    the offline pipeline). Settings of linking apply to all methods.
+    """
+    import itertools
+
+    from rich.console import Console
+
+    from byokg.cli.config import read_settings
+    from byokg.cli.evaluation import open_store
+    from byokg.cli.linking_tables import metrics_json, metrics_tables
+    from byokg.evaluation.datasets.base import Dataset
+    from byokg.evaluation.datasets.folder import by_name, graph_keys
+    from byokg.evaluation.linking_runner import MentionSource
+    from byokg.evaluation.linking_runner import evaluate_linking as evaluate
+    from byokg.pipeline.offline import mention_spotter
+
+    source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
+    settings = read_settings(words or [])
+    err = Console(stderr=True, highlight=False)
+
+    def note(text: str) -> None:
+        if not quiet:
+            err.print(text, style="dim", markup=False, soft_wrap=True)
+
+    dataset: Dataset = settings.build("dataset")
+    examples = list(itertools.islice(dataset.examples(), settings.run.limit))
+    store = open_store(settings, dataset, note)
+    if graph_keys(examples, store) == "names":
+        note("the graph holds the questions' topics under their names, so these are what is to be found")
+        examples = [by_name(example) for example in examples]
+    lacking = sum(not example.topic_ids for example in examples)
+    if lacking:
+        note(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")
+    embedder: Embedder = settings.build("embedding")
+    linkers = _linkers(settings, store, embedder)
+    spotter = mention_spotter(store, embedder, next(iter(linkers.values()))) if source == "spotted" else None
+
+    def progress(name: str, done: int, total: int) -> None:
+        if done == total:
+            note(f"{name}: {total:,} questions linked")
+
+    measured = evaluate(linkers, examples, store, source, spotter, settings.run.seed, progress)
+    if as_json:
+        _print_json(
+            {"dataset": dataset.name, "mentions": source, "settings": settings.recorded(), **metrics_json(measured)}
+        )
+    else:
+        Console(highlight=False).print(metrics_tables(measured, dataset.name, source))
+
+
+def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[str, EntityLinker]:
+    """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
+    from functools import cache
+
+    from byokg.linking.entities import METHODS, entity_linker, node_names
+    from byokg.linking.scanned_names import ScannedNames
+
+    chosen = settings.components["linking"]
+    if chosen["_target_"] != _LINKER:
+        return {settings.options["linking"] or "linking": settings.build("linking", store=store, embedder=embedder)}
+    shared: dict[str, Any] = {
+        key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
+    }
+    shared["dense"] = cache(lambda: ScannedNames(node_names(store), embedder))
+    first = entity_linker(store, embedder, "exact", **shared)
+    named: dict[str, EntityLinker] = {}
+    for method in METHODS:
+        named[method] = entity_linker(store, embedder, method, names=first.names, **shared)
+    named[_DISAMBIGUATED] = entity_linker(store, embedder, "both", disambiguate=True, names=first.names, **shared)
+    return named
+
+
+def _one_of(option: str, given: str, known: Sequence[Word]) -> Word:
+    """Return a word that is one of those known."""
+    for word in known:
+        if word == given:
+            return word
+    raise ConfigError(f"{option} {given} is not known; use one of {', '.join(known)}")
+
+
+def _print_json(value: Mapping[str, object]) -> None:
+    utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
+    print(json.dumps(value, ensure_ascii=not utf8, indent=2))
