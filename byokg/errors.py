@@ -18,6 +18,7 @@ ByokgError
 │   │   ├── LlmRefused     the model, or a filter, declines
 │   │   └── LlmEmpty       it has neither text nor tool calls
 │   ├── ReplyMissing       replies are replayed only, and this one was never recorded
+│   ├── ReplyPending       the reply comes later: the call was put aside to be answered with others
 │   └── BudgetExceeded     the call would cost more than the run may
 ├── GraphError
 │   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
@@ -35,6 +36,7 @@ ByokgError
 │       └── QueryTooLarge  it needed too much memory
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
+    └── RunIncomplete      a run stopped before its last question, and can be continued
 """
 
 from __future__ import annotations
@@ -187,6 +189,18 @@ class ReplyMissing(LlmError):
         self.key = key
 
 
+class ReplyPending(LlmError):
+    """The reply will come later: the call was put aside, to be answered together with others. Nothing went wrong."""
+
+    def __init__(self, model: str, question_id: str, stage: str, key: str) -> None:
+        super().__init__(
+            model, f"the reply for question {question_id!r}, stage {stage!r} is pending (call {key[:12]}…)"
+        )
+        self.question_id = question_id
+        self.stage = stage
+        self.key = key
+
+
 class BudgetExceeded(LlmError):
     """The call would cost more than the run may. It was not sent; what was answered before is kept."""
 
@@ -321,6 +335,21 @@ class DatasetError(ByokgError):
 
 class RunError(ByokgError):
     """A run folder cannot be used as asked."""
+
+
+class RunIncomplete(RunError):
+    """A run stopped before its last question. What was answered is recorded, and the same run continues there.
+
+    `pending` questions wait for replies that come later; where there are none, `cause` stopped the run.
+    """
+
+    def __init__(self, answered: int, total: int, pending: int, cause: ByokgError | None = None) -> None:
+        why = f"{cause}" if cause is not None else f"{pending:,} wait for replies"
+        super().__init__(f"{answered:,} of {total:,} questions are answered; {why}")
+        self.answered = answered
+        self.total = total
+        self.pending = pending
+        self.cause = cause
 
 
 def _start(text: str, length: int = 200) -> str:

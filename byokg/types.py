@@ -59,6 +59,9 @@ class ProposedPath:
     score: float = 0.0
     source: EntityId | None = None
     """Where the path starts, when the linker knows; None means any linked entity."""
+    directed: bool = True
+    """Whether the signs of inversion are meant. A language model sees a relation's name and guesses its direction, so
+    its paths are walked both ways at each hop, the written way first."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
-from byokg.errors import ConfigError, RunError
+from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions
@@ -92,6 +92,8 @@ def run_evaluation(
         The metrics over all questions, as in `metrics.json`.
 
     Raises:
+        RunIncomplete: the budget is spent, or questions wait for replies that come later. What was answered is
+            recorded; the same call continues.
         RunError: the folder belongs to another run or is in use, or cannot be written; or the questions'
             ids are not distinct; or there is no question, or one without gold answers.
         ConfigError: `workers` is below 1, or `settings.config` holds what YAML cannot.
@@ -124,7 +126,9 @@ def run_evaluation(
         if recorded:
             tally.report()
         todo = [example for example in examples if example.id not in recorded]
-        _answer_all(pipeline, todo, settings, workers, folder, tally)
+        pending = _answer_all(pipeline, todo, settings, workers, folder, tally)
+        if pending:
+            raise RunIncomplete(tally.done, len(by_id), pending)
         folder.complete()
         metrics = measure(examples, read_predictions(path), settings.seed)
         folder.finish(metrics)
@@ -162,19 +166,19 @@ class _Tally:
     """Running figures for the progress report."""
 
     def __init__(self, total: int, on_progress: Callable[[Progress], None] | None) -> None:
-        self._total = total
+        self.total = total
         self._on_progress = on_progress
-        self._done = self._failed = 0
+        self.done = self._failed = 0
         self._hits = 0.0
 
     def add(self, outcome: Outcome) -> None:
-        self._done += 1
+        self.done += 1
         self._failed += outcome.failed
         self._hits += outcome.scores.hit
 
     def report(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(self._done, self._total, self._failed, self._hits / self._done))
+            self._on_progress(Progress(self.done, self.total, self._failed, self._hits / self.done))
 
 
 @dataclass(frozen=True)
@@ -193,13 +197,27 @@ def _answer_all(
     workers: int,
     folder: RunFolder,
     tally: _Tally,
-) -> None:
-    """Answer questions in threads and record each as it finishes, in this thread."""
+) -> int:
+    """Answer questions in threads and record each as it finishes, in this thread.
+
+    Returns:
+        How many questions wait for replies; they are not recorded.
+
+    Raises:
+        RunIncomplete: the budget is spent; the questions then in flight are finished as far as it goes.
+    """
     finished: SimpleQueue[Future[_Answered]] = SimpleQueue()
     unrecorded: dict[Future[_Answered], None] = {}
+    pending = 0
 
     def record(future: Future[_Answered]) -> None:
-        each = future.result()
+        nonlocal pending
+        try:
+            each = future.result()
+        except ReplyPending:
+            del unrecorded[future]
+            pending += 1
+            return
         folder.append(each.id, each.lines)
         del unrecorded[future]
         tally.add(each.outcome)
@@ -217,17 +235,24 @@ def _answer_all(
             record(finished.get())
     except BaseException as error:
         pool.shutdown(cancel_futures=True)
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt | BudgetExceeded):
             # A question that was being recorded is recorded again: opening the folder drops second lines.
             for future in list(unrecorded):
                 if not future.cancelled() and future.exception() is None:
                     record(future)
+        if isinstance(error, BudgetExceeded):
+            raise RunIncomplete(tally.done, tally.total, pending, error) from error
         raise
     pool.shutdown()
+    return pending
 
 
 def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> _Answered:
-    """Answer one question; whatever goes wrong with it is its outcome."""
+    """Answer one question; whatever goes wrong with it is its outcome.
+
+    Raises:
+        ReplyPending, BudgetExceeded: the question is not answered yet, and nothing is wrong with it.
+    """
     started = time.perf_counter()
     try:
         answer = pipeline.run(example.asked(settings.entities, settings.hops))
@@ -237,6 +262,8 @@ def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> 
         lines = answered(answer, seconds)
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
+    except (ReplyPending, BudgetExceeded):
+        raise
     except Exception as error:
         _log.info("question %s failed", example.id, exc_info=True)
         return _Answered(
