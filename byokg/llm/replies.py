@@ -53,7 +53,7 @@ _NEAREST_LOOKED_AT = 200
 _TABLES = """
 CREATE TABLE replies (
     key BLOB PRIMARY KEY,
-    provider TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, recorded REAL NOT NULL,
+    provider TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, recorded INTEGER NOT NULL,
     call BLOB NOT NULL, ending BLOB NOT NULL,
     text TEXT NOT NULL, tool_calls TEXT NOT NULL, stop TEXT NOT NULL, answered_by TEXT NOT NULL,
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
@@ -72,12 +72,12 @@ _REPLY = (
 
 @dataclass(frozen=True)
 class RecordedReply:
-    """A call with its reply, what it was for, and when it was recorded (seconds since 1970)."""
+    """A call with its reply, what it was for, and when it was recorded (whole seconds since 1970)."""
 
     call: Call
     reply: Reply
     stage: str = ""
-    recorded: float = 0.0
+    recorded: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,9 @@ class RecordedReplies:
         key = bytes.fromhex(call.key)
         with self._writing() as file:
             _insert(
-                file, RecordedReply(call, reply, stage, time.time()), self.mode == "record" and key not in self._began
+                file,
+                RecordedReply(call, reply, stage, int(time.time())),
+                self.mode == "record" and key not in self._began,
             )
         self._began.add(key)
 
@@ -171,10 +173,13 @@ class RecordedReplies:
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         try:
             self._write(batch)
-        except BaseException:
+        except Exception:
             # What does not go together is left to those it belongs to.
             self._queue.extend(each for each in batch if each is not mine)
             self._write([mine])
+        except BaseException:
+            self._queue.extend(batch)
+            raise
 
     def _write(self, batch: Sequence[_Waiting]) -> None:
         with self._transaction() as file:
