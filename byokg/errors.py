@@ -34,6 +34,7 @@ ByokgError
 │       ├── QueryInvalid   the engine does not understand it
 │       ├── QueryTimeout   it took too long
 │       └── QueryTooLarge  it needed too much memory
+├── ReplyStoreError        recorded replies cannot be opened, read, written or imported (file, line, reason)
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
     └── RunIncomplete      a run stopped before its last question, and can be continued
@@ -321,6 +322,16 @@ class QueryTooLarge(QueryFailed):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the query needed too much memory and was stopped ({reason}); ask for less at once")
+
+
+class ReplyStoreError(ByokgError):
+    """Recorded replies cannot be opened, read, written or imported."""
+
+    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
+        place = f"{file}:{line}" if line is not None else f"{file}"
+        super().__init__(f"{place}: {reason}")
+        self.file = str(file)
+        self.line = line
 
 
 class DatasetError(ByokgError):
