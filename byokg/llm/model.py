@@ -23,15 +23,18 @@ from byokg.errors import (
     ConfigError,
     LlmDeadline,
     LlmEmpty,
+    LlmInvalidRequest,
     LlmRefused,
     LlmTimeout,
     LlmTruncated,
     ReplyMissing,
+    ReplyPending,
 )
 from byokg.llm.chat_messages import CacheMarks, cache_marks, estimated_tokens, from_langchain, to_langchain
 from byokg.llm.deadline import Deadline
 from byokg.llm.failures import as_llm_error, known_secrets
 from byokg.llm.limits import Limits, Spent
+from byokg.llm.pending import PendingCalls
 from byokg.llm.records import JSON, Call, Message, Meter, Reply, ReplyStore
 from byokg.llm.retry import RetryPolicy
 from byokg.llm.single_flight import SingleFlight
@@ -77,6 +80,7 @@ class LanguageModel:
         prompt_caching: whether such marks are sent at all.
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: told once when the environment sends traces to LangSmith; None warns.
+        pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
 
     Raises:
         ConfigError: it can neither ask nor replay, or cannot say what identifies a reply.
@@ -98,6 +102,7 @@ class LanguageModel:
         prompt_caching: bool = True,
         callbacks: Sequence[BaseCallbackHandler] = (),
         note: Callable[[str], None] | None = None,
+        pending: PendingCalls | None = None,
     ) -> None:
         if timeout_s is not None and not timeout_s > 0:
             raise ConfigError(f"timeout_s of a language model is {timeout_s}; give a number above 0")
@@ -116,6 +121,7 @@ class LanguageModel:
         self._chat_model = chat_model
         self._store = store
         self._meter = meter
+        self._pending = pending
         self._retry = retry or RetryPolicy()
         self._limits = limits or Limits()
         self._timeout_s = timeout_s
@@ -172,6 +178,7 @@ class LanguageModel:
             LlmUnusable: the reply is cut off, refused or empty. It was recorded, and is in the error.
             LlmError: there is none.
             ReplyMissing: only recorded replies may be used, and this one is not.
+        ReplyPending: the call was put aside.
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
@@ -196,12 +203,17 @@ class LanguageModel:
         reply = self._store.get(call)
         if reply is not None:
             self._count(call, reply, stage, question_id, replayed=True)
-        elif self._store.replay_only or self._chat_model is None:
+        elif self._store.replay_only or (self._chat_model is None and self._pending is None):
             raise ReplyMissing(self.name, question_id, stage, call.key)
         return reply
 
     def _asked(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Ask, or wait for the thread that asks the same already."""
+        if self._pending is not None:
+            if call.key in self._pending.failed:
+                raise LlmInvalidRequest(self.name, self._pending.failed[call.key])
+            self._pending.add(call, stage, question_id)
+            raise ReplyPending(self.name, question_id, stage, call.key)
         if self._store is None:
             return self._sent(call, stage, question_id, deadline)
 

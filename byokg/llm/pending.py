@@ -27,6 +27,8 @@ class PendingCalls:
 
     def __init__(self, store: RecordedReplies) -> None:
         self.store = store
+        self.failed: dict[str, str] = {}
+        """Keys of calls that will never be answered, with the reasons."""
         self._calls: dict[str, PendingCall] = {}
         self._lock = threading.Lock()
 
