@@ -351,16 +351,16 @@ class RunError(ByokgError):
 class RunIncomplete(RunError):
     """A run stopped before its last question. What was answered is recorded, and the same run continues there.
 
-    `pending` questions wait for replies that come later; where there are none, `cause` stopped the run.
+    `pending` questions wait for replies that come later; `cause` is the error that stopped the run, if one did.
     """
 
-    def __init__(self, answered: int, total: int, pending: int, cause: ByokgError | None = None) -> None:
-        why = f"{cause}" if cause is not None else f"{pending:,} wait for replies"
-        super().__init__(f"{answered:,} of {total:,} questions are answered; {why}")
+    def __init__(self, answered: int, total: int, pending: int, why: str | ByokgError = "") -> None:
+        reason = str(why) or f"{pending:,} wait for replies"
+        super().__init__(f"{answered:,} of {total:,} questions are answered; {reason}")
         self.answered = answered
         self.total = total
         self.pending = pending
-        self.cause = cause
+        self.cause = why if isinstance(why, ByokgError) else None
 
 
 def _start(text: str, length: int = 200) -> str:

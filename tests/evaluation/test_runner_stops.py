@@ -63,7 +63,7 @@ def test_a_run_that_waited_ends_as_if_it_had_not(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_spent_budget_stops_the_run_and_keeps_what_was_answered(tmp_path: Path, workers: int) -> None:
-    with pytest.raises(RunIncomplete, match="3 of 10 questions are answered; m: .*=3 is spent"):
+    with pytest.raises(RunIncomplete, match=r"3 of 10 questions are answered; m: .*=3 is spent"):
         run_evaluation(Spending(3), examples(10), tmp_path / "run", SETTINGS, workers)
     assert len(list(read_predictions(tmp_path / "run"))) == 3
     metrics = run_evaluation(Spending(99), examples(10), tmp_path / "run", SETTINGS, workers)

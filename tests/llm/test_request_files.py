@@ -22,7 +22,11 @@ from byokg.llm.request_files import (
     write_requests,
 )
 
-TOOL: dict[str, JSON] = {"name": "bfs", "description": "Walk.", "parameters": {"type": "object", "properties": {"hops": {}}}}
+TOOL: dict[str, JSON] = {
+    "name": "bfs",
+    "description": "Walk.",
+    "parameters": {"type": "object", "properties": {"hops": {}}},
+}
 
 TALK = Call(
     "anthropic",
