@@ -90,8 +90,8 @@ def run_deferred(run: Callable[[], Metrics], pending: PendingCalls, requests: Pa
             stop.answered,
             stop.total,
             stop.pending,
-            f"{len(calls):,} replies pending; have the requests in {requests / OWN} answered, take the replies in with: "
-            "byokg cache import FILE, and start the same command again",
+            f"{len(calls):,} replies pending; have the requests in {requests / OWN} answered, take the replies in "
+            "with: byokg cache import FILE, and start the same command again",
         ) from stop
     remove_requests(requests)
     return metrics
