@@ -148,9 +148,7 @@ def _usage(message: AIMessage, model: str) -> Usage:
         return Usage()
     details: Mapping[str, Any] = counts.get("input_token_details") or {}
     # Anthropic's class splits what was written by how long it is kept, and sets the sum to 0 then.
-    written = [
-        details.get(key) or 0 for key in ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-    ]
+    written: int = sum(details.get(key) or 0 for key in ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"))
     usage = Usage(
         input_tokens=counts["input_tokens"],
         output_tokens=counts["output_tokens"],
