@@ -37,7 +37,7 @@ COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dat
 _TARGET = "_target_"
 _MISSING = "???"
 _WORD = re.compile(r"[^\W\d]\w*")
-_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_SECRET = re.compile(r"key(?!_variable)|token(?!s)|secret|password|credential", re.IGNORECASE)
 _PATH_KEYS = {
     "graph": "graph.path={}",
     "dataset": "dataset=folder dataset.root={}",
@@ -45,8 +45,26 @@ _PATH_KEYS = {
 }
 """How to say it, where a folder is given to a group."""
 
-_PLACES = frozenset({"out", "workers", "graph.path", "graph.cache", "dataset.root", "dataset.graph", "embedding.path"})
-"""Left out of a run's record: where files lie changes no answer (checksums say what was in them)."""
+_PLACES = frozenset(
+    {
+        "out",
+        "workers",
+        "graph.path",
+        "graph.cache",
+        "dataset.root",
+        "dataset.graph",
+        "embedding.path",
+        *(
+            f"llm.{name}"
+            for name in (
+                *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching"),
+                *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
+            )
+        ),
+    }
+)
+"""Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
+(checksums say what was in the files)."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +231,7 @@ def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | N
     known = list(_keys(config))
     value: Any = None if text == "null" else text
     if key not in known:
-        if not _is_open(config, key):
+        if not _is_open(config, key, selected):
             raise _unknown(key, known, selected)
         value = _natural(text)
     # What is typed is meant literally: only YAML files may refer to other settings.
@@ -230,14 +248,26 @@ def _keys(node: DictConfig, place: str = "") -> Iterator[str]:
             yield key
 
 
-def _is_open(config: DictConfig, key: str) -> bool:
+def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -> bool:
     """Tell whether a key is an argument of something that is not ours, so that any name may be right."""
     place, _, name = key.rpartition(".")
+    if _WORD.fullmatch(name) is not None and place in _open_mappings(selected):
+        return True
     parent = OmegaConf.select(config, place) if place else None
     if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
         return False
     # A target that is still missing (`???`) is one that the user will name.
     return _WORD.fullmatch(name) is not None and not str(parent.get(_TARGET)).startswith("byokg.")
+
+
+def _open_mappings(selected: Mapping[str, str | None]) -> set[str]:
+    """Return the settings of the chosen options that are mappings to be filled in (`{}` in the YAML file)."""
+    found = set()
+    for group in COMPONENTS:
+        if selected.get(group):
+            content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
+            found |= {f"{group}.{name}" for name, value in content.items() if value == {}}
+    return found
 
 
 def _natural(text: str) -> Any:

@@ -39,7 +39,7 @@ _CONNECTION = re.compile(
 )
 _UNREADABLE = re.compile(r"JSONDecode|ResponseParser|ResponseValidation|Decod|Checksum|InvalidHeaders|InvalidPayload")
 _CREDENTIALS = re.compile(r"Credential|SSOToken|TokenRetrieval|LoginRefresh")
-_READING = re.compile(r"parse|format_output|create_chat_result|convert_dict_to_message")
+_READING = re.compile(r"parse|format_output|create_chat_result|convert_dict_to_message|generate_from_stream")
 """Functions of the libraries that read a reply: a ValueError from there is about the reply, not about the request."""
 
 _CODES: Mapping[str, type[LlmError]] = {
@@ -206,7 +206,8 @@ def _reason(error: Exception, said: _Said) -> str:
         return f"HTTP {said.status}{name}: {text}"
     # Some libraries hide the cause behind "Connection error."
     root = list(_chain(error))[-1]
-    because = f" ({type(root).__name__}: {' '.join(str(root).split())})" if root is not error and str(root) else ""
+    why = " ".join(str(root).split())
+    because = f" ({type(root).__name__}: {why})" if why not in text else ""
     return f"{type(error).__name__}: {text}{because}"
 
 

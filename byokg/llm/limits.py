@@ -106,7 +106,8 @@ class Limits:
                     spent = Spent(now, tokens)
                     self._window.append(spent)
                     return spent
-                wait = min(1.0, self._window[0].at + WINDOW_S - now)  # replies settle to less while one waits
+                # At most a second, since replies settle to less meanwhile; at least so long that time passes at all.
+                wait = max(0.001, min(1.0, self._window[0].at + WINDOW_S - now))
                 if deadline is not None and wait > deadline.left_s:
                     raise late
                 self._sleep(wait)
