@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Literal, NewType
 
@@ -218,6 +218,55 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Consumption:
+    """Calls of language models, and what they took.
+
+    `input_tokens` counts whole prompts; those read from a provider's prompt cache, or written to it, are counted
+    again on their own. `seconds` adds up the calls' times, also where they ran side by side. `usd` leaves out the
+    `unpriced` calls, whose model has no known price.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    def __add__(self, other: Consumption) -> Consumption:
+        return Consumption(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What language models were asked, and what recorded replies saved asking.
+
+    `replayed` says what those calls took when they were asked; now they cost nothing. `failed` calls were sent and
+    never answered, and `retries` counts what was sent again, for calls that were answered in the end as well.
+    """
+
+    asked: Consumption = Consumption()
+    replayed: Consumption = Consumption()
+    failed: int = 0
+    retries: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.asked + other.asked,
+            self.replayed + other.replayed,
+            self.failed + other.failed,
+            self.retries + other.retries,
+        )
+
+    @property
+    def calls(self) -> int:
+        """Return how many calls the work takes, wherever the replies came from."""
+        return self.asked.calls + self.replayed.calls + self.failed
+
+
+@dataclass(frozen=True)
 class Answer:
     """The outcome for one question: answers best first, and every round that led to them."""
 
@@ -226,3 +275,5 @@ class Answer:
     rounds: tuple[Round, ...]
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""
+    usage: Mapping[str, Spending] = field(default_factory=dict, compare=False)
+    """What language models took, by stage; empty where none was asked, or nobody counted."""

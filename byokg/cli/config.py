@@ -66,6 +66,9 @@ _PLACES = frozenset(
 """Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files)."""
 
+_LIMITS = frozenset({"budget"})
+"""Left out, too: a run that has used up its budget is continued with a higher one."""
+
 
 @dataclass(frozen=True)
 class GraphPlace:
@@ -124,9 +127,11 @@ class Settings:
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets."""
-        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _PLACES}
+        left_out = _PLACES | _LIMITS
+        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in left_out}
         kept = {key: value for key, value in values.items() if value != {}}
-        chosen = {group: self.options[group] for group in COMPONENTS}  # an experiment is a way of choosing these
+        # An experiment is a way of choosing these.
+        chosen = {group: self.options[group] for group in COMPONENTS if group not in left_out}
         return {"options": chosen, **_masked(kept)}
 
 

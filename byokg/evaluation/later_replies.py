@@ -6,15 +6,16 @@ collects the calls of one stage of all questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from byokg.errors import RunIncomplete
+from byokg.errors import BudgetExceeded, RunIncomplete
 from byokg.evaluation.metrics import Metrics
-from byokg.llm.batches import AnthropicBatches, count_replies
-from byokg.llm.pending import PendingCalls
-from byokg.llm.records import Meter
+from byokg.llm.batches import AnthropicBatches
+from byokg.llm.pending import PendingCall, PendingCalls
 from byokg.llm.request_files import OWN, remove_requests, write_requests
+from byokg.llm.usage import UsageMeter
 
 _TRIES = 3
 """Times that a call is sent whose batch came back without an answer or an error."""
@@ -24,7 +25,7 @@ def run_in_batches(
     run: Callable[[], Metrics],
     pending: PendingCalls,
     batches: AnthropicBatches,
-    meter: Meter | None,
+    meter: UsageMeter,
     note: Callable[[str], None],
 ) -> Metrics:
     """Run stage by stage until every question is answered.
@@ -33,7 +34,7 @@ def run_in_batches(
         run: one pass of the evaluation, as by `run_evaluation`; its language model puts calls aside in `pending`.
         pending: what the pass collected.
         batches: has the calls answered.
-        meter: asked before a batch is sent, and told what came; None counts nothing.
+        meter: asked before a batch is sent, and told what came.
         note: told in one line what happens.
 
     Raises:
@@ -41,31 +42,40 @@ def run_in_batches(
             recorded; the same run continues.
         LlmError: the service cannot be used.
     """
-    expired: dict[str, int] = {}
+    unanswered: Counter[str] = Counter()
     while True:
         try:
             return run()
         except RunIncomplete as stop:
             if stop.cause is not None:
                 raise
-            calls = [each for each in pending.take() if pending.store.get(each.call) is None]
-            if meter is not None:
-                for each in calls:
-                    meter.before(each.call, each.stage, each.question_id)
+            calls = pending.take()
+            try:
+                calls = calls[: meter.before_batch([each.call for each in calls])]
+            except BudgetExceeded as error:
+                raise RunIncomplete(stop.answered, stop.total, stop.pending, error) from error
             note(f"{stop.answered:,} of {stop.total:,} questions are answered; {len(calls):,} replies pending")
             try:
-                unanswered = batches.answer(calls, note)
+                failed = batches.answer(calls, note)
             finally:
-                if meter is not None:
-                    count_replies(meter, calls, pending.store)
-            for key, reason in unanswered.items():
-                expired[key] = expired.get(key, 0) + 1
+                _count(meter, calls, pending)
+            for key, reason in failed.items():
+                unanswered[key] += 1
                 if reason.startswith("errored"):
                     pending.failed[key] = reason  # sending it again would end the same way
-                elif expired[key] == _TRIES:
-                    raise RunIncomplete(
-                        stop.answered, stop.total, stop.pending, f"requests come back unanswered ({reason})"
-                    ) from stop
+                elif unanswered[key] == _TRIES:
+                    why = f"the service leaves requests unanswered ({reason})"
+                    raise RunIncomplete(stop.answered, stop.total, stop.pending, why) from stop
+
+
+def _count(meter: UsageMeter, calls: Sequence[PendingCall], pending: PendingCalls) -> None:
+    """Count the replies that came for calls put aside; a call without one is counted as failed."""
+    for each in calls:
+        reply = pending.store.get(each.call)
+        if reply is None:
+            meter.failed(each.call, 0, each.stage, each.question_id)
+        else:
+            meter.after(each.call, reply, each.stage, each.question_id, replayed=False, batch=True)
 
 
 def run_deferred(run: Callable[[], Metrics], pending: PendingCalls, requests: Path) -> Metrics:

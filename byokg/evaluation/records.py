@@ -8,8 +8,11 @@
   `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
   of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
   Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
-- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included. Whatever may
-  differ between two equal runs is here, so the two files above are equal byte for byte.
+  Where language models were asked, `replies` lists the keys of their recorded replies, in the order they came.
+- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
+  models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
+  `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
+- `unfinished.json`, where a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
 - `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`.
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
@@ -20,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,7 +34,8 @@ import yaml
 
 from byokg.errors import RunError
 from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Metrics, Summary
-from byokg.types import Answer, Evidence, PathEvidence, Triple
+from byokg.llm.usage import QuestionUsage
+from byokg.types import Answer, Consumption, Evidence, PathEvidence, Round, Spending, Triple
 from byokg.types import Path as Walk
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ PREDICTIONS = "predictions.jsonl"
 TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
 METRICS_FILE = "metrics.json"
+UNFINISHED = "unfinished.json"
 
 ENDS_SHOWN = 20
 """Ends of a metapath written to the trace; a hub reaches thousands."""
@@ -84,18 +89,20 @@ class Prediction:
     error: Failure | None = None
 
 
-def answered(answer: Answer, seconds: float) -> Lines:
+def answered(answer: Answer, seconds: float, usage: QuestionUsage | None = None) -> Lines:
     """Write the lines of a question that has an outcome.
 
     Args:
         answer: what the pipeline returned; an answer without items is an outcome, too.
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
+        usage: what language models took, as a meter counted it; None takes what the answer says.
 
     Raises:
         ValueError: a score is not finite.
         TypeError: a record holds something that JSON has no form for.
     """
     items = answer.items
+    usage = usage or QuestionUsage(answer.usage)
     prediction = Prediction(
         id=answer.question_id,
         status="ok",
@@ -106,18 +113,19 @@ def answered(answer: Answer, seconds: float) -> Lines:
     )
     return Lines(
         predictions=_line(prediction.id, _prediction(prediction)),
-        trace=_line(prediction.id, {"rounds": answer.rounds}),
-        timings=_timing(prediction.id, answer.seconds, seconds),
+        trace=_trace(prediction.id, answer.rounds, usage),
+        timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 
 
-def failed(id: str, error: Exception, seconds: float) -> Lines:
+def failed(id: str, error: Exception, seconds: float, usage: QuestionUsage | None = None) -> Lines:
     """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
+    usage = usage or QuestionUsage()
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
     return Lines(
         predictions=_line(id, _prediction(Prediction(id, "failed", error=failure))),
-        trace=_line(id, {"rounds": []}),
-        timings=_timing(id, {}, seconds),
+        trace=_trace(id, (), usage),
+        timings=_timing(id, {}, seconds, usage),
     )
 
 
@@ -171,6 +179,24 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
+
+
+def read_usage(folder: Path) -> list[dict[str, Spending]]:
+    """Return what language models took for each recorded question, by stage; empty where none was asked.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a timing.
+    """
+    return [_read_usage(record.get("usage", {})) for record in _records(folder / TIMINGS)]
+
+
+def reply_keys(folder: Path) -> set[str]:
+    """Return the keys of all recorded replies that a run used.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a trace.
+    """
+    return {key for record in _records(folder / TRACE) for key in record.get("replies", ())}
 
 
 def metrics_json(metrics: Metrics) -> str:
@@ -231,6 +257,38 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def unfinished_json(usage: Mapping[str, Spending]) -> str:
+    """Return the content of `unfinished.json`."""
+    return _ENCODE({"schema": SCHEMA, "usage": usage}) + "\n"
+
+
+def read_unfinished(folder: Path) -> dict[str, Spending]:
+    """Return what questions took that were cut off when the run was stopped, by stage.
+
+    Raises:
+        RunError: the file is there and cannot be read.
+    """
+    if not (folder / UNFINISHED).exists():
+        return {}
+    [record] = _records(folder / UNFINISHED)
+    return _read_usage(record["usage"])
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file of JSON lines."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    record = json.loads(line)
+                    _read_usage(record.get("usage", {}))
+                    yield record
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise RunError(f"{path}:{number}: is no record of a run ({error!r})") from error
+    except FileNotFoundError as error:
+        raise RunError(f"no {path.name} in {str(path.parent)!r}; give the folder that an evaluation wrote") from error
+
+
 def _jsonable(value: object) -> object:
     """Turn one record into what JSON holds, field by field, so that a field added later is not lost.
 
@@ -286,9 +344,22 @@ def _prediction(prediction: Prediction) -> dict[str, object]:
     }
 
 
-def _timing(id: str, stages: Mapping[str, float], total: float) -> bytes:
-    seconds = {**stages, "total": total}
-    return _line(id, {"seconds": {stage: round(float(value), 6) for stage, value in seconds.items()}})
+def _trace(id: str, rounds: Sequence[Round], usage: QuestionUsage) -> bytes:
+    return _line(id, {"rounds": rounds, **({"replies": usage.keys} if usage.keys else {})})
+
+
+def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:
+    seconds = {stage: round(float(value), 6) for stage, value in {**stages, "total": total}.items()}
+    return _line(id, {"seconds": seconds, **({"usage": usage.stages} if usage.stages else {})})
+
+
+def _read_usage(stages: Mapping[str, Any]) -> dict[str, Spending]:
+    return {
+        stage: Spending(
+            Consumption(**record["asked"]), Consumption(**record["replayed"]), record["failed"], record["retries"]
+        )
+        for stage, record in stages.items()
+    }
 
 
 def _summary(summary: Summary) -> dict[str, object]:

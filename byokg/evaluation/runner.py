@@ -16,10 +16,11 @@ from typing import Any, Literal, Protocol
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
-from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions
+from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.version import code_version
-from byokg.types import Answer, Question
+from byokg.llm.usage import UsageMeter
+from byokg.types import Answer, Question, Spending
 
 _WAITING_PER_WORKER = 2
 
@@ -73,6 +74,7 @@ def run_evaluation(
     settings: RunSettings,
     workers: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
+    meter: UsageMeter | None = None,
 ) -> Metrics:
     """Answer every question, record the outcomes in a run folder, and score them.
 
@@ -87,6 +89,8 @@ def run_evaluation(
         settings: what the run belongs to; a folder that belongs to another run is refused.
         workers: how many questions are answered at the same time.
         on_progress: called from this thread after each question, and once at the start of a continued run.
+        meter: who counts what the pipeline's language models take, for the records; what a continued run spent
+            before is counted against its budget.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
@@ -125,8 +129,11 @@ def run_evaluation(
             tally.add(outcome(by_id[prediction.id], prediction))
         if recorded:
             tally.report()
+        if meter is not None:
+            before = [folder.unfinished(), *read_usage(path)]
+            meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
         todo = [example for example in examples if example.id not in recorded]
-        pending = _answer_all(pipeline, todo, settings, workers, folder, tally)
+        pending = _answer_all(pipeline, todo, settings, workers, folder, tally, meter)
         if pending:
             raise RunIncomplete(tally.done, len(by_id), pending)
         folder.complete()
@@ -192,11 +199,12 @@ class _Answered:
 
 def _answer_all(
     pipeline: Pipeline,
-    examples: Iterable[Example],
+    examples: Sequence[Example],
     settings: RunSettings,
     workers: int,
     folder: RunFolder,
     tally: _Tally,
+    meter: UsageMeter | None,
 ) -> int:
     """Answer questions in threads and record each as it finishes, in this thread.
 
@@ -226,7 +234,7 @@ def _answer_all(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
     try:
         for example in examples:
-            future = pool.submit(_answer_one, pipeline, example, settings)
+            future = pool.submit(_answer_one, pipeline, example, settings, meter)
             unrecorded[future] = None
             future.add_done_callback(finished.put)
             if len(unrecorded) == workers * _WAITING_PER_WORKER:
@@ -240,6 +248,8 @@ def _answer_all(
             for future in list(unrecorded):
                 if not future.cancelled() and future.exception() is None:
                     record(future)
+            if meter is not None:
+                folder.leave([meter.take(example.id).stages for example in examples])
         if isinstance(error, BudgetExceeded):
             raise RunIncomplete(tally.done, tally.total, pending, error) from error
         raise
@@ -247,7 +257,7 @@ def _answer_all(
     return pending
 
 
-def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> _Answered:
+def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings, meter: UsageMeter | None) -> _Answered:
     """Answer one question; whatever goes wrong with it is its outcome.
 
     Raises:
@@ -259,16 +269,16 @@ def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> 
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds)
+        lines = answered(answer, seconds, meter.take(example.id) if meter else None)
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except (ReplyPending, BudgetExceeded):
         raise
     except Exception as error:
         _log.info("question %s failed", example.id, exc_info=True)
-        return _Answered(
-            example.id, failed(example.id, error, time.perf_counter() - started), Outcome(ZERO, failed=True)
-        )
+        usage = meter.take(example.id) if meter else None
+        lines = failed(example.id, error, time.perf_counter() - started, usage)
+        return _Answered(example.id, lines, Outcome(ZERO, failed=True))
 
 
 def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str, Any]:

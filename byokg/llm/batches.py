@@ -20,7 +20,7 @@ from typing import Any
 from byokg.errors import LlmError, RunError
 from byokg.llm.failures import as_llm_error
 from byokg.llm.pending import PendingCall
-from byokg.llm.records import Call, Meter
+from byokg.llm.records import Call
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
 from byokg.llm.request_files import anthropic_params
@@ -226,16 +226,6 @@ class AnthropicBatches:
                 os.fsync(file.fileno())
         except OSError as error:
             raise RunError(f"cannot write to {str(path)!r}: {error.strerror or error}; nothing was sent") from error
-
-
-def count_replies(meter: Meter, pending: Sequence[PendingCall], store: RecordedReplies) -> None:
-    """Count the replies that came for calls put aside; a call without one is counted as failed."""
-    for each in pending:
-        reply = store.get(each.call)
-        if reply is None:
-            meter.failed(each.call, 0, each.stage, each.question_id)
-        else:
-            meter.after(each.call, reply, each.stage, each.question_id, replayed=False)
 
 
 def _recent(client: Any, earliest: datetime) -> Iterator[Any]:

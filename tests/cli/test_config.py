@@ -27,6 +27,7 @@ from byokg.graph.columnar import ColumnarGraph
 from byokg.index.langchain import LangChainEmbedder
 from byokg.index.static import SHIPPED, StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.llm.usage import Budget
 from byokg.pipeline.byokg import Byokg
 from tests.cli.conftest import ROOT
 from tests.llm.memory import CountingMeter, MemoryReplies
@@ -36,6 +37,8 @@ FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 ALL_OPTIONS = [(group, option) for group in groups() for option in options(group)]
 
 NEEDED = {
+    "budget=calls": ("budget.max_calls=10",),
+    "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
     "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
@@ -352,6 +355,13 @@ def test_equal_settings_are_recorded_equally_however_they_were_written() -> None
         ["dataset=metaqa", "linking.entities=gold", "linking.hops=gold", "dataset.hops=2", "dataset.root=y"]
     )
     assert typed.recorded() == spelled.recorded()
+
+
+def test_what_may_be_spent_is_not_recorded_so_that_a_run_continues_with_more() -> None:
+    limited = read_settings(["budget=usd", "budget.max_usd=5"])
+    assert limited.build("budget") == Budget(max_usd=5.0)
+    assert limited.recorded() == read_settings([]).recorded()
+    assert "budget" not in limited.recorded() | limited.recorded()["options"]
 
 
 def test_places_of_files_and_the_number_of_workers_are_not_recorded() -> None:

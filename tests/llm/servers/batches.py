@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from tests.llm.servers.http import Request, Response
 from tests.llm.servers.protocols import JSON_TYPE, Answered, Anthropic, Asked, ServiceError
 
 _PATH = re.compile(r"/v1/messages/batches(?:/(?P<id>[\w-]+)(?P<part>/results|/cancel)?)?")
-_LONG_AGO, _LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+_LATER = "2036-01-02T00:00:00Z"
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Batch:
     requests: Mapping[str, Asked]
     looks: int = 0
     cancelled: bool = False
-    failing: Mapping[str, str] = field(default_factory=dict)
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 class Batches:
@@ -94,14 +95,12 @@ class Batches:
             "type": "message_batch",
             "processing_status": "ended" if ended else "in_progress",
             "request_counts": counts,
-            "created_at": _LONG_AGO,
+            "created_at": batch.created.isoformat(),
             "expires_at": _LATER,
-            "ended_at": _LONG_AGO if ended else None,
+            "ended_at": _LATER if ended else None,
             "archived_at": None,
-            "cancel_initiated_at": _LONG_AGO if batch.cancelled else None,
-            "results_url": f"http://{request.headers['host']}/v1/messages/batches/{batch.id}/results"
-            if ended
-            else None,
+            "cancel_initiated_at": _LATER if batch.cancelled else None,
+            "results_url": f"{place}/results" if ended else None,
         }
 
     def _outcome(self, batch: Batch, id: str) -> str:
