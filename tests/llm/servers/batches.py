@@ -99,9 +99,7 @@ class Batches:
             "ended_at": _LONG_AGO if ended else None,
             "archived_at": None,
             "cancel_initiated_at": _LONG_AGO if batch.cancelled else None,
-            "results_url": f"http://{request.headers['host']}/v1/messages/batches/{batch.id}/results"
-            if ended
-            else None,
+            "results_url": f"{place}/results" if ended else None,
         }
 
     def _outcome(self, batch: Batch, id: str) -> str:
