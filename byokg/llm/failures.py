@@ -62,7 +62,7 @@ _CODES: Mapping[str, type[LlmError]] = {
 }
 """What services call their failures, in lower case: it says more than the status, and is all a stream has."""
 
-_KEY_SHAPES = re.compile(r"\b(?:sk-|lsv2_|hf_)[\w*-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|(?i:\bBearer )[\w.~+/=-]{8,}")
+_KEY_SHAPES = re.compile(r"\b(?:sk-|lsv2_|hf_)[\w*-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|(?i:\bBearer )[\w.~+/=-]{16,}")
 _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
 
@@ -85,6 +85,13 @@ def as_llm_error(
     # A traceback shows the texts of all causes.
     found.__cause__ = None if leaks or found is error else error
     return found
+
+
+def filtered(error: Exception) -> bool:
+    """Tell whether a filter of the service took the reply away, or the prompt: that is a refusal, not a failure."""
+    return _Said(error).code == "content_filter" or (
+        isinstance(error, ValueError) and "content filter being triggered" in str(error)  # AzureChatOpenAI's words
+    )
 
 
 def known_secrets(chat_model: BaseChatModel, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:

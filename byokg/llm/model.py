@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byokg.errors import (
+    ByokgError,
     ConfigError,
     LlmDeadline,
     LlmEmpty,
@@ -32,7 +33,7 @@ from byokg.errors import (
 )
 from byokg.llm.chat_messages import CacheMarks, cache_marks, estimated_tokens, from_langchain, to_langchain
 from byokg.llm.deadline import Deadline
-from byokg.llm.failures import as_llm_error, known_secrets
+from byokg.llm.failures import as_llm_error, filtered, known_secrets
 from byokg.llm.limits import Limits, Spent
 from byokg.llm.pending import PendingCalls
 from byokg.llm.records import JSON, Call, Message, Meter, Reply, ReplyStore
@@ -129,7 +130,6 @@ class LanguageModel:
         if chat_model is not None and prompt_caching:
             self._marks = marks or cache_marks(chat_model)
         self._callbacks = list(callbacks)
-        self._secrets = () if chat_model is None else known_secrets(chat_model)
         self._tracing = TracingNotice(note or _warn)
         self._flights: SingleFlight[Reply] = SingleFlight()
         try:
@@ -294,8 +294,9 @@ class LanguageModel:
         began = time.perf_counter()
         try:
             asked: Any = self._chat_model
-            if tools := call.parameters.get("tools"):
-                asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])  # type: ignore[union-attr]
+            tools: Any = call.parameters.get("tools")
+            if tools:
+                asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])
             message = asked.invoke(
                 to_langchain(call.messages, self._marks),
                 config={
@@ -305,8 +306,12 @@ class LanguageModel:
                 },
             )
             return from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
+        except ByokgError:
+            raise
         except Exception as error:  # every provider has its own exception tree
-            failure = as_llm_error(error, self.name, self._secrets)
+            if filtered(error):
+                return Reply("", stop="refusal", model=self.name, seconds=time.perf_counter() - began)
+            failure = as_llm_error(error, self.name, known_secrets(self._chat_model))
             raise failure from failure.__cause__
 
     def _count(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:

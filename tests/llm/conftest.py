@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +11,6 @@ from byokg.llm import providers
 from byokg.llm.model import LanguageModel
 from tests.llm.servers.model_server import SECRET, ModelServer, serving
 from tests.llm.servers.protocols import Bedrock
-
-Ask = Callable[..., LanguageModel]
 
 PROVIDERS = ("anthropic", "bedrock", "openai", "azure")
 
@@ -38,15 +36,13 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def model(provider: str, server: ModelServer, **settings: Any) -> LanguageModel:
-    """Return a provider's model that asks the server. Waits before repetitions are left out."""
+def model(provider: str, server: ModelServer, id: str = "test", **settings: Any) -> LanguageModel:
+    """Return a provider's model that asks the server."""
     wanted = {"timeout_s": 20.0, **settings}
     if provider == "anthropic":
-        made = providers.anthropic("claude-test", base_url=server.url, **wanted)
-    elif provider == "bedrock":
-        made = providers.bedrock("anthropic.claude-test", base_url=server.url, **wanted)
-    elif provider == "azure":
-        made = providers.openai_compatible("gpt-test", base_url=server.url, api_version="2024-10-21", **wanted)
-    else:
-        made = providers.openai_compatible("gpt-test", base_url=f"{server.url}/v1", **wanted)
-    return made
+        return providers.anthropic(f"claude-{id}", base_url=server.url, **wanted)
+    if provider == "bedrock":
+        return providers.bedrock(f"anthropic.claude-{id}", base_url=server.url, **wanted)
+    if provider == "azure":
+        return providers.openai_compatible(f"gpt-{id}", base_url=server.url, api_version="2024-10-21", **wanted)
+    return providers.openai_compatible(f"gpt-{id}", base_url=f"{server.url}/v1", **wanted)

@@ -124,4 +124,4 @@ def test_no_minute_holds_more_tokens_than_allowed(calls: list[tuple[int, float]]
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"tokens_per_minute": 0}])
 def test_limits_that_allow_nothing_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Limits(**wrong)
+        Limits(**wrong)  # type: ignore[arg-type]

@@ -66,7 +66,9 @@ class HttpServer:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def close(self) -> None:
-        """Stop listening, and drop all connections."""
+        """Stop listening, and drop all connections; again does nothing."""
+        if self._loop.is_closed():
+            return
         asyncio.run_coroutine_threadsafe(self._closed(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

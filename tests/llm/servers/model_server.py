@@ -54,6 +54,8 @@ def echoed(asked: Asked) -> Answered:
 class ModelServer:
     """One server for all protocols.
 
+    It has every model but those whose id ends in `missing`.
+
     Args:
         answer: makes replies; they should depend on nothing but what is asked.
         latency_s: waited before each reply.
@@ -112,6 +114,8 @@ class ModelServer:
             asked = dialect.asked(request)
         except (ValueError, KeyError, TypeError) as error:
             return dialect.error(ServiceError("invalid", f"{error!r}"))
+        if asked.model.endswith("missing"):
+            return dialect.error(ServiceError("missing", f"no model {asked.model}"))
         key = _content(asked)
         with self._lock:
             self.asked.append(asked)
