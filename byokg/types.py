@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NewType
 
@@ -236,7 +236,16 @@ class Consumption:
     unpriced: int = 0
 
     def __add__(self, other: Consumption) -> Consumption:
-        return Consumption(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return Consumption(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.seconds + other.seconds,
+            self.usd + other.usd,
+            self.unpriced + other.unpriced,
+        )
 
 
 @dataclass(frozen=True)

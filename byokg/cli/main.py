@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from byokg.cli.cache_commands import app as cache_app
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 graph_app = typer.Typer(no_args_is_help=True, help="Build a graph from files, and look at one.")
 app.add_typer(graph_app, name="graph")
+app.add_typer(cache_app, name="cache")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

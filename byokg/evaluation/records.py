@@ -8,7 +8,7 @@
   `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
   of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
   Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
-  Where language models were asked, `replies` lists the keys of their recorded replies, in the order they came.
+  Where language models were asked, `replies` lists the keys of their recorded replies, sorted.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
   `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
@@ -345,7 +345,8 @@ def _prediction(prediction: Prediction) -> dict[str, object]:
 
 
 def _trace(id: str, rounds: Sequence[Round], usage: QuestionUsage) -> bytes:
-    return _line(id, {"rounds": rounds, **({"replies": usage.keys} if usage.keys else {})})
+    # Sorted: calls that ran side by side come back in any order.
+    return _line(id, {"rounds": rounds, **({"replies": sorted(set(usage.keys))} if usage.keys else {})})
 
 
 def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:

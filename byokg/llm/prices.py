@@ -86,15 +86,15 @@ class PriceTable:
     def __init__(self, own: str | Path | None = None) -> None:
         tables = [] if own is None else [_read(Path(own).expanduser())]
         self._tables = [*tables, _shipped()]
+        self._found: dict[str, Price | None] = {}
 
     def find(self, model: str) -> Price | None:
         """Return the price of a model by its id; None when none is known."""
-        name = canonical_model(model)
-        for table in self._tables:
-            for pattern, price in table:
-                if pattern.fullmatch(name):
-                    return price
-        return None
+        if model not in self._found:
+            name = canonical_model(model)
+            matching = (price for table in self._tables for pattern, price in table if pattern.fullmatch(name))
+            self._found[model] = next(matching, None)
+        return self._found[model]
 
 
 def canonical_model(model: str) -> str:

@@ -8,7 +8,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 from byokg.errors import BudgetExceeded, ConfigError
 from byokg.graph.schema_text import estimate_tokens
@@ -40,15 +39,15 @@ class Budget:
             if limit is not None and not 0 <= limit < math.inf:
                 raise ConfigError(f"budget.{name}={limit} is no budget; give 0 or more, or null for no limit")
 
-    @classmethod
-    def of_usd(cls, max_usd: float, max_calls: int | None = None) -> Self:
-        """Limit the money, and perhaps the calls as well."""
-        return cls(max_usd, max_calls)
 
-    @classmethod
-    def of_calls(cls, max_calls: int, max_usd: float | None = None) -> Self:
-        """Limit the calls, and perhaps the money as well."""
-        return cls(max_usd, max_calls)
+def usd_budget(max_usd: float, max_calls: int | None = None) -> Budget:
+    """Limit the money, and perhaps the calls as well."""
+    return Budget(max_usd, max_calls)
+
+
+def call_budget(max_calls: int, max_usd: float | None = None) -> Budget:
+    """Limit the calls, and perhaps the money as well."""
+    return Budget(max_usd, max_calls)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def test_what_differs_between_equal_runs_is_in_the_timings_alone() -> None:
 
 def test_what_language_models_took_is_written_where_any_was_asked(tmp_path: Path) -> None:
     took = {"link": Spending(Consumption(1, 10, 2, seconds=0.5, usd=0.25), failed=1, retries=3)}
-    counted = answered(answer(), 1.5, QuestionUsage(took, ("ab", "cd")))
+    counted = answered(answer(), 1.5, QuestionUsage(took, ("cd", "ab", "cd")))
     reported = answered(replace(answer(), usage=took), 1.5)
     assert reported.timings == counted.timings
     assert json.loads(counted.timings)["usage"]["link"]["asked"] == {
