@@ -6,6 +6,22 @@ ByokgError
 ├── EmbedderFailed         a remote embedding model raised or replied nonsense
 ├── IndexUnusable          a saved index of names is missing, damaged, or made for something else
 ├── CacheUnusable          a folder of kept vectors cannot be read or written
+├── LlmError               a language model gave no usable reply
+│   ├── LlmUnavailable     no connection, or the service failed (retryable)
+│   │   ├── LlmOverloaded  the service has too much to do for everybody
+│   │   └── LlmTimeout     one attempt took too long
+│   ├── LlmRateLimited     we ask too much of the service (retryable)
+│   ├── LlmBadReply        what came back is no reply in the service's own terms (retryable)
+│   ├── LlmAuthFailed      the key is wrong, or does not permit this
+│   ├── LlmInvalidRequest  the service will never answer this request
+│   ├── LlmDeadline        the time for the question is over
+│   ├── LlmUnusable        a reply came and was paid, but is not what was asked for; it is in `reply`
+│   │   ├── LlmTruncated   it ends at the limit of tokens
+│   │   ├── LlmRefused     the model, or a filter, declines
+│   │   └── LlmEmpty       it has neither text nor tool calls
+│   ├── ReplyMissing       replies are replayed only, and this one was never recorded
+│   ├── ReplyPending       the reply comes later: the call was put aside to be answered with others
+│   └── BudgetExceeded     the call would cost more than the run may
 ├── GraphError
 │   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
 │   ├── GraphNotFound      no graph at that place
@@ -21,8 +37,10 @@ ByokgError
 │       ├── QueryInvalid   the engine does not understand it
 │       ├── QueryTimeout   it took too long
 │       └── QueryTooLarge  it needed too much memory
+├── ReplyStoreError        recorded replies cannot be opened, read, written or imported (file, line, reason)
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
+    └── RunIncomplete      a run stopped before its last question, and can be continued
 """
 
 from __future__ import annotations
@@ -30,6 +48,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byokg.llm.records import Reply
 
 
 class ByokgError(Exception):
@@ -79,6 +101,133 @@ class CacheUnusable(ByokgError):
             f"the cache of vectors in {str(place)!r} cannot be used: {reason}; name another folder, or remove this one"
         )
         self.place = str(place)
+
+
+class LlmError(ByokgError):
+    """A language model gave no usable reply. A failure never travels as the text of a reply.
+
+    `retries` says how often the call was repeated before this was given up.
+    """
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"{model}: {reason}")
+        self.model = model
+        self.reason = reason
+        self.retries = 0
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} (given up after {self.retries + 1} attempts)" if self.retries else text
+
+
+class LlmUnavailable(LlmError):
+    """The service cannot be reached, or failed on its side. `retry_after_s` is the wait it asks for, if any."""
+
+    retryable = True
+
+    def __init__(self, model: str, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(model, reason)
+        self.retry_after_s = retry_after_s
+
+
+class LlmOverloaded(LlmUnavailable):
+    """The service has too much to do for everybody."""
+
+
+class LlmTimeout(LlmUnavailable):
+    """One attempt took longer than it may."""
+
+
+class LlmRateLimited(LlmError):
+    """The service wants fewer calls or tokens from us. `retry_after_s` is the wait it asks for, if any."""
+
+    retryable = True
+
+    def __init__(self, model: str, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(model, f"{reason}; lower llm.concurrency or llm.tokens_per_minute if this stays")
+        self.retry_after_s = retry_after_s
+
+
+class LlmBadReply(LlmError):
+    """What came back is no reply in the service's own terms: broken JSON, another content type, half a stream."""
+
+    retryable = True
+
+
+class LlmAuthFailed(LlmError):
+    """The service does not accept the key, or the key does not permit this."""
+
+
+class LlmInvalidRequest(LlmError):
+    """The service will never answer this request: no such model, a wrong parameter, a prompt that is too long."""
+
+
+class LlmDeadline(LlmError):
+    """The time for the whole question is over."""
+
+
+class LlmUnusable(LlmError):
+    """A reply came and was paid for, but is not what was asked for. `reply` is what came.
+
+    Recorded like any other reply, so the same call gives the same error again and costs nothing.
+    """
+
+    def __init__(self, model: str, reason: str, reply: Reply) -> None:
+        super().__init__(model, reason)
+        self.reply = reply
+
+
+class LlmTruncated(LlmUnusable):
+    """The reply ends where the limit of tokens cut it."""
+
+    def __init__(self, model: str, reply: Reply) -> None:
+        tokens = f"{reply.usage.output_tokens:,} tokens" if reply.usage.output_tokens else "the limit of tokens"
+        super().__init__(model, f"the reply was cut off at {tokens}; raise llm.max_tokens", reply)
+
+
+class LlmRefused(LlmUnusable):
+    """The model, or a filter of its service, declines to answer."""
+
+    def __init__(self, model: str, reply: Reply) -> None:
+        said = f": {_start(reply.text)}" if reply.text.strip() else ""
+        super().__init__(model, f"the model refused to answer{said}", reply)
+
+
+class LlmEmpty(LlmUnusable):
+    """The reply has neither text nor tool calls."""
+
+    def __init__(self, model: str, reply: Reply) -> None:
+        super().__init__(model, "the reply is empty", reply)
+
+
+class ReplyMissing(LlmError):
+    """Replies are replayed only, and none was recorded for this call. Nothing was sent."""
+
+    def __init__(self, model: str, question_id: str, stage: str, key: str) -> None:
+        super().__init__(
+            model,
+            f"no recorded reply for question {question_id!r}, stage {stage!r} (call {key[:12]}…): a prompt, the model "
+            "or a parameter differs from the recorded run; import its replies with: byokg cache import FILE",
+        )
+        self.question_id = question_id
+        self.stage = stage
+        self.key = key
+
+
+class ReplyPending(LlmError):
+    """The reply will come later: the call was put aside, to be answered together with others. Nothing went wrong."""
+
+    def __init__(self, model: str, question_id: str, stage: str, key: str) -> None:
+        super().__init__(
+            model, f"the reply for question {question_id!r}, stage {stage!r} is pending (call {key[:12]}…)"
+        )
+        self.question_id = question_id
+        self.stage = stage
+        self.key = key
+
+
+class BudgetExceeded(LlmError):
+    """The call would cost more than the run may. It was not sent; what was answered before is kept."""
 
 
 class GraphError(ByokgError):
@@ -209,6 +358,16 @@ class QueryTooLarge(QueryFailed):
         super().__init__(f"the query needed too much memory and was stopped ({reason}); ask for less at once")
 
 
+class ReplyStoreError(ByokgError):
+    """Recorded replies cannot be opened, read, written or imported."""
+
+    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
+        place = f"{file}:{line}" if line is not None else f"{file}"
+        super().__init__(f"{place}: {reason}")
+        self.file = str(file)
+        self.line = line
+
+
 class DatasetError(ByokgError):
     """A question file is missing or malformed."""
 
@@ -221,3 +380,24 @@ class DatasetError(ByokgError):
 
 class RunError(ByokgError):
     """A run folder cannot be used as asked."""
+
+
+class RunIncomplete(RunError):
+    """A run stopped before its last question. What was answered is recorded, and the same run continues there.
+
+    `pending` questions wait for replies that come later; `cause` is the error that stopped the run, if one did.
+    """
+
+    def __init__(self, answered: int, total: int, pending: int, why: str | ByokgError = "") -> None:
+        reason = str(why) or f"{pending:,} wait for replies"
+        super().__init__(f"{answered:,} of {total:,} questions are answered; {reason}")
+        self.answered = answered
+        self.total = total
+        self.pending = pending
+        self.cause = why if isinstance(why, ByokgError) else None
+
+
+def _start(text: str, length: int = 200) -> str:
+    """Return the beginning of a text, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[:length]}…"

@@ -59,6 +59,9 @@ class ProposedPath:
     score: float = 0.0
     source: EntityId | None = None
     """Where the path starts, when the linker knows; None means any linked entity."""
+    directed: bool = True
+    """Whether the signs of inversion are meant. A language model sees a relation's name and guesses its direction, so
+    its paths are walked both ways at each hop, the written way first."""
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,64 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Consumption:
+    """Calls of language models, and what they took.
+
+    `input_tokens` counts whole prompts; those read from a provider's prompt cache, or written to it, are counted
+    again on their own. `seconds` adds up the calls' times, also where they ran side by side. `usd` leaves out the
+    `unpriced` calls, whose model has no known price.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    def __add__(self, other: Consumption) -> Consumption:
+        return Consumption(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.seconds + other.seconds,
+            self.usd + other.usd,
+            self.unpriced + other.unpriced,
+        )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What language models were asked, and what recorded replies saved asking.
+
+    `replayed` says what those calls took when they were asked; now they cost nothing. `failed` calls were sent and
+    never answered, and `retries` counts what was sent again, for calls that were answered in the end as well.
+    """
+
+    asked: Consumption = Consumption()
+    replayed: Consumption = Consumption()
+    failed: int = 0
+    retries: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.asked + other.asked,
+            self.replayed + other.replayed,
+            self.failed + other.failed,
+            self.retries + other.retries,
+        )
+
+    @property
+    def calls(self) -> int:
+        """Return how many calls the work takes, wherever the replies came from."""
+        return self.asked.calls + self.replayed.calls + self.failed
+
+
+@dataclass(frozen=True)
 class Answer:
     """The outcome for one question: answers best first, and every round that led to them."""
 
@@ -264,3 +325,5 @@ class Answer:
     rounds: tuple[Round, ...]
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""
+    usage: Mapping[str, Spending] = field(default_factory=dict, compare=False)
+    """What language models took, by stage; empty where none was asked, or nobody counted."""

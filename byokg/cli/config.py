@@ -39,7 +39,7 @@ _TARGET = "_target_"
 _MISSING = "???"
 _LISTS = (list, tuple, Collection, Sequence)
 _WORD = re.compile(r"[^\W\d]\w*")
-_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_SECRET = re.compile(r"key(?!_variable)|token(?!s)|secret|password|credential", re.IGNORECASE)
 _PATH_KEYS = {
     "graph": "graph.path={}",
     "dataset": "dataset=folder dataset.root={}",
@@ -53,8 +53,29 @@ _SERVERS = frozenset(SCHEMES.values())
 _OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
 """Graph options that know which places they open."""
 
-_PLACES = frozenset({"out", "workers", "graph.path", "graph.cache", "dataset.root", "dataset.graph", "embedding.path"})
-"""Left out of a run's record: where files lie changes no answer (checksums say what was in them)."""
+_PLACES = frozenset(
+    {
+        "out",
+        "workers",
+        "graph.path",
+        "graph.cache",
+        "dataset.root",
+        "dataset.graph",
+        "embedding.path",
+        *(
+            f"llm.{name}"
+            for name in (
+                *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching"),
+                *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
+            )
+        ),
+    }
+)
+"""Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
+(checksums say what was in the files)."""
+
+_LIMITS = frozenset({"budget"})
+"""Left out, too: a run that has used up its budget is continued with a higher one."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +142,15 @@ class Settings:
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
 
-        The address of a server is kept: nothing else says which graph it was.
+        The address of a graph's server is kept: nothing else says which graph it was.
         """
-        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _PLACES}
+        left_out = _PLACES | _LIMITS
+        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in left_out}
         if isinstance(self.run.graph.path, str):
             values["graph"] = {"path": self.run.graph.path, **values["graph"]}
         kept = {key: value for key, value in values.items() if value != {}}
-        chosen = {group: self.options[group] for group in COMPONENTS}  # an experiment is a way of choosing these
+        # An experiment is a way of choosing these.
+        chosen = {group: self.options[group] for group in COMPONENTS if group not in left_out}
         return {"options": chosen, **_masked(kept)}
 
 
@@ -255,7 +278,7 @@ def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | N
     known = list(_keys(config))
     value: Any = None if text == "null" else text
     if key not in known:
-        if not _is_open(config, key):
+        if not _is_open(config, key, selected):
             raise _unknown(key, known, selected)
         value = _natural(text)
     # What is typed is meant literally: only YAML files may refer to other settings.
@@ -272,14 +295,26 @@ def _keys(node: DictConfig, place: str = "") -> Iterator[str]:
             yield key
 
 
-def _is_open(config: DictConfig, key: str) -> bool:
+def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -> bool:
     """Tell whether a key is an argument of something that is not ours, so that any name may be right."""
     place, _, name = key.rpartition(".")
+    if _WORD.fullmatch(name) is not None and place in _open_mappings(selected):
+        return True
     parent = OmegaConf.select(config, place) if place else None
     if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
         return False
     # A target that is still missing (`???`) is one that the user will name.
     return _WORD.fullmatch(name) is not None and not str(parent.get(_TARGET)).startswith("byokg.")
+
+
+def _open_mappings(selected: Mapping[str, str | None]) -> set[str]:
+    """Return the settings of the chosen options that are mappings to be filled in (`{}` in the YAML file)."""
+    found = set()
+    for group in COMPONENTS:
+        if selected.get(group):
+            content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
+            found |= {f"{group}.{name}" for name, value in content.items() if value == {}}
+    return found
 
 
 def _natural(text: str) -> Any:

@@ -28,6 +28,7 @@ from byokg.graph.address import masked
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.places import opened
 from byokg.index.static import StaticEmbedder
+from byokg.llm.tracing import tracing_variable
 
 State = Literal["ok", "off", "warn", "fail"]
 """`off` is optional and not there; `warn` limits something; `fail` breaks the core."""
@@ -42,8 +43,6 @@ FREE_BYTES_WANTED = 2 * 1024**3
 DISTRIBUTION = "byokg"
 BUNDLES = frozenset({"all", "dev"})
 """Extras that repeat others or serve only those who change byokg."""
-
-TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
 
 
 @dataclass(frozen=True)
@@ -244,14 +243,14 @@ def check_keys(environment: Mapping[str, str], home: Path) -> list[Check]:
 
 def check_tracing(environment: Mapping[str, str]) -> Check:
     """Warn when LangSmith tracing is on: it sends every prompt, and so parts of the graph, to a service."""
-    for variable in TRACING_VARIABLES:
-        if environment.get(variable, "").strip().lower() not in {"", "0", "false"}:
-            return Check(
-                "LangSmith tracing",
-                "warn",
-                f"on ({variable})",
-                f"questions, graph contents and replies leave this machine; to stop it: unset {variable}",
-            )
+    variable = tracing_variable(environment)
+    if variable is not None:
+        return Check(
+            "LangSmith tracing",
+            "warn",
+            f"on ({variable})",
+            f"questions, graph contents and replies leave this machine; to stop it: unset {variable}",
+        )
     return Check("LangSmith tracing", "ok", "not on: prompts are sent to no tracing service")
 
 

@@ -18,12 +18,12 @@ from rich.console import Console
 from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.progress import shown, watched
-from byokg.errors import ConfigError, RunError
+from byokg.errors import ConfigError, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import PREDICTIONS, read_predictions
-from byokg.evaluation.report_table import metrics_tables
+from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
+from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.runner import Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
 from byokg.graph.address import EXAMPLES, SCHEMES
@@ -113,7 +113,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
     Raises:
         ConfigError: the settings do not fit together.
         RunError: the run folder cannot be used, or every single question failed.
-        KeyboardInterrupt: the run was interrupted; how to continue it has been said.
+        RunIncomplete, KeyboardInterrupt: the run was stopped; how to continue it has been said.
     """
 
     def note(text: str) -> None:
@@ -170,7 +170,7 @@ def _run(
         with shown(dataset.name, len(examples), err, quiet) as progress:
             counter.then = progress
             metrics = run_evaluation(bench.pipeline, examples, folder, run, settings.run.workers, counter.count)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
         _print_line(err, f"{done}; the same command continues there")
         raise
@@ -182,6 +182,9 @@ def _run(
     else:
         _tell(err, quiet, "this run is finished already; its recorded result:")
     out.print(metrics_tables(metrics, dataset.name))
+    usage = usage_table(read_usage(folder), read_unfinished(folder))
+    if usage is not None:
+        out.print(usage)
     _list_failures(metrics, folder, out)
     chosen = [f"{group}={settings.options[group]}" for group in ("pipeline", "embedding")]
     granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]

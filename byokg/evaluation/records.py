@@ -9,8 +9,11 @@
   `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
   of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
   Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
-- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included. Whatever may
-  differ between two equal runs is here, so the two files above are equal byte for byte.
+  Where language models were asked, `replies` lists the keys of their recorded replies, sorted.
+- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
+  models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
+  `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
+- `unfinished.json`, where a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
 - `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
   `linked` with its own `n` where topic entities are annotated.
 
@@ -33,7 +36,8 @@ import yaml
 
 from byokg.errors import RunError
 from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, LinkedShare, Metrics, Summary
-from byokg.types import Answer, EntityId, Evidence, PathEvidence, Triple
+from byokg.llm.usage import QuestionUsage
+from byokg.types import Answer, Consumption, EntityId, Evidence, PathEvidence, Round, Spending, Triple
 from byokg.types import Path as Walk
 
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ PREDICTIONS = "predictions.jsonl"
 TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
 METRICS_FILE = "metrics.json"
+UNFINISHED = "unfinished.json"
 
 ENDS_SHOWN = 20
 """Ends of a metapath written to the trace; a hub reaches thousands."""
@@ -97,12 +102,15 @@ class Prediction:
     linked: LinkedTopics | None = None
 
 
-def answered(answer: Answer, seconds: float, topics: Sequence[EntityId] = ()) -> Lines:
+def answered(
+    answer: Answer, seconds: float, usage: QuestionUsage | None = None, topics: Sequence[EntityId] = ()
+) -> Lines:
     """Write the lines of a question that has an outcome.
 
     Args:
         answer: what the pipeline returned; an answer without items is an outcome, too.
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
+        usage: what language models took, as a meter counted it; None takes what the answer says.
         topics: annotated topic entities that the pipeline had to find; none where there are none to be found.
 
     Raises:
@@ -110,6 +118,7 @@ def answered(answer: Answer, seconds: float, topics: Sequence[EntityId] = ()) ->
         TypeError: a record holds something that JSON has no form for.
     """
     items = answer.items
+    usage = usage or QuestionUsage(answer.usage)
     prediction = Prediction(
         id=answer.question_id,
         status="ok",
@@ -121,19 +130,26 @@ def answered(answer: Answer, seconds: float, topics: Sequence[EntityId] = ()) ->
     )
     return Lines(
         predictions=_line(prediction.id, _prediction(prediction)),
-        trace=_line(prediction.id, {"rounds": answer.rounds}),
-        timings=_timing(prediction.id, answer.seconds, seconds),
+        trace=_trace(prediction.id, answer.rounds, usage),
+        timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 
 
-def failed(id: str, error: Exception, seconds: float, topics: Sequence[EntityId] = ()) -> Lines:
+def failed(
+    id: str,
+    error: Exception,
+    seconds: float,
+    usage: QuestionUsage | None = None,
+    topics: Sequence[EntityId] = (),
+) -> Lines:
     """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
+    usage = usage or QuestionUsage()
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
     prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
     return Lines(
         predictions=_line(id, _prediction(prediction)),
-        trace=_line(id, {"rounds": []}),
-        timings=_timing(id, {}, seconds),
+        trace=_trace(id, (), usage),
+        timings=_timing(id, {}, seconds, usage),
     )
 
 
@@ -188,6 +204,24 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
+
+
+def read_usage(folder: Path) -> list[dict[str, Spending]]:
+    """Return what language models took for each recorded question, by stage; empty where none was asked.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a timing.
+    """
+    return [_read_usage(record.get("usage", {})) for record in _records(folder / TIMINGS)]
+
+
+def reply_keys(folder: Path) -> set[str]:
+    """Return the keys of all recorded replies that a run used.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a trace.
+    """
+    return {key for record in _records(folder / TRACE) for key in record.get("replies", ())}
 
 
 def metrics_json(metrics: Metrics) -> str:
@@ -246,6 +280,38 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise RunError(f"{path}: is not a mapping; use another out=")
     return config
+
+
+def unfinished_json(usage: Mapping[str, Spending]) -> str:
+    """Return the content of `unfinished.json`."""
+    return _ENCODE({"schema": SCHEMA, "usage": usage}) + "\n"
+
+
+def read_unfinished(folder: Path) -> dict[str, Spending]:
+    """Return what questions took that were cut off when the run was stopped, by stage.
+
+    Raises:
+        RunError: the file is there and cannot be read.
+    """
+    if not (folder / UNFINISHED).exists():
+        return {}
+    [record] = _records(folder / UNFINISHED)
+    return _read_usage(record["usage"])
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file of JSON lines."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    record = json.loads(line)
+                    _read_usage(record.get("usage", {}))
+                    yield record
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise RunError(f"{path}:{number}: is no record of a run ({error!r})") from error
+    except FileNotFoundError as error:
+        raise RunError(f"no {path.name} in {str(path.parent)!r}; give the folder that an evaluation wrote") from error
 
 
 def _jsonable(value: object) -> object:
@@ -313,9 +379,23 @@ def _read_linked(record: Mapping[str, Any] | None) -> LinkedTopics | None:
     return None if record is None else LinkedTopics(tuple(record["gold"]), tuple(record["found"]))
 
 
-def _timing(id: str, stages: Mapping[str, float], total: float) -> bytes:
-    seconds = {**stages, "total": total}
-    return _line(id, {"seconds": {stage: round(float(value), 6) for stage, value in seconds.items()}})
+def _trace(id: str, rounds: Sequence[Round], usage: QuestionUsage) -> bytes:
+    # Sorted: calls that ran side by side come back in any order.
+    return _line(id, {"rounds": rounds, **({"replies": sorted(set(usage.keys))} if usage.keys else {})})
+
+
+def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:
+    seconds = {stage: round(float(value), 6) for stage, value in {**stages, "total": total}.items()}
+    return _line(id, {"seconds": seconds, **({"usage": usage.stages} if usage.stages else {})})
+
+
+def _read_usage(stages: Mapping[str, Any]) -> dict[str, Spending]:
+    return {
+        stage: Spending(
+            Consumption(**record["asked"]), Consumption(**record["replayed"]), record["failed"], record["retries"]
+        )
+        for stage, record in stages.items()
+    }
 
 
 def _summary(summary: Summary) -> dict[str, object]:

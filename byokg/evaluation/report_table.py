@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Group
@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from byokg.evaluation.metrics import METRICS, Estimate, Metrics, Summary
+from byokg.llm.estimate import dollars
+from byokg.types import Spending
 
 _TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
 
@@ -26,6 +28,46 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
     return Group(*tables)
+
+
+def usage_table(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping[str, Spending]) -> Table | None:
+    """Return what language models took for each question, by stage; None where none was asked.
+
+    Calls and tokens are means over all questions, and include what was replayed; money is what was paid. The line
+    below adds it all up, together with what was paid when the run was stopped in the middle of questions.
+    """
+    stages: dict[str, Spending] = {}
+    for question in questions:
+        for stage, spent in question.items():
+            stages[stage] = stages.get(stage, Spending()) + spent
+    if not stages:
+        return None
+    total = sum(stages.values(), Spending())
+    table = Table(title="language models, per question", title_justify="left", box=box.SIMPLE_HEAD)
+    table.caption, table.caption_justify = _spent(sum(unfinished.values(), total)), "left"
+    table.add_column("", overflow="fold")
+    for heading in ("calls", "tokens in", "cached", "tokens out", "seconds", "US dollars"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows = list(stages.items()) if len(stages) == 1 else [*stages.items(), ("all", total)]
+    for stage, spent in rows:
+        took, n = spent.asked + spent.replayed, len(questions)
+        tokens = (f"{count / n:,.0f}" for count in (took.input_tokens, took.cache_read_tokens, took.output_tokens))
+        money = "unknown" if spent.asked.calls and spent.asked.unpriced == spent.asked.calls else None
+        cells = (f"{spent.calls / n:,.2f}", *tokens, f"{took.seconds / n:,.2f}", money or dollars(spent.asked.usd / n))
+        table.add_row(Text(stage), *cells)
+    return table
+
+
+def _spent(total: Spending) -> str:
+    """Say in one line what was paid, and what was not."""
+    asked = total.asked
+    parts = [f"{asked.calls:,} calls asked", f"{total.replayed.calls:,} replayed"]
+    parts += [f"{count:,} {what}" for count, what in ((total.retries, "retries"), (total.failed, "failed")) if count]
+    if asked.calls == 0 or asked.unpriced < asked.calls:
+        parts.append(f"{dollars(asked.usd)} in all")
+    if asked.unpriced:
+        parts.append(f"{asked.unpriced:,} of a model without a price")
+    return ", ".join(parts)
 
 
 def _overall(summary: Summary, title: str) -> Table:

@@ -28,6 +28,7 @@ from byokg.evaluation.records import (
     PREDICTIONS,
     TIMINGS,
     TRACE,
+    UNFINISHED,
     Lines,
     Prediction,
     config_yaml,
@@ -36,7 +37,10 @@ from byokg.evaluation.records import (
     read_config,
     read_metrics,
     read_predictions,
+    read_unfinished,
+    unfinished_json,
 )
+from byokg.types import Spending
 
 LOCK = ".lock"
 """Stays in the folder; the lock itself is the operating system's and ends with the process."""
@@ -144,6 +148,22 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"cannot write {METRICS_FILE} in {str(self.path)!r}: {error}; start again") from error
 
+    def unfinished(self) -> dict[str, Spending]:
+        """Return what cut-off questions took before, by stage."""
+        return read_unfinished(self.path)
+
+    def leave(self, questions: Iterable[Mapping[str, Spending]]) -> None:
+        """Note what questions took that are cut off now, besides those that were before."""
+        total = self.unfinished()
+        for question in questions:
+            for stage, spent in question.items():
+                total[stage] = total.get(stage, Spending()) + spent
+        if total:
+            try:
+                _replace(self.path / UNFINISHED, [unfinished_json(total).encode()])
+            except OSError as error:
+                raise RunError(f"cannot write {UNFINISHED} in {str(self.path)!r}: {error}; make room") from error
+
     def _claim(self, config: Mapping[str, Any]) -> None:
         """Check that the folder belongs to this run, or make it so."""
         if (self.path / CONFIG).exists():
@@ -159,7 +179,7 @@ class RunFolder:
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
-        for name in (CONFIG, METRICS_FILE, *_RECORDS):
+        for name in (CONFIG, METRICS_FILE, UNFINISHED, *_RECORDS):
             (self.path / (name + _TEMPORARY)).unlink(missing_ok=True)
         (self.path / METRICS_FILE).unlink(missing_ok=True)
         for name in _RECORDS:

@@ -13,13 +13,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
-from byokg.errors import ConfigError, RunError
+from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
-from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions
+from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.version import code_version
-from byokg.types import Answer, Question
+from byokg.llm.usage import UsageMeter
+from byokg.types import Answer, Question, Spending
 
 _WAITING_PER_WORKER = 2
 
@@ -73,6 +74,7 @@ def run_evaluation(
     settings: RunSettings,
     workers: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
+    meter: UsageMeter | None = None,
 ) -> Metrics:
     """Answer every question, record the outcomes in a run folder, and score them.
 
@@ -87,11 +89,15 @@ def run_evaluation(
         settings: what the run belongs to; a folder that belongs to another run is refused.
         workers: how many questions are answered at the same time.
         on_progress: called from this thread after each question, and once at the start of a continued run.
+        meter: who counts what the pipeline's language models take, for the records; what a continued run spent
+            before is counted against its budget.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
 
     Raises:
+        RunIncomplete: the budget is spent, or questions wait for replies that come later. What was answered is
+            recorded; the same call continues.
         RunError: the folder belongs to another run or is in use, or cannot be written; or the questions'
             ids are not distinct; or there is no question, or one without gold answers.
         ConfigError: `workers` is below 1, or `settings.config` holds what YAML cannot.
@@ -123,8 +129,13 @@ def run_evaluation(
             tally.add(outcome(by_id[prediction.id], prediction))
         if recorded:
             tally.report()
+        if meter is not None:
+            before = [folder.unfinished(), *read_usage(path)]
+            meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
         todo = [example for example in examples if example.id not in recorded]
-        _answer_all(pipeline, todo, settings, workers, folder, tally)
+        pending = _answer_all(pipeline, todo, settings, workers, folder, tally, meter)
+        if pending:
+            raise RunIncomplete(tally.done, len(by_id), pending)
         folder.complete()
         metrics = measure(examples, read_predictions(path), settings.seed)
         folder.finish(metrics)
@@ -170,19 +181,19 @@ class _Tally:
     """Running figures for the progress report."""
 
     def __init__(self, total: int, on_progress: Callable[[Progress], None] | None) -> None:
-        self._total = total
+        self.total = total
         self._on_progress = on_progress
-        self._done = self._failed = 0
+        self.done = self._failed = 0
         self._hits = 0.0
 
     def add(self, outcome: Outcome) -> None:
-        self._done += 1
+        self.done += 1
         self._failed += outcome.failed
         self._hits += outcome.scores.hit
 
     def report(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(self._done, self._total, self._failed, self._hits / self._done))
+            self._on_progress(Progress(self.done, self.total, self._failed, self._hits / self.done))
 
 
 @dataclass(frozen=True)
@@ -196,18 +207,33 @@ class _Answered:
 
 def _answer_all(
     pipeline: Pipeline,
-    examples: Iterable[Example],
+    examples: Sequence[Example],
     settings: RunSettings,
     workers: int,
     folder: RunFolder,
     tally: _Tally,
-) -> None:
-    """Answer questions in threads and record each as it finishes, in this thread."""
+    meter: UsageMeter | None,
+) -> int:
+    """Answer questions in threads and record each as it finishes, in this thread.
+
+    Returns:
+        How many questions wait for replies; they are not recorded.
+
+    Raises:
+        RunIncomplete: the budget is spent; the questions then in flight are finished as far as it goes.
+    """
     finished: SimpleQueue[Future[_Answered]] = SimpleQueue()
     unrecorded: dict[Future[_Answered], None] = {}
+    pending = 0
 
     def record(future: Future[_Answered]) -> None:
-        each = future.result()
+        nonlocal pending
+        try:
+            each = future.result()
+        except ReplyPending:
+            del unrecorded[future]
+            pending += 1
+            return
         folder.append(each.id, each.lines)
         del unrecorded[future]
         tally.add(each.outcome)
@@ -216,7 +242,7 @@ def _answer_all(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
     try:
         for example in examples:
-            future = pool.submit(_answer_one, pipeline, example, settings)
+            future = pool.submit(_answer_one, pipeline, example, settings, meter)
             unrecorded[future] = None
             future.add_done_callback(finished.put)
             if len(unrecorded) == workers * _WAITING_PER_WORKER:
@@ -225,17 +251,26 @@ def _answer_all(
             record(finished.get())
     except BaseException as error:
         pool.shutdown(cancel_futures=True)
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt | BudgetExceeded):
             # A question that was being recorded is recorded again: opening the folder drops second lines.
             for future in list(unrecorded):
                 if not future.cancelled() and future.exception() is None:
                     record(future)
+            if meter is not None:
+                folder.leave([meter.take(example.id).stages for example in examples])
+        if isinstance(error, BudgetExceeded):
+            raise RunIncomplete(tally.done, tally.total, pending, error) from error
         raise
     pool.shutdown()
+    return pending
 
 
-def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> _Answered:
-    """Answer one question; whatever goes wrong with it is its outcome."""
+def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings, meter: UsageMeter | None) -> _Answered:
+    """Answer one question; whatever goes wrong with it is its outcome.
+
+    Raises:
+        ReplyPending, BudgetExceeded: the question is not answered yet, and nothing is wrong with it.
+    """
     started = time.perf_counter()
     topics = example.topic_ids if settings.entities == "linked" else ()  # granted ones need no linking
     try:
@@ -243,14 +278,16 @@ def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings) -> 
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds, topics)
+        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics)
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
+    except (ReplyPending, BudgetExceeded):
+        raise
     except Exception as error:
         _log.info("question %s failed", example.id, exc_info=True)
-        return _Answered(
-            example.id, failed(example.id, error, time.perf_counter() - started, topics), Outcome(ZERO, failed=True)
-        )
+        usage = meter.take(example.id) if meter else None
+        lines = failed(example.id, error, time.perf_counter() - started, usage, topics)
+        return _Answered(example.id, lines, Outcome(ZERO, failed=True))
 
 
 def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str, Any]:

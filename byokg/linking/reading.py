@@ -156,8 +156,8 @@ def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int
     return tuple(phrases)
 
 
-def locate(name: str, text: str, ids: tuple[EntityId, ...]) -> Mention:
-    """Return the mention of a known entity: where its name stands in the text, if it does, whatever the accents."""
+def locate(name: str, text: str, ids: tuple[EntityId, ...] = ()) -> Mention:
+    """Return the mention of a name: where its name stands in the text, if it does, whatever the accents."""
     spans = list(WORD.finditer(text))
     wanted = [normalize_name(word) for word in WORD.findall(name)]
     words = [normalize_name(span.group()) for span in spans]

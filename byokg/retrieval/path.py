@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
-from byokg.graph.traversal import follow_metapath
+from byokg.graph.traversal import Walks, follow_metapath
 from byokg.retrieval.base import Request
-from byokg.types import PathEvidence
+from byokg.types import INVERSE, EntityId, Metapath, PathEvidence, ProposedPath
 
 
 class PathRetriever:
     """Walks each proposed metapath out of the entity it starts from, or out of every linked one.
+
+    Of a metapath whose directions are a guess, every combination of directions that reaches something is followed,
+    the written directions first at each hop.
 
     Args:
         store: graph to walk.
@@ -45,19 +50,40 @@ class PathRetriever:
             for source in sources:
                 mention = {one.mention for one in entities if one.id == source}
                 avoid = [source, *(one.id for one in entities if one.mention not in mention)]
-                walks = follow_metapath(self._store, [source], path.relations, hub_cap=self._hub_cap, avoid=avoid)
-                ends = walks.ends[: self._max_ends]
-                if len(ends) == 0:
-                    continue
-                found.append(
-                    PathEvidence(
-                        retriever="path",
-                        score=path.score,
-                        source=source,
-                        relations=path.relations,
-                        ends=tuple(self._store.ids(ends)),
-                        paths=tuple(walks.paths(ends[: self._shown])),
-                        truncated=walks.truncated or len(ends) < len(walks.ends),
+                for relations, walks in self._followed(path, source, avoid):
+                    ends = walks.ends[: self._max_ends]
+                    found.append(
+                        PathEvidence(
+                            retriever="path",
+                            score=path.score,
+                            source=source,
+                            relations=relations,
+                            ends=tuple(self._store.ids(ends)),
+                            paths=tuple(walks.paths(ends[: self._shown])),
+                            truncated=walks.truncated or len(ends) < len(walks.ends),
+                        )
                     )
-                )
         return found
+
+    def _followed(
+        self, path: ProposedPath, source: EntityId, avoid: Sequence[EntityId]
+    ) -> list[tuple[Metapath, Walks]]:
+        """Return what a path leads to: the walks of each choice of directions that ends somewhere."""
+
+        def walk(way: Metapath) -> Walks:
+            return follow_metapath(self._store, [source], way, hub_cap=self._hub_cap, avoid=avoid)
+
+        if path.directed:
+            walks = walk(path.relations)
+            return [(path.relations, walks)] if len(walks.ends) else []
+        reached: dict[Metapath, Walks] = {}
+        ways: list[Metapath] = [()]
+        for step in path.relations:
+            walked = {way: walk(way) for before in ways for way in ((*before, step), (*before, _turned(step)))}
+            reached = {way: walks for way, walks in walked.items() if len(walks.ends)}
+            ways = list(reached)
+        return list(reached.items())
+
+
+def _turned(step: str) -> str:
+    return step.removeprefix(INVERSE) if step.startswith(INVERSE) else f"{INVERSE}{step}"

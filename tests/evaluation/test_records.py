@@ -15,6 +15,8 @@ from byokg.evaluation.records import (
     CONFIG,
     METRICS_FILE,
     PREDICTIONS,
+    TIMINGS,
+    TRACE,
     Failure,
     LinkedTopics,
     Prediction,
@@ -26,11 +28,15 @@ from byokg.evaluation.records import (
     read_config,
     read_metrics,
     read_predictions,
+    read_usage,
+    reply_keys,
 )
+from byokg.llm.usage import QuestionUsage
 from byokg.types import (
     Answer,
     AnswerItem,
     Artifacts,
+    Consumption,
     EntityId,
     Evidence,
     Linked,
@@ -41,6 +47,7 @@ from byokg.types import (
     PathEvidence,
     ProposedPath,
     Round,
+    Spending,
     Triple,
 )
 from byokg.types import Path as Walk
@@ -81,18 +88,18 @@ def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
 
 
 def test_a_prediction_says_which_of_the_topics_that_had_to_be_found_any_round_linked() -> None:
-    lines = answered(answer(), 1.5, [Z, M, Z])
+    lines = answered(answer(), 1.5, topics=[Z, M, Z])
     assert b'"linked":{"gold":["z","m"],"found":["z"]}}' in lines.predictions
     assert parse_prediction(lines.predictions, "here").linked == LinkedTopics(("z", "m"), ("z",))
 
 
 def test_a_failed_question_linked_none_of_its_topics() -> None:
-    line = failed("q-1", ValueError("no"), 0.5, [Z]).predictions
+    line = failed("q-1", ValueError("no"), 0.5, topics=[Z]).predictions
     assert parse_prediction(line, "here").linked == LinkedTopics(("z",), ())
 
 
 def test_a_prediction_written_before_linking_was_recorded_is_read() -> None:
-    line = answered(answer(), 1.5, [Z]).predictions
+    line = answered(answer(), 1.5, topics=[Z]).predictions
     before = line.replace(b',"linked":{"gold":["z"],"found":["z"]}', b"")
     assert before != line
     assert parse_prediction(before, "here").linked is None
@@ -120,7 +127,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
         "number": 0,
         "artifacts": {
             "mentions": [mention],
-            "paths": [{"relations": ["bore"], "score": 0.123457, "source": "m"}],
+            "paths": [{"relations": ["bore"], "score": 0.123457, "source": "m", "directed": True}],
             "query": None,
             "draft_answers": [],
             "bfsql": None,
@@ -202,6 +209,42 @@ def test_what_differs_between_equal_runs_is_in_the_timings_alone() -> None:
     assert (one.predictions, one.trace) == (other.predictions, other.trace)
     assert one.timings == b'{"schema":1,"id":"q-1","seconds":{"link":0.25,"total":1.5}}\n'
     assert failed("q-1", ValueError(), 0.5).timings == b'{"schema":1,"id":"q-1","seconds":{"total":0.5}}\n'
+
+
+def test_what_language_models_took_is_written_where_any_was_asked(tmp_path: Path) -> None:
+    took = {"link": Spending(Consumption(1, 10, 2, seconds=0.5, usd=0.25), failed=1, retries=3)}
+    counted = answered(answer(), 1.5, QuestionUsage(took, ("cd", "ab", "cd")))
+    reported = answered(replace(answer(), usage=took), 1.5)
+    assert reported.timings == counted.timings
+    assert json.loads(counted.timings)["usage"]["link"]["asked"] == {
+        "calls": 1,
+        "input_tokens": 10,
+        "output_tokens": 2,
+        "cache_read_tokens": 0,
+        "cache_write_tokens": 0,
+        "seconds": 0.5,
+        "usd": 0.25,
+        "unpriced": 0,
+    }
+    assert json.loads(counted.trace)["replies"] == ["ab", "cd"]
+    lost = failed("q-2", ValueError(), 0.5, QuestionUsage(took, ("ef",)))
+    plain = answered(answer(), 1.5)
+    assert b"replies" not in plain.trace and b"usage" not in plain.timings
+    (tmp_path / TIMINGS).write_bytes(counted.timings + lost.timings + plain.timings)
+    (tmp_path / TRACE).write_bytes(counted.trace + lost.trace + plain.trace)
+    assert read_usage(tmp_path) == [took, took, {}]
+    assert reply_keys(tmp_path) == {"ab", "cd", "ef"}
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b'{"usage": {"link": {}}}', b'{"usage": {"link": {"asked": {"x": 1}}}}', b"null"]
+)
+def test_a_broken_timing_is_named(tmp_path: Path, line: bytes) -> None:
+    with pytest.raises(RunError, match=rf"no {TIMINGS} in .*; give the folder that an evaluation wrote"):
+        read_usage(tmp_path)
+    (tmp_path / TIMINGS).write_bytes(answered(answer(), 1.5).timings + line + b"\n")
+    with pytest.raises(RunError, match=rf"{TIMINGS}:2: is no record of a run"):
+        read_usage(tmp_path)
 
 
 def test_a_prediction_reads_back(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Scores, aggregate
-from byokg.evaluation.report_table import metrics_tables
+from byokg.evaluation.report_table import metrics_tables, usage_table
+from byokg.types import Consumption, Spending
 
 
 def shown(metrics: Metrics, width: int = 80) -> str:
@@ -57,3 +59,39 @@ def test_linking_has_its_line_and_its_own_denominator_where_topics_had_to_be_fou
         shown(aggregate([Outcome(RIGHT, linked=1.0), Outcome(RIGHT)])).split()
     )
     assert "Linked" not in shown(aggregate([Outcome(RIGHT)]))
+
+
+def usage(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping[str, Spending] | None = None) -> list[str]:
+    """Return the lines of the table of what language models took, without those that only draw."""
+    table = usage_table(questions, unfinished or {})
+    assert table is not None
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as capture:
+        console.print(table)
+    lines = [line.strip() for line in capture.get().splitlines()]
+    return [" ".join(line.split()) for line in lines if line and not line.startswith("─")]
+
+
+def test_calls_tokens_and_money_are_shown_per_question() -> None:
+    link = Spending(Consumption(2, 3000, 200, 1000, 0, 1.5, 0.03), retries=1)
+    answer = Spending(replayed=Consumption(1, 1000, 20, 0, 0, 0.5, 0.01))
+    assert usage([{"link": link, "answer": answer}, {"link": link}], {"link": Spending(Consumption(1, usd=0.5))}) == [
+        "language models, per question",
+        "calls tokens in cached tokens out seconds US dollars",
+        "link 2.00 3,000 1,000 200 1.50 $0.0300",
+        "answer 0.50 500 0 10 0.25 $0.00",
+        "all 2.50 3,500 1,000 210 1.75 $0.0300",
+        "5 calls asked, 1 replayed, 2 retries, $0.5600 in all",
+    ]
+
+
+def test_a_model_without_a_price_is_said() -> None:
+    asked = Spending(Consumption(1, 10, 1, unpriced=1), failed=1)
+    assert usage([{"answer": asked}])[2:] == [
+        "answer 2.00 10 0 1 0.00 unknown",
+        "1 calls asked, 0 replayed, 1 failed, 1 of a model without a price",
+    ]
+
+
+def test_without_a_language_model_there_is_no_such_table() -> None:
+    assert usage_table([{}, {}], {}) is None

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from byokg.errors import ConfigError, RunError
+from byokg.errors import ConfigError, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import (
     CONFIG,
@@ -27,10 +27,17 @@ from byokg.evaluation.records import (
     LinkedTopics,
     read_config,
     read_predictions,
+    read_unfinished,
+    read_usage,
+    reply_keys,
 )
 from byokg.evaluation.run_folder import config_hash
 from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
-from byokg.types import Answer, AnswerItem, EntityId, Question
+from byokg.llm.prices import PriceTable
+from byokg.llm.records import Call, Message, Reply, Usage
+from byokg.llm.replies import RecordedReplies
+from byokg.llm.usage import Budget, UsageMeter
+from byokg.types import Answer, AnswerItem, Consumption, EntityId, Question, Spending
 from tests.evaluation.scripted import SETTINGS, Scripted, examples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +105,84 @@ def test_metrics_count_failures_in_the_denominator(tmp_path: Path) -> None:
     assert [written["by_hops"][key]["n"] for key in ("1", "2", "3")] == [4, 3, 3]
     low, high = written["hit"]["ci95"]
     assert 0.0 <= low < 0.7 < high <= 1.0
+
+
+class Asking(Scripted):
+    """A scripted pipeline that asks a recorded and metered model twice for each question, and fails every fifth."""
+
+    def __init__(self, store: RecordedReplies, meter: UsageMeter) -> None:
+        super().__init__()
+        self._store, self._meter = store, meter
+        self.sent: list[str] = []
+
+    def run(self, question: Question) -> Answer:
+        """Ask as a language model does, then answer."""
+        for stage in ("link", "answer"):
+            call = Call("p", "m", (Message("user", f"{stage} {question.id}"),), {"max_tokens": 10})
+            reply = self._store.get(call)
+            if reply is None:
+                self._meter.before(call, stage, question.id)
+                self.sent.append(call.key)
+                reply = Reply("ok", usage=Usage(100, 10))
+                self._meter.after(call, reply, stage, question.id, replayed=False)
+                self._store.put(call, reply)
+            else:
+                self._meter.after(call, reply, stage, question.id, replayed=True)
+            if question.id.endswith("5"):
+                raise ValueError("no answer")
+        return super().run(question)
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> PriceTable:
+    """Return prices by which each of the calls above costs 2 dollars."""
+    file = tmp_path / "prices.yaml"
+    file.write_text("- models: [m]\n  input: 10000\n  output: 100000\n", "utf-8")
+    return PriceTable(file)
+
+
+def test_what_each_question_took_is_recorded_failed_ones_included(tmp_path: Path, prices: PriceTable) -> None:
+    with RecordedReplies(tmp_path / "replies.sqlite") as store:
+        meter = UsageMeter(prices)
+        run_evaluation(Asking(store, meter), examples(10), tmp_path / "run", SETTINGS, 4, meter=meter)
+        usage = read_usage(tmp_path / "run")
+        one = Spending(Consumption(1, 100, 10, usd=2.0))
+        assert usage == [{"link": one} if number == 5 else {"link": one, "answer": one} for number in range(10)]
+        assert reply_keys(tmp_path / "run") == {each.call.key for each in store.recorded()}
+        traces = [json.loads(line) for line in (tmp_path / "run" / TRACE).read_bytes().splitlines()]
+        assert [len(trace["replies"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
+        again = UsageMeter(prices)
+        run_evaluation(Asking(store, again), examples(10), tmp_path / "replayed", SETTINGS, meter=again)
+        assert files(tmp_path / "run") == files(tmp_path / "replayed")
+        assert read_usage(tmp_path / "replayed")[0]["link"] == Spending(replayed=Consumption(1, 100, 10, usd=2.0))
+        assert (again.total.asked.usd, again.total.replayed.usd) == (0.0, 38.0)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_run_stops_at_its_budget_and_continues_with_a_higher_one_without_paying_twice(
+    tmp_path: Path, prices: PriceTable, workers: int
+) -> None:
+    sent: list[str] = []
+    with RecordedReplies(tmp_path / "replies.sqlite") as store:
+        undisturbed = UsageMeter(prices)
+        with RecordedReplies(tmp_path / "other.sqlite") as other:
+            run_evaluation(Asking(other, undisturbed), examples(20), tmp_path / "whole", SETTINGS, meter=undisturbed)
+        for budget in (11.0, 11.0, 31.0):
+            meter = UsageMeter(prices, Budget(max_usd=budget))
+            pipeline = Asking(store, meter)
+            with pytest.raises(RunIncomplete, match=f"max_usd={budget:g}"):
+                run_evaluation(pipeline, examples(20), tmp_path / "run", SETTINGS, workers, meter=meter)
+            sent += pipeline.sent
+            paid = [*read_usage(tmp_path / "run"), read_unfinished(tmp_path / "run")]
+            assert sum(spent.asked.usd for stages in paid for spent in stages.values()) == 2 * len(sent) <= budget
+            assert not (tmp_path / "run" / METRICS_FILE).exists()
+        assert 2 * len(sent) == 30
+        meter = UsageMeter(prices, Budget(max_usd=100))
+        pipeline = Asking(store, meter)
+        run_evaluation(pipeline, examples(20), tmp_path / "run", SETTINGS, workers, meter=meter)
+        sent += pipeline.sent
+    assert len(sent) == len(set(sent)) == 38
+    assert files(tmp_path / "run") == files(tmp_path / "whole")
 
 
 def test_a_failed_question_is_recorded_with_the_error_and_the_run_goes_on(tmp_path: Path) -> None:

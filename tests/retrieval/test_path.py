@@ -120,3 +120,31 @@ class TestCaps:
     def test_settings_that_keep_nothing_are_named(self, setting: str) -> None:
         with pytest.raises(ConfigError, match=f"{setting}=0"):
             PathRetriever(self.GRAPH, **{setting: 0})
+
+
+class TestPathsWhoseDirectionsAreAGuess:
+    def guessed(self, *relations: str) -> ProposedPath:
+        return ProposedPath(relations, directed=False)
+
+    def test_every_choice_of_directions_that_reaches_something_is_followed(self) -> None:
+        # Ridley Scott directed Alien and Blade Runner; from him the relation can only be walked backwards, and from
+        # his films only forwards, but forwards leads back to where the walk began.
+        found = PathRetriever(films()).retrieve(
+            request([self.guessed("directed_by", "starred_actors")], linked("Ridley Scott", "r"))
+        )
+        assert summary(found) == [
+            ("Ridley Scott", ("^directed_by", "starred_actors"), ["Sigourney Weaver", "Harrison Ford"])
+        ]
+
+    def test_a_written_inverse_may_be_walked_forwards(self) -> None:
+        found = PathRetriever(films()).retrieve(request([self.guessed("^directed_by")], linked("Alien", "a")))
+        assert summary(found) == [("Alien", ("directed_by",), ["Ridley Scott"])]
+
+    def test_both_directions_come_written_way_first(self) -> None:
+        # Peru -borders-> Chile, Bolivia; Chile -borders-> Bolivia.
+        found = PathRetriever(countries()).retrieve(request([self.guessed("borders")], linked("cl", "Chile")))
+        assert summary(found) == [("cl", ("borders",), ["bo"]), ("cl", ("^borders",), ["pe"])]
+
+    def test_a_dead_end_is_no_evidence(self) -> None:
+        path = self.guessed("has_genre", "directed_by")
+        assert PathRetriever(films()).retrieve(request([path], linked("1979", "y"))) == []

@@ -1,0 +1,255 @@
+"""Answering many calls at half price through Anthropic's Message Batches API.
+
+What was sent is noted in `batches.jsonl` beside the requests before and after it is sent, so that a process that is
+killed, or a machine that restarts, goes on waiting for the same batches and pays for nothing twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from byokg.errors import LlmError, RunError
+from byokg.llm.failures import as_llm_error
+from byokg.llm.pending import PendingCall
+from byokg.llm.records import Call
+from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_files import Imported, import_replies
+from byokg.llm.request_files import anthropic_params
+from byokg.llm.retry import RetryPolicy
+
+JOURNAL = "batches.jsonl"
+
+MOST_REQUESTS = 100_000
+MOST_BYTES = 200 * 1024 * 1024
+"""Anthropic takes 100,000 requests or 256 MB in a batch."""
+
+_CLOCKS_DIFFER = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch in the journal. `id` is empty while it is not known whether it was accepted."""
+
+    digest: str
+    """Of the keys of its requests."""
+    requests: int
+    started: str
+    """When it was sent, ISO 8601, UTC."""
+    id: str = ""
+    done: bool = False
+
+
+class AnthropicBatches:
+    """Sends calls in batches and waits for their replies, which go to the store.
+
+    Args:
+        client: an `anthropic.Anthropic`.
+        store: where replies are recorded.
+        folder: holds the journal and, while they are taken in, the results.
+        model: name for errors.
+        poll_s: seconds between two looks at a batch.
+        retry: when and how often to ask the service again.
+        sleep: waits; exchanged in tests.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        store: RecordedReplies,
+        folder: Path,
+        model: str,
+        poll_s: float = 30.0,
+        retry: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._folder = folder
+        self._model = model
+        self._poll_s = poll_s
+        self._retry = retry or RetryPolicy()
+        self._sleep = sleep
+
+    def answer(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> dict[str, str]:
+        """Have calls answered; returns when all batches have ended and their replies are recorded.
+
+        Batches that an earlier process sent are waited for first; calls that these answer are not sent again.
+
+        Args:
+            pending: calls, each once.
+            note: told in one line what is sent and how far it is.
+
+        Returns:
+            Keys of calls that the service did not answer, with its reasons.
+
+        Raises:
+            LlmError: the service cannot be used.
+            RunError: the journal cannot be written.
+        """
+        failed: dict[str, str] = {}
+        for batch in self._unfinished(pending, note):
+            failed |= self._finish(batch, note)
+        wanted = {each.call.key for each in pending}
+        failed = {key: reason for key, reason in failed.items() if key in wanted}
+        missing = [each for each in pending if self._store.get(each.call) is None and each.call.key not in failed]
+        for chunk in _chunks([each.call for each in missing]):
+            failed |= self._finish(self._send(chunk, note), note)
+        return failed
+
+    def _send(self, calls: Sequence[Call], note: Callable[[str], None]) -> Batch:
+        batch = Batch(_digest(calls), len(calls), datetime.now(UTC).isoformat())
+        self._journal(batch)
+        requests = [{"custom_id": call.key, "params": anthropic_params(call)} for call in calls]
+        asked = False
+
+        def create() -> str:
+            # Where the connection broke, the batch may have been accepted all the same.
+            nonlocal asked
+            found = self._sent_unnoticed(batch) if asked else None
+            asked = True
+            return found or str(self._client.messages.batches.create(requests=requests).id)
+
+        batch = replace(batch, id=self._ask(create))
+        self._journal(batch)
+        note(f"batch {batch.id}: {batch.requests:,} requests sent")
+        return batch
+
+    def _finish(self, batch: Batch, note: Callable[[str], None]) -> dict[str, str]:
+        """Wait for a batch and record its replies."""
+        last = ""
+        while True:
+            state = self._ask(lambda: self._client.messages.batches.retrieve(batch.id))
+            if state.processing_status == "ended":
+                break
+            counts = state.request_counts
+            line = f"batch {batch.id}: {batch.requests - counts.processing:,} of {batch.requests:,} done"
+            if line != last:
+                note(line)
+                last = line
+            self._sleep(self._poll_s)
+        imported = self._ask(lambda: self._taken(batch))
+        self._journal(replace(batch, done=True))
+        failed = dict(imported.failed)
+        note(f"batch {batch.id}: {batch.requests - len(failed):,} replies, {len(failed):,} failed")
+        return failed
+
+    def _taken(self, batch: Batch) -> Imported:
+        """Fetch the results of a batch, whole, and record them."""
+        file = self._folder / f"{batch.id}.results.jsonl"
+        try:
+            with file.open("w", encoding="utf-8", errors="backslashreplace") as out:
+                for result in self._client.messages.batches.results(batch.id):
+                    out.write(result.model_dump_json(exclude_unset=True) + "\n")
+            return import_replies(self._store, file)
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _ask(self, ask: Callable[[], Any]) -> Any:
+        """Ask the service, and again after failures that may pass."""
+
+        def attempt() -> Any:
+            try:
+                return ask()
+            except (LlmError, RunError, OSError):
+                raise
+            except Exception as error:  # anthropic's tree
+                failure = as_llm_error(error, self._model, ())
+                raise failure from failure.__cause__
+
+        return self._retry.run(attempt, self._model, None)[0]
+
+    # The journal
+
+    def _unfinished(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> Iterator[Batch]:
+        """Yield the batches that were sent and not taken in."""
+        for batch in self._batches():
+            if batch.done:
+                continue
+            if batch.id:
+                note(f"batch {batch.id} was sent before; waiting for its replies")
+                yield batch
+                continue
+            found = self._ask(functools.partial(self._sent_unnoticed, batch))
+            if found is not None:
+                note(f"batch {found} was sent before; waiting for its replies")
+                batch = replace(batch, id=found)
+                self._journal(batch)
+                yield batch
+            else:
+                self._journal(replace(batch, done=True))
+
+    def _sent_unnoticed(self, batch: Batch) -> str | None:
+        """Find a batch that was sent by a process that ended before it heard the batch's id."""
+        known = {each.id for each in self._batches()}
+        earliest = datetime.fromisoformat(batch.started) - _CLOCKS_DIFFER
+        latest = datetime.fromisoformat(batch.started) + timedelta(hours=1)
+        for each in list(_recent(self._client, earliest)):
+            counts = each.request_counts
+            total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+            if each.id not in known and total == batch.requests and each.created_at <= latest:
+                return str(each.id)
+        return None
+
+    def _batches(self) -> list[Batch]:
+        """Return the journal's batches, the last line about each."""
+        path = self._folder / JOURNAL
+        latest: dict[tuple[str, str], Batch] = {}
+        try:
+            lines = path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                batch = Batch(**json.loads(line))
+            except (ValueError, TypeError):
+                continue  # torn by a kill; what it would have said is found out from the service
+            latest[batch.digest, batch.started] = batch
+        return list(latest.values())
+
+    def _journal(self, batch: Batch) -> None:
+        path = self._folder / JOURNAL
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            torn = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+            with path.open("ab") as file:
+                file.write((b"\n" if torn else b"") + json.dumps(asdict(batch)).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RunError(f"cannot write to {str(path)!r}: {error.strerror or error}; nothing was sent") from error
+
+
+def _recent(client: Any, earliest: datetime) -> Iterator[Any]:
+    """Yield the service's batches, newest first, back to a time."""
+    for batch in client.messages.batches.list(limit=100):
+        if batch.created_at < earliest:
+            return
+        yield batch
+
+
+def _chunks(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Divide calls into batches that the service takes."""
+    chunk: list[Call] = []
+    size = 0
+    for call in calls:
+        length = len(json.dumps(anthropic_params(call))) + 100
+        if chunk and (len(chunk) == MOST_REQUESTS or size + length > MOST_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(call)
+        size += length
+    if chunk:
+        yield chunk
+
+
+def _digest(calls: Sequence[Call]) -> str:
+    return hashlib.sha256("".join(sorted(call.key for call in calls)).encode()).hexdigest()[:16]

@@ -1,0 +1,348 @@
+"""A language model as pipelines use it: any LangChain chat model, recorded, counted, limited and repeated.
+
+model = LanguageModel(ChatAnthropic(model="claude-sonnet-5", max_retries=0))
+reply = model.reply([Message("user", "Who directed Heat?")], stage="answer", question_id="q1")
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import logging
+import math
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from byokg.errors import (
+    ByokgError,
+    ConfigError,
+    LlmDeadline,
+    LlmEmpty,
+    LlmInvalidRequest,
+    LlmRefused,
+    LlmTimeout,
+    LlmTruncated,
+    ReplyMissing,
+    ReplyPending,
+)
+from byokg.llm.chat_messages import CacheMarks, cache_marks, estimated_tokens, from_langchain, to_langchain
+from byokg.llm.deadline import Deadline
+from byokg.llm.failures import as_llm_error, filtered, known_secrets
+from byokg.llm.limits import Limits, Spent
+from byokg.llm.pending import PendingCalls
+from byokg.llm.records import JSON, Call, Message, Meter, Reply, ReplyStore
+from byokg.llm.retry import RetryPolicy
+from byokg.llm.single_flight import SingleFlight
+from byokg.llm.tracing import TracingNotice
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+_log = logging.getLogger(__name__)
+
+_MODEL_ATTRIBUTES = ("model", "model_id", "model_name", "deployment_name")
+"""Where LangChain's classes keep the model's name; they agree on no single place."""
+
+_NO_PARAMETERS = frozenset({"model", "model_id", "model_name", "deployment_name", "streaming", "max_retries"})
+"""What a chat model counts among its parameters that decides no reply, or is part of a call already."""
+
+
+class LanguageModel:
+    """Asks a chat model, and never twice for the same reply.
+
+    A reply that the store has is not asked for. One that is asked for is repeated after failures that may pass, waits
+    for the provider's limits, is counted, and is in the store before it is returned. When several threads ask for the
+    same at the same time, one of them does. A failure raises; it never becomes the text of a reply.
+
+    A call whose connection breaks after it was sent may have been charged for; it is repeated all the same. Nothing is
+    sent again once a reply has come, whatever it says.
+
+    Args:
+        chat_model: who answers; None replays what the store has, and nothing else. Its own retries should be off
+            (`max_retries=0`), since this class counts and limits what is sent.
+        provider: part of the key of each reply; None takes the chat model's kind.
+        model: likewise, the model's id; None takes the chat model's.
+        parameters: likewise, all that decides a reply (temperature, max_tokens, …); None takes what the chat model
+            itself says identifies it, without addresses, timeouts and secrets.
+        store: where replies are kept; None keeps none.
+        meter: who counts; None nobody.
+        retry: when and how often to send again.
+        limits: calls at once and tokens per minute; models that share one share its limits.
+        timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
+            timeout does (which begins anew with every byte); None leaves it to the chat model.
+        marks: how to mark the prefix that the provider should keep; None finds it out from the chat model.
+        prompt_caching: whether such marks are sent at all.
+        callbacks: LangChain's, for tracing; those of the chat model itself work, too.
+        note: told once when the environment sends traces to LangSmith; None warns.
+        pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
+
+    Raises:
+        ConfigError: it can neither ask nor replay, or cannot say what identifies a reply.
+    """
+
+    def __init__(
+        self,
+        chat_model: BaseChatModel | None,
+        provider: str | None = None,
+        model: str | None = None,
+        parameters: Mapping[str, JSON] | None = None,
+        *,
+        store: ReplyStore | None = None,
+        meter: Meter | None = None,
+        retry: RetryPolicy | None = None,
+        limits: Limits | None = None,
+        timeout_s: float | None = None,
+        marks: CacheMarks | None = None,
+        prompt_caching: bool = True,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+        note: Callable[[str], None] | None = None,
+        pending: PendingCalls | None = None,
+    ) -> None:
+        if timeout_s is not None and not timeout_s > 0:
+            raise ConfigError(f"timeout_s of a language model is {timeout_s}; give a number above 0")
+        if chat_model is None:
+            if store is None:
+                raise ConfigError("a language model that only replays needs a store of replies; name the one to read")
+            if provider is None or model is None:
+                raise ConfigError("a language model that only replays needs the provider and model of what it replays")
+        else:
+            provider = provider or chat_model._llm_type
+            model = model or _model_name(chat_model)
+            parameters = _identifying(chat_model) if parameters is None else parameters
+        self.provider = provider
+        self.model = model
+        self.parameters: Mapping[str, JSON] = dict(parameters or {})
+        self._chat_model = chat_model
+        self._store = store
+        self._meter = meter
+        self._pending = pending
+        self._retry = retry or RetryPolicy()
+        self._limits = limits or Limits()
+        self._timeout_s = timeout_s
+        self._marks = None
+        if chat_model is not None and prompt_caching:
+            self._marks = marks or cache_marks(chat_model)
+        self._callbacks = list(callbacks)
+        self._tracing = TracingNotice(note or _warn)
+        self._flights: SingleFlight[Reply] = SingleFlight()
+        try:
+            Call(provider, model, (), self.parameters).key  # noqa: B018
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"parameters of {self.name} cannot identify a reply: {error}; give JSON values"
+            ) from error
+        if getattr(chat_model, "max_retries", 0):
+            _log.warning("%s repeats calls on its own; make it with max_retries=0, byokg repeats them", self.name)
+
+    @property
+    def name(self) -> str:
+        """Name provider and model, as errors do."""
+        return f"{self.provider}/{self.model}"
+
+    def call(self, messages: Sequence[Message], sample: int = 0, tools: Sequence[Mapping[str, JSON]] = ()) -> Call:
+        """Return the record of what `reply` would ask with the same arguments."""
+        parameters = {**self.parameters, "tools": list(tools)} if tools else self.parameters
+        return Call(self.provider, self.model, tuple(messages), parameters, sample)
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        *,
+        stage: str,
+        question_id: str,
+        sample: int = 0,
+        deadline: Deadline | None = None,
+        tools: Sequence[Mapping[str, JSON]] = (),
+    ) -> Reply:
+        """Return the model's reply, from the store if it is there.
+
+        Args:
+            messages: the conversation, at least one message.
+            stage: what the reply is for, in accounts and traces.
+            question_id: likewise, the question.
+            sample: which of several replies to the same messages.
+            deadline: when to stop waiting, for limits, repetitions and the reply itself.
+            tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
+
+        Returns:
+            A reply that ends by itself or in tool calls, and is not empty.
+
+        Raises:
+            LlmUnusable: the reply is cut off, refused or empty. It was recorded, and is in the error.
+            LlmError: there is none.
+            ReplyMissing: only recorded replies may be used, and this one is not.
+        ReplyPending: the call was put aside.
+            BudgetExceeded: from the meter; nothing was sent.
+            ConfigError: there are no messages.
+        """
+        if not messages:
+            raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
+        call = self.call(messages, sample, tools)
+        reply = self._recorded(call, stage, question_id)
+        if reply is None:
+            reply = self._asked(call, stage, question_id, deadline)
+        if reply.stop == "refusal":
+            raise LlmRefused(self.name, reply)
+        if reply.stop == "length":
+            raise LlmTruncated(self.name, reply)
+        if not reply.text.strip() and not reply.tool_calls:
+            raise LlmEmpty(self.name, reply)
+        return reply
+
+    def _recorded(self, call: Call, stage: str, question_id: str) -> Reply | None:
+        """Return the reply that the store has, counted as replayed."""
+        if self._store is None:
+            return None
+        reply = self._store.get(call)
+        if reply is not None:
+            self._count(call, reply, stage, question_id, replayed=True)
+        elif self._store.replay_only or (self._chat_model is None and self._pending is None):
+            raise ReplyMissing(self.name, question_id, stage, call.key)
+        return reply
+
+    def _asked(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
+        """Ask, or wait for the thread that asks the same already."""
+        if self._pending is not None:
+            if call.key in self._pending.failed:
+                raise LlmInvalidRequest(self.name, self._pending.failed[call.key])
+            self._pending.add(call, stage, question_id)
+            raise ReplyPending(self.name, question_id, stage, call.key)
+        if self._store is None:
+            return self._sent(call, stage, question_id, deadline)
+
+        def work() -> Reply:
+            # Between the first look and this one, another thread may have asked and left.
+            found = self._recorded(call, stage, question_id)
+            return found if found is not None else self._sent(call, stage, question_id, deadline)
+
+        reply, own = self._flights.run(call.key, work, self.name, deadline)
+        if not own:
+            self._count(call, reply, stage, question_id, replayed=True)
+        return reply
+
+    def _sent(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
+        """Send, repeat, count and record."""
+        self._tracing.give()
+        if self._meter is not None:
+            self._meter.before(call, stage, question_id)
+        attempts = 0
+
+        def attempt() -> Reply:
+            nonlocal attempts
+            attempts += 1
+            with self._limits.slot(estimated_tokens(call.messages, call.parameters), self.name, deadline) as spent:
+                return self._attempt(call, stage, question_id, deadline, spent)
+
+        try:
+            reply, retries = self._retry.run(attempt, self.name, deadline)
+        except BaseException:
+            if self._meter is not None:
+                self._meter.failed(call, max(0, attempts - 1), stage, question_id)
+            raise
+        reply = replace(reply, retries=retries)
+        self._count(call, reply, stage, question_id, replayed=False)
+        if self._store is not None:
+            self._store.put(call, reply)
+        return reply
+
+    def _attempt(self, call: Call, stage: str, question_id: str, deadline: Deadline | None, spent: Spent) -> Reply:
+        """Send once.
+
+        It runs in a thread of its own: the timeouts of HTTP clients begin anew with every byte, so only from outside
+        can a reply that comes drop by drop be given up. Such a thread ends when its connection does.
+        """
+        limit_s = min(
+            math.inf if self._timeout_s is None else self._timeout_s,
+            math.inf if deadline is None else deadline.left_s,
+        )
+        if limit_s <= 0:
+            raise LlmDeadline(self.name, "no time is left for the question")
+        outcome: Future[Reply] = Future()
+        context = contextvars.copy_context()  # a trace that the caller has open goes on in the thread
+
+        def work() -> None:
+            try:
+                outcome.set_result(context.run(self._invoke, call, stage, question_id))
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        if limit_s == math.inf:
+            work()
+        else:
+            threading.Thread(target=work, name=f"byokg-{stage}", daemon=True).start()
+        try:
+            reply = outcome.result(None if limit_s == math.inf else limit_s)
+        except FutureTimeout as error:
+            if outcome.done():
+                raise
+            if self._timeout_s is not None and limit_s >= self._timeout_s:
+                raise LlmTimeout(self.name, f"no complete reply within {self._timeout_s:g} s (llm.timeout_s)") from None
+            raise LlmDeadline(self.name, "the question's time was over before the reply came") from error
+        spent.settle(reply.usage.input_tokens + reply.usage.output_tokens or spent.tokens)
+        return reply
+
+    def _invoke(self, call: Call, stage: str, question_id: str) -> Reply:
+        """Let the chat model answer; whatever it raises is translated here."""
+        assert self._chat_model is not None
+        began = time.perf_counter()
+        try:
+            asked: Any = self._chat_model
+            tools: Any = call.parameters.get("tools")
+            if tools:
+                asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])
+            message = asked.invoke(
+                to_langchain(call.messages, self._marks),
+                config={
+                    "callbacks": self._callbacks,
+                    "run_name": stage,
+                    "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
+                },
+            )
+            return from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
+        except ByokgError:
+            raise
+        except Exception as error:  # every provider has its own exception tree
+            if filtered(error):
+                return Reply("", stop="refusal", model=self.name, seconds=time.perf_counter() - began)
+            failure = as_llm_error(error, self.name, known_secrets(self._chat_model))
+            raise failure from failure.__cause__
+
+    def _count(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
+        if self._meter is not None:
+            self._meter.after(call, reply, stage, question_id, replayed)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
+
+
+def _model_name(chat_model: BaseChatModel) -> str:
+    """Return the id of a chat model's model."""
+    for attribute in _MODEL_ATTRIBUTES:
+        name = getattr(chat_model, attribute, None)
+        if isinstance(name, str) and name:
+            return name
+    raise ConfigError(f"a {type(chat_model).__name__} does not say which model it asks; give model='…'")
+
+
+def _identifying(chat_model: BaseChatModel) -> dict[str, JSON]:
+    """Return what a chat model says identifies it, less what decides no reply."""
+    found: dict[str, JSON] = {}
+    for name, value in chat_model._identifying_params.items():
+        if name in _NO_PARAMETERS or "timeout" in name or "url" in name or "base" in name or value in (None, {}, []):
+            continue
+        try:
+            found[name] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{name} of {type(chat_model).__name__} is a {type(value).__name__}, which cannot identify a reply; "
+                "give parameters={…}: temperature, max_tokens, and whatever else decides a reply"
+            ) from error
+    return found

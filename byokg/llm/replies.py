@@ -1,0 +1,691 @@
+"""Recorded replies: a SQLite file that keeps every reply that was paid for, and gives it back.
+
+Replies are found by `Call.key`, so whatever decides a reply and changes (the model, a parameter, one character of a
+prompt) makes another call, whose reply is then missing rather than wrong.
+
+| mode     | a call whose reply is recorded      | a call whose reply is not |
+|----------|-------------------------------------|---------------------------|
+| `auto`   | gets it                             | is asked, and recorded    |
+| `record` | is asked anew, once in this process | is asked, and recorded    |
+| `replay` | gets it                             | fails: `ReplyMissing`     |
+| `off`    | is asked; nothing is read or written | likewise                 |
+
+Of two replies to the same call the first stays, so that what one process has read all others read, too. Only `record`
+replaces replies, and only those from before it began.
+
+Many threads and processes may use one file at the same time. A reply is on disk when `put` returns: it survives a kill
+of the process and a loss of power. The file must lie on a local disk, since SQLite's write-ahead log needs shared
+memory. Long texts, which prompts share, are kept once and compressed.
+
+Nothing secret gets here: a call holds messages and the parameters that decide a reply, never keys or addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, cast
+
+from byokg.errors import ReplyStoreError
+from byokg.llm.records import JSON, Call, Message, Reply, Role, Stop, ToolCall, Usage
+
+Mode = Literal["auto", "record", "replay", "off"]
+
+FORMAT = 0x62796F67  # "byog", SQLite's application id
+VERSION = 1
+
+_BUSY_S = 60.0
+_SHARED_CHARACTERS = 200
+"""Texts at least this long are kept apart, once each."""
+_NEAREST_LOOKED_AT = 200
+
+_TABLES = """
+CREATE TABLE replies (
+    key BLOB PRIMARY KEY,
+    provider TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, recorded INTEGER NOT NULL,
+    call BLOB NOT NULL, ending BLOB NOT NULL,
+    text TEXT NOT NULL, tool_calls TEXT NOT NULL, stop TEXT NOT NULL, answered_by TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL,
+    seconds REAL NOT NULL, retries INTEGER NOT NULL
+);
+CREATE INDEX replies_by_ending ON replies (ending);
+CREATE TABLE texts (digest BLOB PRIMARY KEY, content BLOB NOT NULL);
+CREATE TABLE pending (key BLOB PRIMARY KEY, stage TEXT NOT NULL, call BLOB NOT NULL);
+"""
+_REPLY = (
+    "text, tool_calls, stop, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, answered_by, seconds, "
+    "retries"
+)
+
+
+@dataclass(frozen=True)
+class RecordedReply:
+    """A call with its reply, what it was for, and when it was recorded (whole seconds since 1970)."""
+
+    call: Call
+    reply: Reply
+    stage: str = ""
+    recorded: int = 0
+
+
+@dataclass(frozen=True)
+class Count:
+    """How much is recorded of one provider, model and stage."""
+
+    provider: str
+    model: str
+    stage: str
+    replies: int
+    usage: Usage
+    characters: int
+    """Of the replies' texts."""
+
+
+class RecordedReplies:
+    """Replies in a file; see the module's text. Fulfils `records.ReplyStore`.
+
+    Args:
+        path: the file; made, with its folder, unless the mode is `replay`.
+        mode: see above.
+
+    Raises:
+        ReplyStoreError: the file is missing (`replay`), is none of ours, or the system does not let us use it.
+    """
+
+    def __init__(self, path: str | Path, mode: Mode = "auto") -> None:
+        self.path = Path(path).expanduser()
+        self.mode = mode
+        self._began: set[bytes] = set()
+        """Keys recorded by this process; only `record` looks at them."""
+        self._queue: deque[_Waiting] = deque()
+        self._lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._process = os.getpid()
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        if mode != "off":
+            with self._translated():
+                self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def replay_only(self) -> bool:
+        """Tell whether a call whose reply is missing must fail."""
+        return self.mode == "replay"
+
+    def get(self, call: Call) -> Reply | None:
+        """Return the reply recorded for a call; None when there is none, or when it is to be asked anew.
+
+        Raises:
+            ReplyStoreError: the file cannot be read.
+        """
+        if self.mode == "off":
+            return None
+        key = bytes.fromhex(call.key)
+        if self.mode == "record" and key not in self._began:
+            return None
+        rows = self._rows(f"SELECT {_REPLY} FROM replies WHERE key = ?", key)
+        return _reply(rows[0]) if rows else None
+
+    def put(self, call: Call, reply: Reply, stage: str = "") -> None:
+        """Record a reply; it is on disk when this returns.
+
+        Args:
+            call: what was asked.
+            reply: what came.
+            stage: what it was for, for `counts` only.
+
+        Raises:
+            ReplyStoreError: the file does not take it, or is open for replaying only.
+        """
+        if self.mode == "off":
+            return
+        key = bytes.fromhex(call.key)
+        with self._writing() as file:
+            _insert(
+                file,
+                RecordedReply(call, reply, stage, int(time.time())),
+                self.mode == "record" and key not in self._began,
+            )
+        self._began.add(key)
+
+    def _write_queue(self, mine: _Waiting) -> None:
+        """Write all that waits, or at least the caller's own; the caller holds the write lock."""
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        try:
+            self._write(batch)
+        except Exception:
+            # What does not go together is left to those it belongs to.
+            self._queue.extend(each for each in batch if each is not mine)
+            self._write([mine])
+        except BaseException:
+            self._queue.extend(batch)
+            raise
+
+    def _write(self, batch: Sequence[_Waiting]) -> None:
+        with self._transaction() as file:
+            for each in batch:
+                _insert(file, each.reply, each.replace)
+        for each in batch:
+            each.written = True
+
+    def expect(self, call: Call, stage: str = "") -> None:
+        """Remember a call whose reply will be imported later, known by its key alone."""
+        with self._writing() as file:
+            file.execute(
+                "INSERT INTO pending SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?) "
+                "ON CONFLICT DO NOTHING",
+                (key := bytes.fromhex(call.key), stage, _pack(file, call), key),
+            )
+
+    def pending(self) -> list[tuple[Call, str]]:
+        """Return the calls that wait for a reply, with their stages, by key."""
+        rows = self._rows("SELECT call, stage FROM pending ORDER BY key")
+        with self._reading() as file:
+            return [(_unpack(file, packed), stage) for packed, stage in rows]
+
+    def __len__(self) -> int:
+        return cast(int, self._rows("SELECT count(*) FROM replies")[0][0])
+
+    def recorded(self, keys: Collection[str] | None = None) -> Iterator[RecordedReply]:
+        """Yield all that is recorded, or what has one of these keys, ordered by key."""
+        wanted = None if keys is None else {bytes.fromhex(key) for key in keys}
+        for (key,) in self._rows("SELECT key FROM replies ORDER BY key"):
+            if wanted is None or key in wanted:
+                with self._reading() as file:
+                    each = _record(file, key)
+                if each is not None:  # it may have been pruned meanwhile
+                    yield each
+
+    def counts(self) -> list[Count]:
+        """Count what is recorded by provider, model and stage, in this order."""
+        rows = self._rows(
+            "SELECT provider, model, stage, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), "
+            "sum(cache_write_tokens), sum(length(text)) FROM replies "
+            "GROUP BY provider, model, stage ORDER BY provider, model, stage"
+        )
+        return [Count(row[0], row[1], row[2], row[3], Usage(*row[4:8]), row[8]) for row in rows]
+
+    def nearest(self, call: Call) -> str:
+        """Say in a few words how the recorded call that is most like this one differs; empty when none is like it.
+
+        Calls that end with the same message (the question) are compared first, then any.
+        """
+        keys = self._rows("SELECT key FROM replies WHERE ending = ? LIMIT ?", _ending(call), _NEAREST_LOOKED_AT)
+        if not keys:
+            keys = self._rows("SELECT key FROM replies ORDER BY rowid DESC LIMIT ?", _NEAREST_LOOKED_AT)
+        with self._reading() as file:
+            others = [_record(file, key) for (key,) in keys]
+        found = [differences(call, each.call) for each in others if each is not None]
+        fewest = min(found, key=len, default=[])
+        return "; ".join(fewest)
+
+    @contextmanager
+    def importing(self) -> Iterator[Import]:
+        """Take in replies from elsewhere: all that is added inside, or nothing when it raises."""
+        with self._writing() as file:
+            yield Import(file, replace=self.mode == "record")
+
+    def prune(
+        self,
+        before: float | None = None,
+        models: Collection[str] = (),
+        keep: Collection[str] | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove what fulfils every condition given; texts that nothing uses any more go with it.
+
+        Args:
+            before: recorded before this time (seconds since 1970).
+            models: of one of these models.
+            keep: with none of these keys.
+            dry_run: only count.
+
+        Returns:
+            How many replies were removed, or would be.
+
+        Raises:
+            ValueError: there is no condition, so everything would go.
+        """
+        if before is None and not models and keep is None:
+            raise ValueError("prune needs a condition")
+        kept = {bytes.fromhex(key) for key in keep or ()}
+        with self._writing() as file:
+            rows = file.execute("SELECT key, model, recorded FROM replies").fetchall()
+            gone = [
+                (key,)
+                for key, model, recorded in rows
+                if (before is None or recorded < before)
+                and (not models or model in models)
+                and (keep is None or key not in kept)
+            ]
+            if dry_run or not gone:
+                return len(gone)
+            file.executemany("DELETE FROM replies WHERE key = ?", gone)
+            used: set[bytes] = set()
+            for table in ("replies", "pending"):
+                for (packed,) in file.execute(f"SELECT call FROM {table}"):
+                    used.update(_digests(packed))
+            unused = [row for row in file.execute("SELECT digest FROM texts") if row[0] not in used]
+            file.executemany("DELETE FROM texts WHERE digest = ?", unused)
+        with self._write_lock, self._translated():
+            self._writing_connection().execute("VACUUM")
+        return len(gone)
+
+    def close(self) -> None:
+        """Close the file; what was recorded is there in any case."""
+        with self._lock, self._write_lock:
+            for connection in (self._reader, self._writer):
+                if connection is not None and self._process == os.getpid():
+                    connection.close()
+            self._reader = self._writer = None
+
+    # Connections
+
+    def _open(self) -> None:
+        """Open the file for reading, and make it where that is wanted and needed."""
+        self._process = os.getpid()
+        if self.mode == "replay":
+            if not self.path.is_file():
+                raise ReplyStoreError(
+                    self.path, None, "does not exist, so nothing can be replayed; import replies, or use mode auto"
+                )
+            try:
+                self._reader = self._connected("mode=ro")
+                _check(self._reader, self.path)
+            except sqlite3.OperationalError:
+                # On a disk that takes no writes, SQLite cannot make its shared memory.
+                self._reader = self._connected("mode=ro&immutable=1")
+                _check(self._reader, self.path)
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connected("mode=rwc")
+        _prepare(self._writer, self.path)
+        self._reader = self._connected("mode=rw")
+
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        address = f"{self.path.resolve().as_uri()}?{mode}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=_BUSY_S, check_same_thread=False, isolation_level=None, cached_statements=32
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _reading_connection(self) -> sqlite3.Connection:
+        if self._process != os.getpid():
+            # A connection must not be used on the other side of a fork, not even to close it.
+            self._reader = self._writer = None
+            self._open()
+        if self._reader is None:
+            raise ReplyStoreError(self.path, None, "is closed, or off; open it again")
+        return self._reader
+
+    def _writing_connection(self) -> sqlite3.Connection:
+        self._reading_connection()
+        if self._writer is None:
+            raise ReplyStoreError(self.path, None, "is open for replaying only; use mode auto to add to it")
+        return self._writer
+
+    def _rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._reading() as file:
+            return file.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._translated():
+            yield self._reading_connection()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the file for one transaction, which an error undoes."""
+        with self._write_lock, self._transaction() as file:
+            yield file
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._translated():
+            file = self._writing_connection()
+            file.execute("BEGIN IMMEDIATE")
+            try:
+                yield file
+                file.execute("COMMIT")
+            except BaseException:
+                if file.in_transaction:
+                    file.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, zlib.error) as error:
+            raise ReplyStoreError(
+                self.path, None, f"recorded replies cannot be used ({error}); check the file and the disk"
+            ) from error
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A reply on its way to the disk."""
+
+    reply: RecordedReply
+    replace: bool
+    written: bool = False
+
+
+class Import:
+    """Replies coming in, within one transaction.
+
+    `new` counts those that were added, `known` those that were there already, and `conflicts` lists the keys of
+    those that were there with another reply, which stays unless the store's mode is `record`.
+    """
+
+    def __init__(self, file: sqlite3.Connection, replace: bool) -> None:
+        self._file = file
+        self._replace = replace
+        self.new = 0
+        self.known = 0
+        self.conflicts: list[str] = []
+
+    def expected(self, key: str) -> tuple[Call, str] | None:
+        """Return the call of a key that is waited for, or recorded already, and its stage; None when it is neither."""
+        for table in ("pending", "replies"):
+            row = self._file.execute(f"SELECT call, stage FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone()
+            if row is not None:
+                return _unpack(self._file, row[0]), row[1]
+        return None
+
+    def add(self, each: RecordedReply) -> None:
+        """Take one reply."""
+        key = bytes.fromhex(each.call.key)
+        row = self._file.execute(f"SELECT {_REPLY} FROM replies WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            self.new += 1
+        elif _said(_reply(row)) == _said(each.reply):
+            self.known += 1
+        else:
+            self.conflicts.append(each.call.key)
+        _insert(self._file, each, self._replace)
+
+
+def differences(call: Call, other: Call) -> list[str]:
+    """Say in which parts two calls differ, the other one being a recorded call."""
+    found = []
+    for part, ours, theirs in (
+        ("provider", call.provider, other.provider),
+        ("model", call.model, other.model),
+        ("sample", call.sample, other.sample),
+    ):
+        if ours != theirs:
+            found.append(f"{part} is {ours}, recorded was {theirs}")
+    for name in sorted({*call.parameters, *other.parameters}):
+        ours, theirs = (json.dumps(each.parameters.get(name), sort_keys=True, default=repr) for each in (call, other))
+        if ours != theirs:
+            found.append(f"{name} is {ours[:40]}, recorded was {theirs[:40]}")
+    if len(call.messages) != len(other.messages):
+        found.append(f"{len(call.messages)} messages, recorded were {len(other.messages)}")
+    for number, (mine, recorded) in enumerate(zip(call.messages, other.messages, strict=False), start=1):
+        if mine.role != recorded.role:
+            found.append(f"message {number} is of role {mine.role}, recorded was {recorded.role}")
+        elif mine != recorded:
+            place = next(
+                (i for i, pair in enumerate(zip(mine.text, recorded.text, strict=False)) if pair[0] != pair[1]), None
+            )
+            place = min(len(mine.text), len(recorded.text)) if place is None else place
+            shown = [repr(text[max(0, place - 10) : place + 20]) for text in (mine.text, recorded.text)]
+            what = "prompt text" if mine.role == "system" else f"text of the {mine.role} message"
+            found.append(f"{what} changed at character {place + 1}: {shown[0]}, recorded was {shown[1]}")
+    return found
+
+
+# Rows
+
+
+def _prepare(file: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in a new file, or check that the file is ours."""
+    while file.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            file.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # Two processes that do this at the same time are told at once, without the busy timeout.
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.01)
+    file.execute("BEGIN IMMEDIATE")  # two processes may make the same file
+    try:
+        if file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            for statement in _TABLES.strip().split(";\n"):
+                file.execute(statement)
+            file.execute(f"PRAGMA application_id = {FORMAT}")
+            file.execute(f"PRAGMA user_version = {VERSION}")
+        _check(file, path)
+    except BaseException:
+        file.execute("ROLLBACK")
+        raise
+    file.execute("COMMIT")
+
+
+def _check(file: sqlite3.Connection, path: Path) -> None:
+    kind = file.execute("PRAGMA application_id").fetchone()[0]
+    version = file.execute("PRAGMA user_version").fetchone()[0]
+    if kind != FORMAT:
+        raise ReplyStoreError(path, None, "is a database of something else; name another file")
+    if version > VERSION:
+        raise ReplyStoreError(path, None, f"has version {version}, this byokg reads up to {VERSION}; upgrade byokg")
+
+
+def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> None:
+    call, reply, usage = each.call, each.reply, each.reply.usage
+    key = bytes.fromhex(call.key)
+    row = (
+        key, call.provider, call.model, each.stage, each.recorded, _pack(file, call), _ending(call),
+        _storable(reply.text), json.dumps([_tool_call(tool) for tool in reply.tool_calls]), reply.stop, reply.model,
+        usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
+        reply.seconds, reply.retries,
+    )  # fmt: skip
+    verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
+    file.execute(f"{verb} INTO replies VALUES ({', '.join('?' * len(row))})", row)
+    file.execute("DELETE FROM pending WHERE key = ?", (key,))
+
+
+def _reply(row: Sequence[Any]) -> Reply:
+    """Read the columns `_REPLY`."""
+    tools = () if row[1] == "[]" else tuple(read_tool_call(tool) for tool in json.loads(row[1]))
+    return Reply(_restored(row[0]), tools, cast(Stop, row[2]), Usage(*row[3:7]), row[7], row[8], row[9])
+
+
+def _record(file: sqlite3.Connection, key: bytes) -> RecordedReply | None:
+    row = file.execute(f"SELECT call, stage, recorded, {_REPLY} FROM replies WHERE key = ?", (key,)).fetchone()
+    return None if row is None else RecordedReply(_unpack(file, row[0]), _reply(row[3:]), row[1], row[2])
+
+
+def _said(reply: Reply) -> tuple[object, ...]:
+    """Return what counts when two replies are compared: not how long they took."""
+    return reply.text, json.dumps([_tool_call(tool) for tool in reply.tool_calls], sort_keys=True), reply.stop
+
+
+def _ending(call: Call) -> bytes:
+    """Return a digest of the last message, by which similar calls are found."""
+    text = call.messages[-1].text if call.messages else ""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8]
+
+
+def _pack(file: sqlite3.Connection, call: Call) -> bytes:
+    """Return a call as it is stored: long texts are stored apart, and named by their digest."""
+    record = call_record(call)
+    for message in record["messages"]:
+        text = message["text"]
+        if len(text) >= _SHARED_CHARACTERS:
+            content = text.encode("utf-8", "surrogatepass")
+            digest = hashlib.sha256(content).digest()
+            if file.execute("SELECT 1 FROM texts WHERE digest = ?", (digest,)).fetchone() is None:
+                file.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(content, 6)))
+            message["text"] = {"digest": digest.hex()}
+    return zlib.compress(json.dumps(record).encode("ascii"), 6)
+
+
+def _unpack(file: sqlite3.Connection, packed: bytes) -> Call:
+    record = json.loads(zlib.decompress(packed))
+    for message in record["messages"]:
+        if isinstance(message["text"], Mapping):
+            digest = bytes.fromhex(message["text"]["digest"])
+            (content,) = file.execute("SELECT content FROM texts WHERE digest = ?", (digest,)).fetchone()
+            message["text"] = zlib.decompress(content).decode("utf-8", "surrogatepass")
+    return read_call(record)
+
+
+def _digests(packed: bytes) -> Iterator[bytes]:
+    for message in json.loads(zlib.decompress(packed))["messages"]:
+        if isinstance(message["text"], Mapping):
+            yield bytes.fromhex(message["text"]["digest"])
+
+
+def _storable(text: str) -> str | bytes:
+    """Return a text as SQLite takes it; one with a lone surrogate or a zero goes as bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text.encode() if "\0" in text else text
+
+
+def _restored(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+
+
+# Records as JSON, in the file and in exports
+
+
+def call_record(call: Call) -> dict[str, Any]:
+    """Return a call as JSON holds it."""
+    return {
+        "provider": call.provider,
+        "model": call.model,
+        "messages": [
+            {
+                "role": message.role,
+                "text": message.text,
+                **({"tool_calls": [_tool_call(tool) for tool in message.tool_calls]} if message.tool_calls else {}),
+                **({"call_id": message.call_id} if message.call_id is not None else {}),
+            }
+            for message in call.messages
+        ],
+        "parameters": _plain(call.parameters),
+        "sample": call.sample,
+    }
+
+
+def reply_record(reply: Reply) -> dict[str, Any]:
+    """Return a reply as JSON holds it."""
+    usage = reply.usage
+    return {
+        "text": reply.text,
+        **({"tool_calls": [_tool_call(tool) for tool in reply.tool_calls]} if reply.tool_calls else {}),
+        "stop": reply.stop,
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "model": reply.model,
+        "seconds": reply.seconds,
+        "retries": reply.retries,
+    }
+
+
+def read_call(record: Mapping[str, Any]) -> Call:
+    """Read what `call_record` writes.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    messages = tuple(
+        Message(
+            cast(Role, _one_of(message["role"], ("system", "user", "assistant", "tool"))),
+            _text(message["text"]),
+            tuple(read_tool_call(tool) for tool in message.get("tool_calls", ())),
+            message.get("call_id"),
+        )
+        for message in record["messages"]
+    )
+    parameters = record["parameters"]
+    if not isinstance(parameters, dict):
+        raise TypeError("parameters are no mapping")
+    return Call(_text(record["provider"]), _text(record["model"]), messages, parameters, int(record["sample"]))
+
+
+def read_reply(record: Mapping[str, Any]) -> Reply:
+    """Read what `reply_record` writes; all but the text may be missing.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    usage = record.get("usage") or {}
+    counted = {name: int(usage.get(name, 0)) for name in Usage.__dataclass_fields__}
+    if min(counted.values()) < 0:
+        raise ValueError("a number of tokens is below 0")
+    return Reply(
+        _text(record["text"]),
+        tuple(read_tool_call(tool) for tool in record.get("tool_calls", ())),
+        cast(Stop, _one_of(record.get("stop", "end"), ("end", "length", "refusal", "tool", "other"))),
+        Usage(**counted),
+        _text(record.get("model", "")),
+        float(record.get("seconds", 0.0)),
+        int(record.get("retries", 0)),
+    )
+
+
+def read_tool_call(record: Mapping[str, Any]) -> ToolCall:
+    """Read a tool call.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    if not isinstance(record["arguments"], dict):
+        raise TypeError("a tool call's arguments are no mapping")
+    return ToolCall(_text(record["id"]), _text(record["name"]), record["arguments"])
+
+
+def _tool_call(tool: ToolCall) -> dict[str, Any]:
+    return {"id": tool.id, "name": tool.name, "arguments": _plain(tool.arguments)}
+
+
+def _plain(value: JSON) -> Any:
+    """Return a JSON value made of dicts and lists, whatever kinds of mapping and sequence it came in."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _one_of(value: object, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+    return cast(str, value)

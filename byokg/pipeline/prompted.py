@@ -1,0 +1,67 @@
+"""The pipeline that asks a language model: KG-Linker, retrieval, and an answer with citations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import GraphStore
+from byokg.index.embedder import Embedder
+from byokg.index.static import StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import PAPER_TASKS, LlmLinker, Task
+from byokg.linking.relations import RelationMatcher
+from byokg.llm.model import LanguageModel
+from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.context import ContextWriter
+from byokg.pipeline.direct import Direct
+from byokg.pipeline.llm_answer import LlmAnswerer
+from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.path import PathRetriever
+
+
+def byokg_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    rounds: int = 2,
+    tasks: Sequence[Task] = PAPER_TASKS,
+    schema_tokens: int = 2000,
+    context_tokens: int = 6000,
+    prompts: Path | None = None,
+) -> Byokg:
+    """Put the parts together for one graph and one language model.
+
+    Args:
+        store: the graph; its schema is read at once.
+        model: who writes the artifacts and the answer.
+        embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        rounds: iterations at most (T_R).
+        tasks: what the KG-Linker is asked to write.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the evidence in a prompt.
+        prompts: folder of prompts that replace ours.
+    """
+    library = PromptLibrary(prompts)
+    embedder = embedder or StaticEmbedder()
+    entities = entities or EntityLinker(store)
+    context = ContextWriter(store, context_tokens)
+    schema = SchemaRenderer(store.schema(), embedder)
+    relations = RelationMatcher(store.relations, embedder)
+    linker = LlmLinker(model, schema, relations, context, tasks, library, schema_tokens)
+    answerer = LlmAnswerer(model, store, context, library)
+    return Byokg(linker, entities, [PathRetriever(store)], answerer, rounds)
+
+
+def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: Path | None = None) -> Direct:
+    """Put together what answers without a graph.
+
+    Args:
+        model: who is asked.
+        thinking: let the model think step by step first.
+        prompts: folder of prompts that replace ours.
+    """
+    return Direct(model, thinking, PromptLibrary(prompts))

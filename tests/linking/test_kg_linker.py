@@ -1,0 +1,124 @@
+"""Tests of `byokg.linking.kg_linker`, with a scripted chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from byokg.errors import ConfigError, LlmEmpty
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.linking.kg_linker import TASKS, LlmLinker, Task
+from byokg.linking.relations import RelationMatcher
+from byokg.llm.model import LanguageModel
+from byokg.llm.scripted import ScriptedChatModel
+from byokg.types import Artifacts, Context, EntityId, Linked, Mention, ProposedPath, Question
+from tests.linking.graphs import films
+
+REPLY = """
+<entities>
+Alien
+Ridley Scot
+</entities>
+<paths>
+Directed By -> ^directed_by
+no_such_relation
+starred_actors
+</paths>
+<opencypher>
+MATCH (f {name: 'Alien'})-[:directed_by]->(d) RETURN d.name
+</opencypher>
+<answers>
+Ridley Scott
+</answers>
+<bfsql>
+{"seeds": ["Alien"], "max_hops": 1,}
+</bfsql>
+"""
+
+QUESTION = Question("q1", "Who directed Alien?")
+LATER = Context().add(Artifacts(), Linked(), [])
+
+
+class Prompts(ScriptedChatModel):
+    """A scripted model that remembers the prompts it saw."""
+
+    def _rule(self, prompt: str):  # type: ignore[no-untyped-def]
+        SEEN.append(prompt)
+        return super()._rule(prompt)
+
+
+SEEN: list[str] = []
+
+
+def linker(reply: str = REPLY, tasks: Sequence[Task] = TASKS) -> LlmLinker:
+    SEEN.clear()
+    store = films()
+    return LlmLinker(
+        LanguageModel(Prompts(replies=(reply,))),
+        SchemaRenderer(store.schema()),
+        RelationMatcher(store.relations),
+        lambda context: f"[e1] what {len(context.rounds)} rounds found",
+        tasks,
+    )
+
+
+def test_one_reply_gives_all_artifacts() -> None:
+    assert linker().propose(QUESTION, Context()) == Artifacts(
+        mentions=(Mention("Alien", 13, 18), Mention("Ridley Scot")),
+        paths=(
+            ProposedPath(("directed_by", "^directed_by"), 1.0, directed=False),
+            ProposedPath(("starred_actors",), 1.0, directed=False),
+        ),
+        query="MATCH (f {name: 'Alien'})-[:directed_by]->(d) RETURN d.name",
+        draft_answers=("Ridley Scott",),
+        bfsql='{"max_hops": 1, "seeds": ["Alien"]}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [("entities", "mentions"), ("paths", "paths"), ("opencypher", "query"), ("answers", "draft_answers")],
+)
+def test_a_task_left_out_is_neither_asked_for_nor_read(task: Task, field: str) -> None:
+    whole = linker().propose(QUESTION, Context())
+    with_it = SEEN[0]
+    part = linker(tasks=[each for each in TASKS if each != task]).propose(QUESTION, Context())
+    assert not getattr(part, field) and getattr(whole, field)
+    assert f"<{task}>" in with_it and f"<{task}>" not in SEEN[0]
+    for other in ("mentions", "paths", "query", "draft_answers", "bfsql"):
+        if other != field:
+            assert getattr(part, other) == getattr(whole, other)
+
+
+def test_the_first_round_sees_schema_and_question_and_later_ones_what_was_found() -> None:
+    linker().propose(QUESTION, Context())
+    assert "directed_by" in SEEN[0] and QUESTION.text in SEEN[0] and "FINISH" not in SEEN[0]
+    linker().propose(QUESTION, LATER)
+    assert "[e1] what 1 rounds found" in SEEN[0] and "FINISH" in SEEN[0]
+
+
+def test_finish_ends_the_rounds() -> None:
+    assert linker("<entities>\nFINISH\n</entities>").propose(QUESTION, LATER).finished
+
+
+def test_topic_entities_that_are_given_come_first() -> None:
+    given = Question("q1", QUESTION.text, topic_ids=(EntityId("Aliens"),))
+    mentions = linker().propose(given, Context()).mentions
+    assert mentions[0].ids == ("Aliens",) and [m.text for m in mentions[1:]] == ["Alien", "Ridley Scot"]
+
+
+def test_prose_without_tags_proposes_nothing() -> None:
+    assert linker("I am sorry, I do not know that film.").propose(QUESTION, Context()) == Artifacts()
+
+
+def test_an_empty_reply_is_an_error_and_no_artifact() -> None:
+    with pytest.raises(LlmEmpty):
+        linker(" ").propose(QUESTION, Context())
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="tasks=cypher"):
+        linker(tasks=["cypher"])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match=r"tasks=\(none\)"):
+        linker(tasks=[])

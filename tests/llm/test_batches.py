@@ -1,0 +1,181 @@
+"""Tests of `byokg.llm.batches`, against a local server that speaks the Message Batches protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+
+from byokg.errors import LlmAuthFailed, LlmError
+from byokg.llm.batches import JOURNAL, AnthropicBatches, Batch
+from byokg.llm.pending import PendingCall
+from byokg.llm.records import Call, Message
+from byokg.llm.replies import RecordedReplies
+from byokg.llm.retry import RetryPolicy
+from tests.llm.servers.model_server import SECRET, ModelServer
+
+
+def waiting(*questions: str) -> list[PendingCall]:
+    return [
+        PendingCall(
+            Call("anthropic", "claude-test", (Message("system", "Answer.", cache=True), Message("user", question))),
+            "answer",
+            question,
+        )
+        for question in questions
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RecordedReplies:
+    return RecordedReplies(tmp_path / "replies.sqlite")
+
+
+@pytest.fixture
+def batches(server: ModelServer, store: RecordedReplies, tmp_path: Path) -> Callable[..., AnthropicBatches]:
+    def make(key: str = SECRET) -> AnthropicBatches:
+        client = anthropic.Anthropic(api_key=key, base_url=server.url, max_retries=0)
+        policy = RetryPolicy(attempts=3, sleep=lambda seconds: None)
+        return AnthropicBatches(client, store, tmp_path / "run", "anthropic/claude-test", 0.0, policy, lambda s: None)
+
+    return make
+
+
+def expect(store: RecordedReplies, calls: list[PendingCall]) -> list[PendingCall]:
+    for each in calls:
+        store.expect(each.call, each.stage)
+    return calls
+
+
+def test_all_calls_go_in_one_batch_and_their_replies_into_the_store(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches], tmp_path: Path
+) -> None:
+    calls = expect(store, waiting("one", "two", "three"))
+    notes: list[str] = []
+    server.batches.looks = 3
+    assert batches().answer(calls, notes.append) == {}
+    assert len(server.batches.all) == 1
+    for each in calls:
+        reply = store.get(each.call)
+        assert reply is not None and reply.text.startswith("reply ") and reply.usage.input_tokens > 0
+    assert notes == [
+        "batch msgbatch_0001: 3 requests sent",
+        "batch msgbatch_0001: 0 of 3 done",
+        "batch msgbatch_0001: 3 replies, 0 failed",
+    ]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [JOURNAL]
+
+
+def test_what_is_in_the_store_already_is_not_sent(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches]
+) -> None:
+    calls = expect(store, waiting("one", "two"))
+    batches().answer(calls[:1], lambda note: None)
+    batches().answer(calls, lambda note: None)
+    assert [len(batch.requests) for batch in server.batches.all.values()] == [1, 1]
+
+
+def test_a_process_that_died_while_waiting_goes_on_with_the_same_batch(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches]
+) -> None:
+    calls = expect(store, waiting("one", "two"))
+    server.batches.looks = 100
+
+    class Killed(BaseException):
+        pass
+
+    def die(seconds: float) -> None:
+        raise Killed
+
+    first = batches()
+    first._sleep = die
+    with pytest.raises(Killed):
+        first.answer(calls, lambda note: None)
+    server.batches.looks = 1
+    batches().answer(calls, lambda note: None)
+    assert len(server.batches.all) == 1
+    assert all(store.get(each.call) is not None for each in calls)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_process_that_died_while_sending_finds_out_whether_the_batch_was_accepted(
+    server: ModelServer,
+    store: RecordedReplies,
+    batches: Callable[..., AnthropicBatches],
+    tmp_path: Path,
+    accepted: bool,
+) -> None:
+    calls = expect(store, waiting("one", "two"))
+    batches().answer(calls if accepted else expect(store, waiting("other")), lambda note: None)
+    journal = tmp_path / "run" / JOURNAL
+    intent = json.loads(journal.read_text().splitlines()[0])
+    assert intent["id"] == ""
+    # As a kill leaves it: the intent alone, of a batch with two requests.
+    journal.write_text(json.dumps({**intent, "requests": 2}) + "\n" + '{"digest": "torn')
+    fresh = RecordedReplies(tmp_path / "fresh.sqlite")
+    again = batches()
+    again._store = fresh
+    again.answer(expect(fresh, calls), lambda note: None)
+    assert len(server.batches.all) == (1 if accepted else 2)
+    assert all(fresh.get(each.call) is not None for each in calls)
+
+
+def test_requests_that_are_not_answered_are_reported_by_key(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches]
+) -> None:
+    calls = expect(store, waiting("one", "two", "three"))
+    server.batches.fails = {calls[0].call.key: "errored", calls[1].call.key: "expired"}
+    failed = batches().answer(calls, lambda note: None)
+    assert failed == {calls[0].call.key: "errored: this one cannot be answered", calls[1].call.key: "expired"}
+    assert store.get(calls[2].call) is not None
+
+
+def test_a_wrong_key_is_said_and_is_in_no_file(
+    store: RecordedReplies, batches: Callable[..., AnthropicBatches], tmp_path: Path
+) -> None:
+    with pytest.raises(LlmAuthFailed) as error:
+        batches("sk-wrong-0987654321").answer(expect(store, waiting("one")), lambda note: None)
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"sk-wrong" not in written and "sk-wrong" not in str(error.value)
+
+
+def test_a_connection_that_breaks_while_sending_does_not_send_twice(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches]
+) -> None:
+    calls = expect(store, waiting("one", "two"))
+    sender: Any = batches()
+    create = sender._client.messages.batches.create
+    broken = iter([True, False])
+
+    class Broken:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(batches()._client.messages.batches, name)
+
+        def create(self, requests: Any) -> Any:
+            sent = create(requests=requests)
+            if next(broken):
+                raise anthropic.APIConnectionError(request=None)  # type: ignore[arg-type]
+            return sent
+
+    sender._client = type("Client", (), {"messages": type("Messages", (), {"batches": Broken()})()})()
+    sender.answer(calls, lambda note: None)
+    assert len(server.batches.all) == 1
+
+
+def test_a_service_that_is_gone_is_an_error_and_the_batch_is_sent_later(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches], tmp_path: Path
+) -> None:
+    calls = expect(store, waiting("one"))
+    client = anthropic.Anthropic(api_key=SECRET, base_url="http://127.0.0.1:9", max_retries=0)
+    gone = batches()
+    gone._client = client
+    with pytest.raises(LlmError):
+        gone.answer(calls, lambda note: None)
+    batches().answer(calls, lambda note: None)
+    assert len(server.batches.all) == 1 and store.get(calls[0].call) is not None
+    latest = [Batch(**json.loads(line)) for line in (tmp_path / "run" / JOURNAL).read_text().splitlines()]
+    assert latest[-1].done
