@@ -203,11 +203,12 @@ class LlmEmpty(LlmUnusable):
 class ReplyMissing(LlmError):
     """Replies are replayed only, and none was recorded for this call. Nothing was sent."""
 
-    def __init__(self, model: str, question_id: str, stage: str, key: str) -> None:
+    def __init__(self, model: str, question_id: str, stage: str, key: str, nearest: str = "") -> None:
+        why = nearest or "a prompt, the model or a parameter differs from the recorded run"
         super().__init__(
             model,
-            f"no recorded reply for question {question_id!r}, stage {stage!r} (call {key[:12]}…): a prompt, the model "
-            "or a parameter differs from the recorded run; import its replies with: byokg cache import FILE",
+            f"no recorded reply for question {question_id!r}, stage {stage!r} (call {key[:12]}…): {why}; "
+            "import its replies with: byokg cache import FILE",
         )
         self.question_id = question_id
         self.stage = stage

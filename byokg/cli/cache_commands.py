@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byokg.errors import ConfigError
+from byokg.graph.cache_folder import user_cache
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,10 +33,7 @@ _CONFLICTS_SHOWN = 5
 
 def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where replies are recorded unless a setting says otherwise: in the user's cache folder."""
-    base = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "byokg" / "replies.sqlite"
+    return user_cache(environment) / "replies.sqlite"
 
 
 @app.command("stats")

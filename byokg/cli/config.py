@@ -36,6 +36,8 @@ COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dat
 """Groups whose chosen option may be built."""
 
 _TARGET = "_target_"
+_SINGLE = ("out", "limit", "seed", "workers", "deadline_s", "prices")
+"""Settings of the run that stand in no group."""
 _MISSING = "???"
 _LISTS = (list, tuple, Collection, Sequence)
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -65,7 +67,7 @@ _PLACES = frozenset(
         *(
             f"llm.{name}"
             for name in (
-                *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching"),
+                *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching", "batch"),
                 *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
             )
         ),
@@ -74,8 +76,9 @@ _PLACES = frozenset(
 """Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files)."""
 
-_LIMITS = frozenset({"budget"})
-"""Left out, too: a run that has used up its budget is continued with a higher one."""
+_LIMITS = frozenset({"budget", "replies", "prices", "prompts", "deadline_s"})
+"""Left out, too: a run that has used up its budget is continued with a higher one, recorded replies are the same
+wherever they lie, and of prompts it is the content that counts, which is recorded apart."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,14 @@ class Grants:
 
 
 @dataclass(frozen=True)
+class Replies:
+    """Where replies of language models are recorded, and when they are used."""
+
+    path: Path | None = None
+    mode: Literal["auto", "record", "replay", "off"] = "auto"
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """Settings of a run that belong to no component. `configs/config.yaml` holds the same defaults."""
 
@@ -103,6 +114,11 @@ class RunOptions:
     limit: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     workers: Annotated[int, Field(ge=1)] = 1
+    deadline_s: Annotated[float, Field(gt=0)] | None = None
+    prices: Path | None = None
+    replies: Replies = field(default_factory=Replies)
+    prompts: Mapping[str, Path | None] = field(default_factory=dict)
+    """A file by prompt name, and `folder`."""
     graph: GraphPlace = field(default_factory=GraphPlace)
     linking: Grants = field(default_factory=Grants)
 
@@ -133,6 +149,10 @@ class Settings:
             example = " ".join(f"{key}=…" for key in missing)
             raise ConfigError(f"{group}={self.options[group]} needs {_listed(missing)}; add {example}")
         return _build(self.components[group], group, given)
+
+    def takes(self, group: str) -> frozenset[str]:
+        """Return the names of what the component chosen from a group can be given."""
+        return frozenset(inspect.signature(_located(self.components[group][_TARGET], f"{group}.{_TARGET}")).parameters)
 
     def build_graph(self, place: Path | str) -> Any:
         """Open the graph in a place: the first argument of every graph option's target. Raises what `build` does."""
@@ -369,15 +389,22 @@ def _nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
 
 def _run_keys(group: str) -> frozenset[str]:
     """Return which settings inside a group are the run's own."""
-    kinds: dict[str, type[GraphPlace] | type[Grants]] = {"graph": GraphPlace, "linking": Grants}
+    kinds: dict[str, type[GraphPlace | Grants | Replies]] = {
+        "graph": GraphPlace,
+        "linking": Grants,
+        "replies": Replies,
+    }
     return frozenset(each.name for each in fields(kinds[group])) if group in kinds else frozenset()
 
 
 def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     """Check the run's own settings."""
-    given: dict[str, Any] = {name: plain[name] for name in ("out", "limit", "seed", "workers")}
-    given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in ("graph", "linking")}
-    for key in ("out", "graph.path", "graph.cache"):
+    given: dict[str, Any] = {name: plain[name] for name in _SINGLE}
+    groups_of_it = ("graph", "linking", "replies")
+    given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
+    given["prompts"] = dict(plain["prompts"])
+    files = [f"prompts.{name}" for name in plain["prompts"]]
+    for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
         group, _, name = key.rpartition(".")
         place = given[group] if group else given
         if place[name] == "":
@@ -393,7 +420,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
 
 
 def _plain_options(run: RunOptions) -> dict[str, Any]:
-    return {"limit": run.limit, "seed": run.seed, "workers": run.workers}
+    return {"limit": run.limit, "seed": run.seed, "workers": run.workers, "deadline_s": run.deadline_s}
 
 
 def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import random
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +18,9 @@ from rich.console import Console
 
 from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
+from byokg.cli.language_model import Asking, asking
 from byokg.cli.progress import shown, watched
-from byokg.errors import ConfigError, RunError, RunIncomplete
+from byokg.errors import ConfigError, LlmUnusable, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
@@ -34,6 +36,8 @@ from byokg.graph.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
 from byokg.linking.entities import EntityLinker
+from byokg.llm.estimate import estimate_run, estimate_text
+from byokg.types import Spending
 
 _FAILURES_LISTED = 5
 _HASH_DIGITS = 8
@@ -47,6 +51,8 @@ class Bench:
     embedder: Embedder
     entities: EntityLinker
     pipeline: Any
+    asks: Asking | None = None
+    """The language model, where the pipeline asks one."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,19 +61,32 @@ class Bench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         close(self.store)
+        if self.asks is not None:
+            self.asks.close()
 
 
-def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> Bench:
-    """Open the graph and build the pipeline; store, embedder and entity linker are built once and handed on.
+def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], together: bool = False) -> Bench:
+    """Open the graph and build the pipeline; store, embedder, entity linker and model are built once and handed on.
 
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
         dataset: whose graph to take.
         note: told in one line which graph was built or taken from the cache, and how far reading a server is.
+        together: many questions will be asked, so that replies of a language model may come later.
 
     Raises:
-        ConfigError: there is neither a graph nor a data set.
+        ConfigError: there is neither a graph nor a data set, or the language model's settings are wrong.
     """
+    asks = asking(settings, note, together)
+    try:
+        return _bench(settings, dataset, note, asks)
+    except BaseException:
+        if asks is not None:
+            asks.close()
+        raise
+
+
+def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None) -> Bench:
     store = open_store(settings, dataset, note)
     try:
         seen = store
@@ -76,11 +95,15 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
             seen = watched(server, lambda: server.node_count, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        pipeline = settings.build("pipeline", store=store, embedder=embedder, entities=entities)
+        given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
+        if asks is not None:
+            given |= {"model": asks.model, "prompts": asks.prompts}
+        takes = settings.takes("pipeline")
+        pipeline = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
     except BaseException:
         close(store)
         raise
-    return Bench(store, embedder, entities, pipeline)
+    return Bench(store, embedder, entities, pipeline, asks)
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
@@ -107,8 +130,15 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     return cast(GraphStore, settings.build_graph(path))
 
 
-def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> None:
+def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:
     """Run an evaluation and print its table and the run folder to `out`; what happens meanwhile goes to `err`.
+
+    Args:
+        settings: what to run.
+        out: where the result goes.
+        err: where the rest goes.
+        quiet: print the result only.
+        estimate: answer only so many questions, and say from them what the run will take.
 
     Raises:
         ConfigError: the settings do not fit together.
@@ -126,7 +156,10 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool) -> Non
         _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in examples], note)
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in examples], note)
-    with set_up(settings, dataset, note) as bench:
+    with set_up(settings, dataset, note, together=True) as bench:
+        if estimate is not None:
+            _print_estimate(settings, examples, bench, estimate, out, note)
+            return
         _run(settings, dataset, examples, bench, out, err, quiet)
 
 
@@ -161,7 +194,7 @@ def _run(
         entities=grants.entities,
         hops=grants.hops,
         seed=settings.run.seed,
-        config={**settings.recorded(), "embedder": bench.embedder.name},
+        config={**settings.recorded(), "embedder": bench.embedder.name, **_prompts(bench)},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
     counter = _Counter()
@@ -169,7 +202,20 @@ def _run(
     try:
         with shown(dataset.name, len(examples), err, quiet) as progress:
             counter.then = progress
-            metrics = run_evaluation(bench.pipeline, examples, folder, run, settings.run.workers, counter.count)
+
+            def once() -> Metrics:
+                return run_evaluation(
+                    bench.pipeline,
+                    examples,
+                    folder,
+                    run,
+                    settings.run.workers,
+                    counter.count,
+                    bench.asks and bench.asks.meter,
+                    settings.run.deadline_s,
+                )
+
+            metrics = once() if bench.asks is None else bench.asks.run(once, folder, settings, note)
     except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
         _print_line(err, f"{done}; the same command continues there")
@@ -192,6 +238,39 @@ def _run(
     _print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
+
+
+def _prompts(bench: Bench) -> dict[str, Any]:
+    """Return what a run's record keeps of prompts: a digest of the text of each."""
+    return {} if bench.asks is None else {"prompts": bench.asks.prompts.digests()}
+
+
+def _print_estimate(
+    settings: Settings,
+    examples: Sequence[Example],
+    bench: Bench,
+    sample: int,
+    out: Console,
+    note: Callable[[str], None],
+) -> None:
+    """Answer some questions, which are paid and recorded, and say what all of them will take."""
+    if bench.asks is None:
+        raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
+    if bench.asks.pending is not None:
+        raise ConfigError("--estimate asks a few questions right away; leave out llm.batch=true, or llm=deferred")
+    chosen = random.Random(settings.run.seed).sample(list(examples), min(sample, len(examples)))
+    note(f"asking {len(chosen):,} of {len(examples):,} questions; their replies are recorded, so the run has them")
+    grants = settings.run.linking
+    spent = []
+    for example in chosen:
+        try:
+            bench.pipeline.run(example.asked(grants.entities, grants.hops))
+        except LlmUnusable as error:
+            note(f"question {example.id}: {error}")
+        spent.append(sum(bench.asks.meter.take(example.id).stages.values(), Spending()))
+    _print_line(out, estimate_text(estimate_run(spent, len(examples))))
+    for model in bench.asks.meter.unpriced_models:
+        _print_line(out, f"the price of {model} is not known; add it with prices=FILE")
 
 
 def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
-from byokg.errors import ByokgError, ConfigError, EntityNotFound
+from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
 if TYPE_CHECKING:
     from byokg.linking.entities import EntityLinker
@@ -26,8 +26,10 @@ DEBUG = "BYOKG_DEBUG"
 
 INTERRUPTED = 1
 WRONG = 2
+INCOMPLETE = 3
 BUG = 70
-"""Exit codes: stopped by Ctrl-C; the settings, files or data are wrong; byokg itself is (EX_SOFTWARE)."""
+"""Exit codes: stopped by Ctrl-C; the settings, files or data are wrong; a run that can be continued (its budget is
+spent, or replies are pending); byokg itself is wrong (EX_SOFTWARE)."""
 
 _STOPPED = 130
 """What typer returns for Ctrl-C."""
@@ -83,6 +85,10 @@ def evaluate(
     words: Words = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
+    ] = False,
+    sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
 ) -> None:
     """Run a pipeline over a data set and score it.
 
@@ -96,6 +102,8 @@ def evaluate(
 
     byokg eval dataset=folder dataset.root=DIR graph.path=neo4j://HOST graph.id_property=id
 
+    byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
+
     The same command continues a run that was interrupted, and shows the result of one that is finished.
     """
     from byokg.cli.config import read_settings, show_settings
@@ -106,7 +114,7 @@ def evaluate(
         return
     from byokg.cli.evaluation import evaluate as run
 
-    run(settings, stdout(), stderr(), quiet)
+    run(settings, stdout(), stderr(), quiet, sample if estimate else None)
 
 
 @app.command("ask")
@@ -201,6 +209,9 @@ def _failed(error: Exception) -> int:
     if callable(usage):
         print(f"error: {masked(_one_line(usage()))}; see: byokg --help", file=sys.stderr)
         return WRONG
+    if isinstance(error, RunIncomplete):
+        print(f"incomplete: {masked(_one_line(str(error)))}", file=sys.stderr)
+        return INCOMPLETE
     if isinstance(error, ByokgError | OSError):
         print(f"error: {type(error).__name__}: {masked(_one_line(str(error)))}", file=sys.stderr)
         return WRONG

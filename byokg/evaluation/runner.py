@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.version import code_version
+from byokg.llm.deadline import Deadline
 from byokg.llm.usage import UsageMeter
 from byokg.types import Answer, Question, Spending
 
@@ -75,6 +77,7 @@ def run_evaluation(
     workers: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
     meter: UsageMeter | None = None,
+    deadline_s: float | None = None,
 ) -> Metrics:
     """Answer every question, record the outcomes in a run folder, and score them.
 
@@ -91,6 +94,7 @@ def run_evaluation(
         on_progress: called from this thread after each question, and once at the start of a continued run.
         meter: who counts what the pipeline's language models take, for the records; what a continued run spent
             before is counted against its budget.
+        deadline_s: how long one question may wait for language models; None for any time.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
@@ -133,7 +137,7 @@ def run_evaluation(
             before = [folder.unfinished(), *read_usage(path)]
             meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
         todo = [example for example in examples if example.id not in recorded]
-        pending = _answer_all(pipeline, todo, settings, workers, folder, tally, meter)
+        pending = _answer_all(pipeline, todo, settings, workers, folder, tally, meter, deadline_s)
         if pending:
             raise RunIncomplete(tally.done, len(by_id), pending)
         folder.complete()
@@ -213,6 +217,7 @@ def _answer_all(
     folder: RunFolder,
     tally: _Tally,
     meter: UsageMeter | None,
+    deadline_s: float | None,
 ) -> int:
     """Answer questions in threads and record each as it finishes, in this thread.
 
@@ -242,7 +247,7 @@ def _answer_all(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
     try:
         for example in examples:
-            future = pool.submit(_answer_one, pipeline, example, settings, meter)
+            future = pool.submit(_answer_one, pipeline, example, settings, meter, deadline_s)
             unrecorded[future] = None
             future.add_done_callback(finished.put)
             if len(unrecorded) == workers * _WAITING_PER_WORKER:
@@ -265,7 +270,9 @@ def _answer_all(
     return pending
 
 
-def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings, meter: UsageMeter | None) -> _Answered:
+def _answer_one(
+    pipeline: Pipeline, example: Example, settings: RunSettings, meter: UsageMeter | None, deadline_s: float | None
+) -> _Answered:
     """Answer one question; whatever goes wrong with it is its outcome.
 
     Raises:
@@ -274,7 +281,8 @@ def _answer_one(pipeline: Pipeline, example: Example, settings: RunSettings, met
     started = time.perf_counter()
     topics = example.topic_ids if settings.entities == "linked" else ()  # granted ones need no linking
     try:
-        answer = pipeline.run(example.asked(settings.entities, settings.hops))
+        with Deadline.after(math.inf if deadline_s is None else deadline_s).holding():
+            answer = pipeline.run(example.asked(settings.entities, settings.hops))
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")

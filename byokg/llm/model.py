@@ -168,7 +168,8 @@ class LanguageModel:
             stage: what the reply is for, in accounts and traces.
             question_id: likewise, the question.
             sample: which of several replies to the same messages.
-            deadline: when to stop waiting, for limits, repetitions and the reply itself.
+            deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
+                held (`Deadline.holding`), if any.
             tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
 
         Returns:
@@ -182,6 +183,7 @@ class LanguageModel:
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
+        deadline = deadline or Deadline.held()
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
         call = self.call(messages, sample, tools)
@@ -204,7 +206,7 @@ class LanguageModel:
         if reply is not None:
             self._count(call, reply, stage, question_id, replayed=True)
         elif self._store.replay_only or (self._chat_model is None and self._pending is None):
-            raise ReplyMissing(self.name, question_id, stage, call.key)
+            raise ReplyMissing(self.name, question_id, stage, call.key, self._store.nearest(call))
         return reply
 
     def _asked(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
@@ -249,7 +251,7 @@ class LanguageModel:
         reply = replace(reply, retries=retries)
         self._count(call, reply, stage, question_id, replayed=False)
         if self._store is not None:
-            self._store.put(call, reply)
+            self._store.put(call, reply, stage)
         return reply
 
     def _attempt(self, call: Call, stage: str, question_id: str, deadline: Deadline | None, spent: Spent) -> Reply:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from byokg.errors import ConfigError, MissingExtra
 from byokg.llm.limits import Limits
 from byokg.llm.model import LanguageModel
+from byokg.llm.pending import PendingCalls
 from byokg.llm.records import JSON, Meter, ReplyStore
 from byokg.llm.retry import RetryPolicy
 
@@ -44,11 +45,13 @@ def anthropic(
     attempts: int = 6,
     concurrency: int | None = 64,
     tokens_per_minute: int | None = None,
+    batch: bool = False,
     *,
     store: ReplyStore | None = None,
     meter: Meter | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
     note: Callable[[str], None] | None = None,
+    pending: PendingCalls | None = None,
 ) -> LanguageModel:
     """Ask Claude through Anthropic's API.
 
@@ -65,15 +68,19 @@ def anthropic(
         attempts: how often a call is sent at most.
         concurrency: calls at the same time.
         tokens_per_minute: tokens in and out that calls of one minute may have.
+        batch: put calls aside in `pending`, for Anthropic's Message Batches at half price (`byokg.llm.batches`).
         store: where replies are kept.
         meter: who counts.
         callbacks: LangChain's.
         note: told when traces leave the machine.
+        pending: where calls are put aside with `batch`.
 
     Raises:
         MissingExtra: langchain-anthropic is not installed.
         ConfigError: the key is missing, or a value is impossible.
     """
+    if batch and pending is None:
+        raise ConfigError("llm.batch=true answers many questions together; use it with byokg eval, or leave it out")
 
     def chat_model() -> BaseChatModel:
         key = _key(key_variable, "llm=anthropic")
@@ -93,7 +100,7 @@ def anthropic(
         )
 
     return LanguageModel(
-        None if _replays(store) else chat_model(),
+        None if batch or _replays(store) else chat_model(),
         "anthropic",
         model,
         _parameters(temperature, max_tokens, extra_body),
@@ -105,7 +112,19 @@ def anthropic(
         prompt_caching=prompt_caching,
         callbacks=callbacks,
         note=note,
+        pending=pending if batch else None,
     )
+
+
+def anthropic_client(base_url: str | None = None, key_variable: str = "ANTHROPIC_API_KEY") -> Any:
+    """Return the `anthropic` package's own client, for what LangChain does not do: batches.
+
+    Raises:
+        MissingExtra: anthropic is not installed.
+        ConfigError: the key is missing.
+    """
+    client = _imported("anthropic", "Anthropic", "anthropic", "llm.batch=true")
+    return client(api_key=_key(key_variable, "llm=anthropic"), base_url=base_url, max_retries=0)
 
 
 def bedrock(
@@ -411,6 +430,38 @@ def replay(
     return LanguageModel(
         None, provider, model, _parameters(temperature, max_tokens, extra_body), store=store, meter=meter
     )
+
+
+def deferred(
+    provider: str,
+    model: str,
+    temperature: float | None = None,
+    max_tokens: int | None = 4096,
+    extra_body: Mapping[str, Any] | None = None,
+    *,
+    store: ReplyStore | None = None,
+    meter: Meter | None = None,
+    pending: PendingCalls | None = None,
+) -> LanguageModel:
+    """Put calls aside for another machine to answer, and go on with the replies that are there.
+
+    Args:
+        provider: who will answer: `anthropic`, `openai_compatible`, ….
+        model: the model's id.
+        temperature: as it will be asked.
+        max_tokens: likewise.
+        extra_body: likewise.
+        store: where replies are imported.
+        meter: who counts.
+        pending: where calls are put aside.
+
+    Raises:
+        ConfigError: there is nowhere to put them.
+    """
+    if pending is None:
+        raise ConfigError("llm=deferred waits for replies from elsewhere; use it with byokg eval")
+    parameters = _parameters(temperature, max_tokens, extra_body)
+    return LanguageModel(None, provider, model, parameters, store=store, meter=meter, pending=pending)
 
 
 def _parameters(

@@ -140,8 +140,11 @@ class ReplyStore(Protocol):
     def get(self, call: Call) -> Reply | None:
         """Return the reply kept for a call; None when there is none, or when replies are to be asked for anew."""
 
-    def put(self, call: Call, reply: Reply) -> None:
-        """Keep a reply. It was paid for: it is on disk when this returns."""
+    def put(self, call: Call, reply: Reply, stage: str = "") -> None:
+        """Keep a reply. It was paid for: it is on disk when this returns. `stage` says what it was for."""
+
+    def nearest(self, call: Call) -> str:
+        """Say in a few words how the call with a reply that is most like this one differs; empty when none is."""
 
 
 class Meter(Protocol):

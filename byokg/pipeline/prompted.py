@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
@@ -30,7 +29,7 @@ def byokg_pipeline(
     tasks: Sequence[Task] = PAPER_TASKS,
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
-    prompts: Path | None = None,
+    prompts: PromptLibrary | None = None,
 ) -> Byokg:
     """Put the parts together for one graph and one language model.
 
@@ -43,25 +42,25 @@ def byokg_pipeline(
         tasks: what the KG-Linker is asked to write.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
-        prompts: folder of prompts that replace ours.
+        prompts: what is asked; None takes the prompts that ship with the package.
     """
-    library = PromptLibrary(prompts)
+    prompts = prompts or PromptLibrary()
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens)
     schema = SchemaRenderer(store.schema(), embedder)
     relations = RelationMatcher(store.relations, embedder)
-    linker = LlmLinker(model, schema, relations, context, tasks, library, schema_tokens)
-    answerer = LlmAnswerer(model, store, context, library)
+    linker = LlmLinker(model, schema, relations, context, tasks, prompts, schema_tokens)
+    answerer = LlmAnswerer(model, store, context, prompts)
     return Byokg(linker, entities, [PathRetriever(store)], answerer, rounds)
 
 
-def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: Path | None = None) -> Direct:
+def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:
     """Put together what answers without a graph.
 
     Args:
         model: who is asked.
         thinking: let the model think step by step first.
-        prompts: folder of prompts that replace ours.
+        prompts: what is asked; None takes the prompts that ship with the package.
     """
-    return Direct(model, thinking, PromptLibrary(prompts))
+    return Direct(model, thinking, prompts)
