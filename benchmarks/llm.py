@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -101,14 +102,8 @@ def layer(url: str, store: ReplyStore, options: argparse.Namespace) -> Ask:
     from langchain_anthropic import ChatAnthropic
 
     timeout_s = options.latency * PATIENCE
-    chat_model = ChatAnthropic(
-        model_name=MODEL,
-        max_tokens_to_sample=MAX_TOKENS,
-        api_key=SECRET,
-        base_url=url,
-        max_retries=0,
-        timeout=timeout_s,
-    )
+    settings: dict[str, Any] = {"model": MODEL, "max_tokens": MAX_TOKENS, "api_key": SECRET, "base_url": url}
+    chat_model = ChatAnthropic(**settings, max_retries=0, timeout=timeout_s)
     model = LanguageModel(
         chat_model,
         "anthropic",
@@ -156,9 +151,7 @@ def open_store(folder: Path, name: str) -> ReplyStore:
     """Return a store on disk; one in memory as long as there is no other."""
     if importlib.util.find_spec("byokg.llm.replies") is None:
         return MemoryReplies()
-    from byokg.llm.replies import RecordedReplies
-
-    store: ReplyStore = RecordedReplies(folder / f"{name}.sqlite")
+    store: ReplyStore = importlib.import_module("byokg.llm.replies").RecordedReplies(folder / f"{name}.sqlite")
     return store
 
 
