@@ -211,7 +211,7 @@ def _run(
                     run,
                     settings.run.workers,
                     counter.count,
-                    bench.asks and bench.asks.meter,
+                    None if bench.asks is None else bench.asks.meter,
                     settings.run.deadline_s,
                 )
 
@@ -232,7 +232,8 @@ def _run(
     if usage is not None:
         out.print(usage)
     _list_failures(metrics, folder, out)
-    chosen = [f"{group}={settings.options[group]}" for group in ("pipeline", "embedding")]
+    groups = ("pipeline", "embedding") if bench.asks is None else ("pipeline", "llm", "embedding")
+    chosen = [f"{group}={settings.options[group]}" for group in groups]
     granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
     _print_line(out, f"settings: {' '.join([*chosen, *granted])}")
     _print_line(out, f"run folder: {folder}")
