@@ -84,7 +84,7 @@ def _no_answer(linked: Iterable[LinkedEntity]) -> Text:
 
 def _linked(entity: LinkedEntity) -> Text:
     """Say what a piece of the question was taken for, and how sure that is."""
-    sure = f"fuzzy, {entity.score:.2f}" if entity.method in ("fuzzy", "dense") else entity.method
+    sure = f"{entity.method}, {entity.score:.2f}" if entity.method in ("fuzzy", "dense") else entity.method
     line = Text(f"linked {entity.mention.text!r} to ")
     line.append(entity.name, "bold")
     if entity.id != entity.name:

@@ -47,6 +47,30 @@ def test_a_folder_of_ones_own_is_evaluated_over_the_graph_in_it(byokg: Run, film
     assert [json.loads(line)["id"] for line in lines] == ["q1", "q2", "q3"]
 
 
+def test_what_was_linked_correctly_is_recorded_and_shown(byokg: Run, films: Path) -> None:
+    # Heat and Collateral are found; q3 states no topic.
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "out=run")
+    assert "Linked   100.0" in outcome.out
+    assert "share of topic entities found, of the 2 questions with any" in " ".join(outcome.out.split())
+    lines = Path("run/predictions.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["linked"] for line in lines] == [
+        {"gold": ["Heat"], "found": ["Heat"]},
+        {"gold": ["Collateral"], "found": ["Collateral"]},
+        None,
+    ]
+    granted = byokg("eval", "dataset=folder", f"dataset.root={films}", "linking.entities=gold", "out=granted")
+    assert "Linked" not in granted.out
+
+
+def test_topics_that_the_graph_holds_under_their_names_are_compared_by_name(byokg: Run, films: Path) -> None:
+    lines = (films / "questions.jsonl").read_text("utf-8").splitlines()
+    foreign = [json.loads(line) | {"topic_ids": [f"m.0{number}"]} for number, line in enumerate(lines)][:2]
+    (films / "questions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in foreign), "utf-8")
+    outcome = byokg("eval", "dataset=folder", f"dataset.root={films}", "out=run")
+    assert "the graph holds the questions' topics under their names" in outcome.err
+    assert "Linked   100.0" in outcome.out
+
+
 def test_only_the_result_goes_to_standard_output(byokg: Run, films: Path) -> None:
     words = ["eval", "dataset=folder", f"dataset.root={films}"]
     first = byokg(*words, "out=a")
