@@ -44,28 +44,31 @@ def run_in_batches(
     """
     unanswered: Counter[str] = Counter()
     while True:
+        stopped = None
         try:
             return run()
         except RunIncomplete as stop:
             if stop.cause is not None:
                 raise
-            calls = pending.take()
-            try:
-                calls = calls[: meter.before_batch([each.call for each in calls])]
-            except BudgetExceeded as error:
-                raise RunIncomplete(stop.answered, stop.total, stop.pending, error) from error
-            note(f"{stop.answered:,} of {stop.total:,} questions are answered; {len(calls):,} replies pending")
-            try:
-                failed = batches.answer(calls, note)
-            finally:
-                _count(meter, calls, pending)
-            for key, reason in failed.items():
-                unanswered[key] += 1
-                if reason.startswith("errored"):
-                    pending.failed[key] = reason  # sending it again would end the same way
-                elif unanswered[key] == _TRIES:
-                    why = f"the service leaves requests unanswered ({reason})"
-                    raise RunIncomplete(stop.answered, stop.total, stop.pending, why) from stop
+            stopped = stop
+        # Outside of the handler, so that what goes wrong here is not told as if it came of the stop.
+        calls = pending.take()
+        try:
+            calls = calls[: meter.before_batch([each.call for each in calls])]
+        except BudgetExceeded as error:
+            raise RunIncomplete(stopped.answered, stopped.total, stopped.pending, error) from error
+        note(f"{stopped.answered:,} of {stopped.total:,} questions are answered; {len(calls):,} replies pending")
+        try:
+            failed = batches.answer(calls, note)
+        finally:
+            _count(meter, calls, pending)
+        for key, reason in failed.items():
+            unanswered[key] += 1
+            if reason.startswith("errored"):
+                pending.failed[key] = reason  # sending it again would end the same way
+            elif unanswered[key] == _TRIES:
+                why = f"the service leaves requests unanswered ({reason})"
+                raise RunIncomplete(stopped.answered, stopped.total, stopped.pending, why)
 
 
 def _count(meter: UsageMeter, calls: Sequence[PendingCall], pending: PendingCalls) -> None:
