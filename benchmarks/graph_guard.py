@@ -81,7 +81,7 @@ def main() -> int:
         ("Cypher: writes, calls outside, several statements", "refuse", check_cypher, corpus_cypher.WRITES),
         ("Cypher: neither", "refuse", check_cypher, corpus_cypher.UNREADABLE),
         ("SPARQL: reads", "pass", check_sparql, corpus_sparql.READS),
-        ("SPARQL: updates, calls outside, graph answers", "refuse", check_sparql, corpus_sparql.WRITES),
+        ("SPARQL: updates, calls outside, several statements", "refuse", check_sparql, corpus_sparql.WRITES),
         ("SPARQL: neither", "refuse", check_sparql, corpus_sparql.UNREADABLE),
     ]
     for name in ("northwind", "movies"):
