@@ -210,7 +210,7 @@ def schema(
     """Print the part of a schema that a prompt would get for a question, within a budget of tokens.
 
     Relations and properties are chosen by relevance, and left out whole; without a question those of most edges come
-    first. Tokens are estimated (bytes divided by three), since they differ from model to model.
+    first. Tokens are estimated, rather too many than too few, since they differ from model to model.
 
     byokg graph schema DIR "Who directed Heat?" --budget-tokens 500
     """

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.embedder import Embedder
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.normalize import normalize_name
 
 _RELATION_SHARE = 0.7
@@ -35,6 +36,14 @@ _ENDS = 3
 
 _STEM = 4
 """Letters that two words must begin with alike to count as related, where the rest is an ending."""
+
+_WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2, 0.6, 1.5
+"""What common words, and the logarithm of a relation's edges, count beside a cosine, and the latter beside words alone.
+
+Found on the dev split of WebQSP, on a part of Freebase with 4,045 relations.
+"""
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
 
@@ -56,12 +65,16 @@ class SchemaText:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer: bytes divided by three, which is seldom too few.
+    """Estimate the tokens of a text without a tokenizer, as an upper bound.
 
-    Measured on schemas: identifiers with dots and underscores take a token for every 3 to 4 characters, and scripts
-    other than Latin one for every 2 to 4 bytes.
+    A token for every four Latin letters, for each digit, mark and line end, and 1.25 for each other character.
+    Measured on rendered schemas with the tokenizers of OpenAI (cl100k, o200k), DeepSeek and Claude 2: between 2 % too
+    few and 30 % too many of the largest count, up to twice the count for Cyrillic.
     """
-    return (len(text.encode("utf-8", "replace")) + 2) // 3
+    latin = text.encode("ascii", "ignore")
+    letters = len(latin) - len(latin.translate(None, _LETTERS))
+    marks = len(latin) - letters - latin.count(b" ")
+    return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
 
 
 class SchemaRenderer:
@@ -84,7 +97,11 @@ class SchemaRenderer:
             for type_, names in schema.node_properties.items()
             for detail in _details(names, schema.node_property_details.get(type_, ()))
         ]
-        self._relevance = _Relevance([_relation_words(relation) for relation in self._relations], embedder)
+        self._relevance = _Relevance(
+            [_relation_words(relation) for relation in self._relations],
+            embedder,
+            [relation.count for relation in self._relations],
+        )
         self._property_relevance = _Relevance(
             [f"{_words(type_)} {_words(detail.name)}" for type_, detail in self._properties], embedder
         )
@@ -111,9 +128,11 @@ class SchemaRenderer:
 
 
 class _Relevance:
-    """Ranks N described things by how well they fit a question."""
+    """Ranks N described things by how well they fit a question, and by how frequent they are where that is known."""
 
-    def __init__(self, descriptions: Sequence[str], embedder: Embedder | None) -> None:
+    def __init__(
+        self, descriptions: Sequence[str], embedder: Embedder | None, counts: Sequence[int] | None = None
+    ) -> None:
         self._words = [list(dict.fromkeys(description.split())) for description in descriptions]
         self._embedder = embedder
         self._vectors = embedder.encode(descriptions) if embedder and descriptions else None
@@ -121,18 +140,24 @@ class _Relevance:
         # A word that every description has says nothing; one that a single one has says most.
         rarest = np.log1p(len(descriptions))
         self._weights = {word: float(np.log1p(len(descriptions) / count) / rarest) for word, count in frequency.items()}
+        frequencies = np.log1p(np.array([0] * len(descriptions) if counts is None else counts, np.float64))
+        self._frequencies = frequencies / max(1.0, float(frequencies.max(initial=0)))
         self._by_stem: dict[str, list[str]] = {}
         for word in self._weights:
             self._by_stem.setdefault(word[:_STEM], []).append(word)
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
-        asked = _words(question)
+        words = _words(question).split()
+        asked = [word for word in words if word not in FUNCTION_WORDS] or words
         if not asked or not self._words:
             return list(range(len(self._words)))
-        scores = self._lexical(asked.split())
-        if self._vectors is not None and self._embedder is not None:
-            scores += self._vectors.astype(np.float64) @ self._embedder.encode([asked])[0]
+        scores = self._lexical(asked)
+        if self._vectors is None or self._embedder is None:
+            scores += _FREQUENCY_BESIDE_WORDS * self._frequencies
+        else:
+            scores = _WORDS_BESIDE_VECTORS * scores + _FREQUENCY_BESIDE_VECTORS * self._frequencies
+            scores += self._vectors.astype(np.float64) @ self._embedder.encode([" ".join(asked)])[0]
         # Rounded, so that the order does not hang on the last digit of a sum.
         order: list[int] = np.argsort(-np.round(scores, 6), kind="stable").tolist()
         return order

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.normalize import WORD, normalize_name
 from byokg.linking.entities import EntityLinker
-from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS
+from byokg.linking.reading import QUESTION_WORDS
 from byokg.types import Mention
 
 _ARTICLES = frozenset("the a an".split())

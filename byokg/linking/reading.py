@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.normalize import WORD, normalize_name
 from byokg.types import EntityId, Mention
 
@@ -22,12 +23,6 @@ AUXILIARIES = frozenset(
     "is are was were be do does did has have had the a an of some all me can could many much".split()
 )
 """Words between a question word and the noun it asks for (`what is the language …`)."""
-
-FUNCTION_WORDS = frozenset(
-    "a an the of in on at by to for from with and or is are was were be been am do does did done has have had "
-    "having that this these those there as into also it its their his her he she they them i you me my your we "
-    "us our can could would should will s".split()
-)
 
 _FOCUS_WORDS = 3
 _SIMILAR = 85

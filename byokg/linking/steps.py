@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.index.embedder import Embedder, Vectors, unit_rows
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.identifiers import is_identifier
 from byokg.linking.lexicon import Lexicon
-from byokg.linking.reading import FUNCTION_WORDS, split_words
+from byokg.linking.reading import split_words
 
 Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]

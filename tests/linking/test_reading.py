@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.normalize import WORD, normalize_name
-from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS, Reading, locate, read_question, split_words
+from byokg.linking.reading import QUESTION_WORDS, Reading, locate, read_question, split_words
 from byokg.types import EntityId, Mention
 
 FILM = (EntityId("film"),)
