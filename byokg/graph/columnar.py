@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFound
+from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.graph.columnar_schema import count_schema, schema_from_json
 from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
-from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
+from byokg.graph.folder import new_folder, read_meta, stamp, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
@@ -34,6 +34,9 @@ Int64 = npt.NDArray[np.int64]
 
 BATCH_ROWS = 1 << 20
 """Edges whose properties stand together in a file; any graph's can be written without holding them all."""
+
+_TRIES = 5
+"""How often a folder is opened that is replaced by another process meanwhile."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -112,6 +115,20 @@ class ColumnarGraph:
             GraphCorrupt: files are missing, cut short, or of another format.
         """
         folder = Path(folder)
+        for _ in range(_TRIES):
+            before = stamp(folder)
+            try:
+                graph = cls._map(folder)
+            except (GraphCorrupt, GraphNotFound):
+                if stamp(folder) == before:
+                    raise
+            else:
+                if stamp(folder) == before:
+                    return graph
+        raise GraphCorrupt(folder, "another process keeps replacing it")
+
+    @classmethod
+    def _map(cls, folder: Path) -> ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
@@ -373,10 +390,10 @@ class ColumnarGraph:
     def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
         """Return the positions of wanted relations."""
         if len(wanted) == 1:
-            return (relation == wanted[0]).nonzero()[0]
+            return np.flatnonzero(relation == wanted[0])
         allowed = np.zeros(len(self._relations), np.bool_)
         allowed[wanted] = True
-        return allowed.take(relation).nonzero()[0]
+        return np.flatnonzero(allowed.take(relation))
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""

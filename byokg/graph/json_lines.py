@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
-from byokg.graph.cells import TEXT, Numbers, distinct_rows, number_pairs
+from byokg.graph.cells import TEXT, Int64, Numbers, distinct_rows, number_pairs
 from byokg.graph.columnar import property_batch, property_columns, several_types
 from byokg.graph.delimited import TextFile
 from byokg.graph.graph_stream import EdgeBlock, NodeColumns, ahead, converted, joined
@@ -118,7 +118,7 @@ class JsonLinesFile:
         if row == 0 and self._nodes is None:
             raise ImportFailed(self._file.path, None, f"holds no records; expected {_EXPECTED}")
 
-    def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Numbers | None:
+    def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Int64 | None:
         """Number the edges that have properties, so that none of them is a repetition."""
         if self._nodes is not None:
             return None

@@ -499,5 +499,11 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
 
 def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
     """Return some edges of a batch, in the order asked."""
-    columns = (batch.head, batch.relation, batch.tail, batch.edge, batch.origin, batch.inverse)
-    return EdgeBatch(*(column[rows] for column in columns))
+    return EdgeBatch(
+        batch.head[rows],
+        batch.relation[rows],
+        batch.tail[rows],
+        batch.edge[rows],
+        batch.origin[rows],
+        batch.inverse[rows],
+    )
