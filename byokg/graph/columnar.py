@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from tokenize import TokenError
 from types import TracebackType
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ Int64 = npt.NDArray[np.int64]
 BATCH_ROWS = 1 << 20
 """Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
-_TRIES = 5
+_TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
 
 _BISECT_FROM = 8192
@@ -61,6 +62,18 @@ class _Arrays:
     """(N,) hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
     """(N,) node number behind each entry of `id_hash`."""
+
+    def check(self, nodes: int, edges: int) -> None:
+        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        lengths = {
+            **dict.fromkeys(("relation", "other"), 2 * edges),
+            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
+            **dict.fromkeys(("id_hash", "id_order"), nodes),
+            "in_edge": edges,
+        }
+        for name, length in lengths.items():
+            if (found := getattr(self, name).shape) != (length,):
+                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
 
 
 class ColumnarGraph:
@@ -133,6 +146,7 @@ class ColumnarGraph:
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
             arrays = _Arrays(**{field.name: _map_array(folder / f"{field.name}.npy") for field in fields(_Arrays)})
+            arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
                 arrays=arrays,
@@ -145,7 +159,8 @@ class ColumnarGraph:
                 folder=folder,
                 files=files,
             )
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        # What is wrong with the header of a .npy file, numpy says as Python's own parser and tokenizer do.
+        except (OSError, ValueError, LookupError, TypeError, SyntaxError, TokenError, pa.ArrowException) as error:
             raise GraphCorrupt(folder, str(error)) from error
 
     @classmethod

@@ -22,7 +22,8 @@ FORMAT = "byokg-columnar"
 VERSION = 3
 _HERE, _EXCHANGE = -100, 2
 """What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
-_KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
+_OWN = "meta_sha256"
+_KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
 
 
 @contextmanager
@@ -146,7 +147,14 @@ def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
     """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
     meta = {"format": FORMAT, "version": VERSION, **content, "files": files}
+    meta[_OWN] = _digest(meta)
     (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _digest(meta: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what `meta.json` says besides it."""
+    said = {key: value for key, value in meta.items() if key != _OWN}
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode(errors="surrogatepass")).hexdigest()
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -170,7 +178,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if lacking:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
     try:
-        lengths = {name: entry["bytes"] for name, entry in meta["files"].items()}
+        lengths = {name: (entry["bytes"], entry["sha256"])[0] for name, entry in meta["files"].items()}
     except (AttributeError, KeyError, TypeError) as error:
         raise GraphCorrupt(folder, f"the list of files in {META} is damaged") from error
     for name, written in lengths.items():
@@ -193,7 +201,10 @@ def stamp(folder: Path) -> tuple[int, ...]:
 
 
 def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
-    """Read every file and compare its checksum. Raises `GraphCorrupt` for one that differs."""
+    """Read every file, `meta.json` too, and compare its checksum. Raises `GraphCorrupt` for one that differs."""
+    meta = read_meta(folder)
+    if _digest(meta) != meta[_OWN]:
+        raise GraphCorrupt(folder, f"{META} has changed")
     for name, entry in files.items():
         try:
             found = sha256(folder / name)
