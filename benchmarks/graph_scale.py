@@ -1,6 +1,6 @@
 """How building, opening and walking grow with a graph: made-up ones of 0.3, 3 and (--large) 35 million triples.
 
-python benchmarks/graph_scale.py [--large] [--formats] [--folder DIR] [--json FILE]
+python benchmarks/graph_scale.py [--large] [--formats] [--only WHAT] [--folder DIR] [--json FILE]
 
 Each build and each opening runs in a process of its own. CPU seconds count all threads; they differ less than seconds
 where other programs run. The largest graph needs 4 GB of disk and a few minutes.
@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.synthetic_graph import Size, write
+from benchmarks.synthetic_graph import FORMATS, Size, write, write_as
 
 SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
 HOPS = 8
@@ -135,6 +135,41 @@ def measured(step: str, *paths: Path) -> dict[str, float]:
     return found
 
 
+def formats(folder: Path | None, triples: int) -> dict[str, dict[str, float]]:
+    """Build the same triples from other formats: peak memory and seconds beside those of plain triples."""
+    found: dict[str, dict[str, float]] = {}
+    size = Size(triples, triples // 3)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = folder or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        sources = {"triples": place / f"formats-{triples}.tsv"}
+        if not sources["triples"].exists():
+            write(sources["triples"], size)
+        for form in FORMATS:
+            sources[FORMATS[form]] = write_as(form, place / f"formats-{triples}-{form}", size)
+        for name, source in sources.items():
+            files = source.iterdir() if source.is_dir() else [source]
+            text_mb = sum(file.stat().st_size for file in files) / 1e6
+            found[name] = {"text MB": text_mb, **measured("build", source, place / f"formats-{triples}-graph")}
+            found[name]["build s / that of triples"] = found[name]["build s"] / found["triples"]["build s"]
+            found[name]["build CPU s / that of triples"] = found[name]["build CPU s"] / found["triples"]["build CPU s"]
+    show(f"Formats, {triples:,} edges", found)
+    return found
+
+
+def show(title: str, columns: dict[str, dict[str, float]]) -> None:
+    """Print figures, a row for each measurement."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("measurement", *columns, title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for key in list(columns.values())[-1]:
+        table.add_row(key, *(shown(found.get(key)) for found in columns.values()))
+    Console(width=120).print(table)
+
+
 def shown(value: float | None) -> str:
     """Write a number with three digits, counts in full."""
     if value is None:
@@ -145,7 +180,11 @@ def shown(value: float | None) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="the graph of 35 million triples, too")
-    parser.add_argument("--formats", action="store_true", help="other formats, too, in the largest size but one")
+    parser.add_argument("--formats", action="store_true", help="other formats, too")
+    parser.add_argument(
+        "--triples", type=int, default=3_000_000, help="edges in each of the other formats (default: %(default)s)"
+    )
+    parser.add_argument("--only", choices=[*SIZES, "formats"], help="one size, or the other formats alone")
     parser.add_argument("--folder", type=Path, help="keep texts and graphs here, and use the texts that are there")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
@@ -155,10 +194,9 @@ def main() -> int:
         found = build(*map(Path, paths)) if step == "build" else use(*map(Path, paths))
         print(json.dumps(found))
         return 0
-    from rich.console import Console
-    from rich.table import Table
-
     names = [name for name in SIZES if options.large or name != "35M"]
+    if options.only:
+        names = [options.only] if options.only in SIZES else []
     columns: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
@@ -169,16 +207,17 @@ def main() -> int:
                 write(source, SIZES[name])
             text_mb = source.stat().st_size / 1e6
             columns[name] = {"text MB": text_mb, **measured("build", source, out), **measured("use", out)}
-    table = Table("measurement", *names, title="Growth")
-    for column in range(1, len(names) + 1):
-        table.columns[column].justify = "right"
-    for key in columns[names[-1]]:
-        table.add_row(key, *(shown(columns[name].get(key)) for name in names))
-    Console(width=120).print(table)
-    if options.formats:
-        pass
+    if names:
+        show("Growth", columns)
+    figures = dict(columns)
+    if options.formats or options.only == "formats":
+        figures |= formats(options.folder, options.triples)
     if options.json:
-        rows = [{"size": name, "name": key, "value": value} for name in names for key, value in columns[name].items()]
+        rows = [
+            {"size": name, "name": key, "value": value}
+            for name, found in figures.items()
+            for key, value in found.items()
+        ]
         options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     return 0
 

@@ -54,12 +54,7 @@ def write(path: Path, size: Size) -> None:
             file.write(_lines(head, "\t", label, "\t", tail))
 
 
-FORMATS = {
-    "properties": "nodes and edges, 2 + 2 properties",
-    "jsonl": "JSON lines",
-    "nt": "N-Triples",
-    "years": "years",
-}
+FORMATS = {"properties": "property tables", "jsonl": "JSON lines", "nt": "N-Triples", "years": "with years"}
 """What `write_as` knows: the same triples in other formats, and what each is called."""
 
 

@@ -11,9 +11,10 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
+from byokg.index.function_words import FUNCTION_WORDS
 from byokg.index.normalize import WORD, normalize_name
 from byokg.linking.literals import read_literal
-from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS, locate
+from byokg.linking.reading import QUESTION_WORDS, locate
 from byokg.types import Mention
 
 MentionType = Literal[

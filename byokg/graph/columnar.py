@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from tokenize import TokenError
 from types import TracebackType
 from typing import Any, cast
 
@@ -22,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, RelationNotFound
+from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.graph.columnar_schema import count_schema, schema_from_json
 from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
-from byokg.graph.folder import new_folder, read_meta, verify_checksums, write_meta
+from byokg.graph.folder import new_folder, read_meta, stamp, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, RelationCounts, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
@@ -34,6 +35,9 @@ Int64 = npt.NDArray[np.int64]
 
 BATCH_ROWS = 1 << 20
 """Edges whose properties stand together in a file; any graph's can be written without holding them all."""
+
+_TRIES = 20
+"""How often a folder is opened that is replaced by another process meanwhile."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -58,6 +62,18 @@ class _Arrays:
     """(N,) hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
     """(N,) node number behind each entry of `id_hash`."""
+
+    def check(self, nodes: int, edges: int) -> None:
+        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        lengths = {
+            **dict.fromkeys(("relation", "other"), 2 * edges),
+            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
+            **dict.fromkeys(("id_hash", "id_order"), nodes),
+            "in_edge": edges,
+        }
+        for name, length in lengths.items():
+            if (found := getattr(self, name).shape) != (length,):
+                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
 
 
 class ColumnarGraph:
@@ -113,10 +129,25 @@ class ColumnarGraph:
             GraphCorrupt: files are missing, cut short, or of another format.
         """
         folder = Path(folder)
+        for _ in range(_TRIES):
+            before = stamp(folder)
+            try:
+                graph = cls._map(folder)
+            except (GraphCorrupt, GraphNotFound):
+                if stamp(folder) == before:
+                    raise
+            else:
+                if stamp(folder) == before:
+                    return graph
+        raise GraphCorrupt(folder, "another process keeps replacing it")
+
+    @classmethod
+    def _map(cls, folder: Path) -> ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
             arrays = _Arrays(**{field.name: _map_array(folder / f"{field.name}.npy") for field in fields(_Arrays)})
+            arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
                 arrays=arrays,
@@ -129,7 +160,8 @@ class ColumnarGraph:
                 folder=folder,
                 files=files,
             )
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        # What is wrong with the header of a .npy file, numpy says as Python's own parser and tokenizer do.
+        except (OSError, ValueError, LookupError, TypeError, SyntaxError, TokenError, pa.ArrowException) as error:
             raise GraphCorrupt(folder, str(error)) from error
 
     @classmethod
@@ -376,10 +408,10 @@ class ColumnarGraph:
     def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
         """Return the positions of wanted relations."""
         if len(wanted) == 1:
-            return (relation == wanted[0]).nonzero()[0]
+            return np.flatnonzero(relation == wanted[0])
         allowed = np.zeros(len(self._relations), np.bool_)
         allowed[wanted] = True
-        return allowed.take(relation).nonzero()[0]
+        return np.flatnonzero(allowed.take(relation))
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -17,7 +20,10 @@ from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
 META = "meta.json"
 FORMAT = "byokg-columnar"
 VERSION = 3
-_KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files")
+_HERE, _EXCHANGE = -100, 2
+"""What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
+_OWN = "meta_sha256"
+_KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
 
 
 @contextmanager
@@ -27,7 +33,8 @@ def new_folder(
     """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
 
     On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
-    `folder` is untouched. A process that has the replaced graph open keeps reading the old files.
+    `folder` is untouched. The sibling of a process that was killed is removed by the next one that writes `folder`. A
+    process that has the replaced graph open keeps reading the old files.
 
     Args:
         folder: where the content appears, complete.
@@ -41,32 +48,71 @@ def new_folder(
     folder = Path(folder)
     refuse = refuse or refuse_taken
     refuse(folder, overwrite)
-    mark = uuid.uuid4().hex[:12]
-    partial, old = folder.parent / f".{folder.name}.partial-{mark}", folder.parent / f".{folder.name}.old-{mark}"
+    partial = folder.parent / f"{_prefix(folder)}{uuid.uuid4().hex[:12]}"
     absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        for path in (*sorted(partial.rglob("*")), partial):
-            _sync(path)
-        refuse(folder, overwrite)  # it may have appeared meanwhile
-        try:
-            if folder.exists():
-                folder.rename(old)
-            partial.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
-        _sync(folder.parent)
+        with _locked_folder(partial):
+            _remove_left_behind(folder)
+            yield partial
+            for path in (*sorted(partial.rglob("*")), partial):
+                _sync(path)
+            refuse(folder, overwrite)  # it may have appeared meanwhile
+            _put(partial, folder)
+            _sync(folder.parent)
     except OSError as error:
         raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
         if not folder.exists():
             _remove_empty(absent)
+
+
+def _prefix(folder: Path) -> str:
+    return f".{folder.name}.partial-"
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, and lock it for as long as this process works on it."""
+    folder.mkdir()
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        folder.mkdir(exist_ok=True)  # another process may have taken it for one left behind, a moment ago
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_left_behind(folder: Path) -> None:
+    """Remove what processes that were killed have left of this folder: what nobody has locked."""
+    for path in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _put(partial: Path, folder: Path) -> None:
+    """Rename a folder into place; what was there takes its name, so that at no moment there is none."""
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if exchange and exchange(_HERE, os.fsencode(partial), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
+        return
+    old = partial.with_name(f"{partial.name}-old")  # where the system cannot exchange, there is such a moment
+    folder.rename(old)
+    try:
+        partial.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
@@ -101,7 +147,14 @@ def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
     """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
     meta = {"format": FORMAT, "version": VERSION, **content, "files": files}
+    meta[_OWN] = _digest(meta)
     (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _digest(meta: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what `meta.json` says besides it."""
+    said = {key: value for key, value in meta.items() if key != _OWN}
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode(errors="surrogatepass")).hexdigest()
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -125,7 +178,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if lacking:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
     try:
-        lengths = {name: entry["bytes"] for name, entry in meta["files"].items()}
+        lengths = {name: (entry["bytes"], entry["sha256"])[0] for name, entry in meta["files"].items()}
     except (AttributeError, KeyError, TypeError) as error:
         raise GraphCorrupt(folder, f"the list of files in {META} is damaged") from error
     for name, written in lengths.items():
@@ -138,8 +191,20 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
+def stamp(folder: Path) -> tuple[int, ...]:
+    """Return what differs between a graph and one that has replaced it; nothing where there is none."""
+    try:
+        found = (folder / META).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
-    """Read every file and compare its checksum. Raises `GraphCorrupt` for one that differs."""
+    """Read every file, `meta.json` too, and compare its checksum. Raises `GraphCorrupt` for one that differs."""
+    meta = read_meta(folder)
+    if _digest(meta) != meta[_OWN]:
+        raise GraphCorrupt(folder, f"{META} has changed")
     for name, entry in files.items():
         try:
             found = sha256(folder / name)

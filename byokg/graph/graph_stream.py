@@ -106,8 +106,8 @@ def collected(stream: GraphStream) -> ColumnarGraph:
 
 def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
     """Give a block's properties the columns of the whole stream, null where the block lacks one."""
-    names = batch.schema.names if batch is not None else ()
-    columns = [batch.column(name).cast(kind) if name in names else pa.nulls(rows, kind) for name, kind in types.items()]
+    given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
 
 

@@ -78,9 +78,9 @@ def write_graph(stream: GraphStream, folder: Path) -> None:
     del hashes, order
     batch, properties = node_batch(nodes.ids, nodes.names, nodes.types), property_batch(nodes.properties)
     write_nodes(folder, batch, properties)
-    edges = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("relation", "other")]
+    relation, other = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("relation", "other"))
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
-    schema = count_schema(*edges, batch, properties, of_edges, labels)
+    schema = count_schema(relation, other, batch, properties, of_edges, labels)
     dropped = scratch.count - kept + stream.left_out
     write_graph_meta(folder, len(nodes.ids), kept, dropped, stream.source(), schema)
 

@@ -7,10 +7,12 @@
 | `{"id": …, "name": …, "type": …, "born": 1937}`                             | a node with properties            |
 | `{"type": "node", "id": …, "labels": […], "properties": {…}}`               | a node as APOC exports it         |
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
+| `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
 Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
 as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
 repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
+The graphs that questions bring along become one; `objects.from_record` holds each by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
-from byokg.graph.cells import TEXT, Numbers, distinct_rows, number_pairs
+from byokg.graph.cells import TEXT, Int64, Numbers, distinct_rows, number_pairs
 from byokg.graph.columnar import property_batch, property_columns, several_types
 from byokg.graph.delimited import TextFile
 from byokg.graph.graph_stream import EdgeBlock, NodeColumns, ahead, converted, joined
@@ -118,7 +120,7 @@ class JsonLinesFile:
         if row == 0 and self._nodes is None:
             raise ImportFailed(self._file.path, None, f"holds no records; expected {_EXPECTED}")
 
-    def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Numbers | None:
+    def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Int64 | None:
         """Number the edges that have properties, so that none of them is a repetition."""
         if self._nodes is not None:
             return None
@@ -224,7 +226,8 @@ class JsonLinesFile:
             content = raw.decode(errors="surrogateescape")
             self._file.check_text(number, content)
             if content.strip():
-                yield number, _record(path, number, content)
+                for record in _records(path, number, content):
+                    yield number, record
 
     def _refuse_unknown_end(self, line: int, text: bytes) -> None:
         for number, record in self._records(line, text):
@@ -408,11 +411,24 @@ def _edges_and_nodes(
     )
 
 
-def _record(path: Path, line: int, text: str) -> Node | Triple:
+def _records(path: Path, line: int, text: str) -> Sequence[Node | Triple]:
+    """Return what stands on a line: a node, an edge, or the edges that a question brings along."""
     try:
         value = json.loads(text)
     except ValueError as error:
         raise ImportFailed(path, line, f"this is no JSON: {error}; one record stands on each line") from error
+    graph = value.get("graph") if isinstance(value, dict) else None
+    if not isinstance(graph, list) or not all(isinstance(triple, list) for triple in graph):
+        return [_record(path, line, value, text)]
+    if not graph and "question" not in value:
+        return [_record(path, line, value, text)]
+    for triple in graph:
+        if len(triple) != 3:
+            raise ImportFailed(path, line, f"{_short(json.dumps(triple))} in graph is not [head, relation, tail]")
+    return [_edge(path, line, head, relation, tail, NO_PROPERTIES) for head, relation, tail in graph]
+
+
+def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
     if isinstance(value, list) and len(value) == 3:
         return _edge(path, line, value[0], value[1], value[2], NO_PROPERTIES)
     if isinstance(value, dict):

@@ -324,12 +324,14 @@ class PropertyTables:
     def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
         """Return the node number of each end, -1 where there is no such node, or no end."""
         numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
-        return numbers[pc.fill_null(coded.indices, -1).to_numpy()]
+        rows: Numbers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
+        return rows
 
     def _numbered(self, labels: pa.DictionaryArray) -> Numbers:
         """Return relation numbers, given in order of first appearance."""
         distinct, codes = number(labels)
-        return self._labels.numbers(distinct)[codes]
+        numbers: Numbers = self._labels.numbers(distinct)[codes]
+        return numbers
 
 
 def _node_columns(

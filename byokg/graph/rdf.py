@@ -232,7 +232,8 @@ class RdfFile:
     def _intern(self, interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:
         """Return the numbers of some rows' texts, which are given in order of appearance."""
         codes = column.indices.to_numpy()[rows]
-        return self._in_order(interner, column.dictionary, codes)[codes]
+        numbers: npt.NDArray[np.int32] = self._in_order(interner, column.dictionary, codes)[codes]
+        return numbers
 
     @staticmethod
     def _in_order(interner: Interner, texts: pa.Array, codes: Numbers) -> npt.NDArray[np.int32]:

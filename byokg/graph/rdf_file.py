@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -45,6 +46,9 @@ _PARSE_BYTES = 1 << 22
 
 _BACK = "\x01"
 """A character that stands in no file of ours; where it does, the block is read by pyoxigraph."""
+
+_PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
+"""What pyoxigraph says of the place, which is one within a block."""
 
 # Terms that are surely what pyoxigraph would make of them; it looks at all others.
 _WIDE = r"\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}"
@@ -251,7 +255,8 @@ class Document:
                 quad = next(parser, None)
             except SyntaxError as error:
                 line = None if error.lineno is None else error.lineno + lines
-                raise ImportFailed(self._path, line, f"{error.msg}; correct the file") from error
+                reason = _PLACE.sub("", error.msg)
+                raise ImportFailed(self._path, line, f"{reason}; correct the file") from error
             if quad is None:
                 break
             yield quad

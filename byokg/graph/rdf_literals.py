@@ -210,9 +210,10 @@ def _interned(interner: Interner, column: pa.DictionaryArray, rows: Int64) -> Nu
     """Return the numbers of some rows' texts, which are given in the order in which texts stand in the dictionary."""
     codes = column.indices.to_numpy()[rows]
     used = np.unique(codes)
-    numbers = np.empty(len(column.dictionary), np.int32)
+    numbers: Numbers = np.empty(len(column.dictionary), np.int32)
     numbers[used] = interner.numbers(column.dictionary.take(pa.array(used)))
-    return numbers[codes]
+    found: Numbers = numbers[codes]
+    return found
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:

@@ -213,7 +213,7 @@ def k_hop_edges(
             rows = np.arange(len(hop.batch))
         walked.append((hop.batch, rows))
         nodes.append(hop.frontier)
-    edges, hop_of = _joined(walked, [len(frontier) for frontier in nodes[1:]])
+    edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
     if direction is Direction.BOTH and any(cuts):
         # Caps may have left out an edge at one of its ends, so each has to be looked at.
         _, first = np.unique(edges.edge, return_index=True)
@@ -258,8 +258,19 @@ def _united(one: NodeArray, other: NodeArray) -> NodeArray:
     return other if len(one) == 0 else distinct(np.concatenate((one, other)))
 
 
-def _joined(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
-    """Put some rows of batches one behind the other, whose origins count frontiers of these sizes; tell each's hop."""
+def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
+    """Put rows of one store's batches one behind the other, as if all their nodes had been asked about together.
+
+    Args:
+        parts: what the store answered, and which rows of it.
+        sizes: how many nodes each was asked about, so that `origin` can go on counting.
+
+    Returns:
+        The batch, and for each edge which part it came from, counted from 1: (E,).
+
+    Raises:
+        StoresMixed: they come from two stores.
+    """
     counts = [len(rows) for _, rows in parts]
     bounds = np.cumsum([0, *counts]).tolist()
 
@@ -513,30 +524,6 @@ def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
         batch.origin[rows],
         batch.inverse[rows],
         batch.space,
-    )
-
-
-def join(batches: Sequence[EdgeBatch], asked: Sequence[int]) -> EdgeBatch:
-    """Put batches of one store one behind the other, as if all their nodes had been asked about together.
-
-    Args:
-        batches: what the store answered.
-        asked: how many nodes each of them was asked about, so that `origin` can go on counting.
-
-    Raises:
-        StoresMixed: they come from two stores.
-    """
-    space = _one_space(batches)
-    none = np.empty(0, np.int64)
-    starts = np.cumsum([0, *asked]).tolist()
-    return EdgeBatch(
-        head=np.concatenate([batch.head for batch in batches] or [none]),
-        relation=np.concatenate([batch.relation for batch in batches] or [none]),
-        tail=np.concatenate([batch.tail for batch in batches] or [none]),
-        edge=np.concatenate([batch.edge for batch in batches] or [none]),
-        origin=np.concatenate([batch.origin + start for batch, start in zip(batches, starts, strict=False)] or [none]),
-        inverse=np.concatenate([batch.inverse for batch in batches] or [none.astype(np.bool_)]),
-        space=space,
     )
 
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedder import Embedder, Vectors
-from byokg.linking.reading import FUNCTION_WORDS, QUESTION_WORDS, split_words
+from byokg.index.function_words import FUNCTION_WORDS
+from byokg.linking.reading import QUESTION_WORDS, split_words
 from byokg.linking.steps import label_words
 from byokg.types import Mention
 

@@ -28,7 +28,7 @@ from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.engines import add_engine
 from byokg.graph.places import close
 from byokg.graph.query import Limits
-from byokg.graph.rdf import graph_quads
+from byokg.graph.rdf_quads import graph_quads
 from byokg.graph.store import Direction
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.langchain import LangChainEmbedder

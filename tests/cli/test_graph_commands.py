@@ -13,7 +13,7 @@ from byokg.cli.main import WRONG
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.engines import engines_in
 from byokg.graph.importers import import_graph
-from byokg.graph.rdf import graph_quads
+from byokg.graph.rdf_quads import graph_quads
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from tests.cli.conftest import Outcome, Run

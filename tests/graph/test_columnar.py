@@ -276,12 +276,12 @@ class TestOpening:
             ('{"format": "byokg-columnar", "version": 3}', "lacks nodes"),
             (
                 '{"format": "byokg-columnar", "version": 3, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
-                '"source": {}, "schema": {}, "files": {"other.npy": {}}}',
+                '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
                 '{"format": "byokg-columnar", "version": 3, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
-                '"source": {}, "schema": {}, "files": {}}',
+                '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),
         ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byokg.graph import edge_order
-from byokg.graph.edge_order import incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.edge_order import distinct_rows, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 
 
 @pytest.mark.parametrize("key_bits", [63, 0], ids=["one key", "several columns"])
@@ -23,12 +23,27 @@ def test_both_ways_of_sorting_give_the_order_that_is_promised(key_bits: int, mon
     assert back == sorted(range(500), key=lambda row: (edges[row][2], edges[row][1], row))
 
 
+@pytest.mark.parametrize("marks", [1, 3, 500])
+def test_of_edges_that_are_equal_in_their_mark_too_the_first_one_stays(marks: int) -> None:
+    rng = np.random.default_rng(6)
+    head, relation, tail, mark = (rng.integers(0, bound, 500) for bound in (5, 2, 5, marks))
+    order = sort_order(head, relation, tail)
+    edges = list(zip(head.tolist(), relation.tolist(), tail.tolist(), mark.tolist(), strict=True))
+    seen: dict[tuple[int, ...], int] = {}
+    for row in range(500):
+        seen.setdefault(edges[row], row)
+    kept = first_of_each(order, head, relation, tail, mark).tolist()
+    assert kept == sorted(seen.values(), key=lambda row: (edges[row][:3], row))
+    assert distinct_rows(head, relation, tail, mark).tolist() == sorted(seen.values())
+
+
 @pytest.mark.parametrize("key_bits", [63, 0])
 def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edge_order, "_KEY_BITS", key_bits)
     none = np.empty(0, np.int64)
     assert [len(column) for column in sort_distinct(none, none, none)] == [0, 0, 0]
     assert len(sort_order(none, none, none)) == len(incoming_order(none, none)) == 0
+    assert len(distinct_rows(none, none, none, none)) == 0
 
 
 def test_ranges_lie_one_behind_the_other() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.node_sets import contains, distinct
+from byokg.graph.node_sets import contains, distinct, group_of
 
 few = st.lists(st.integers(0, 40), max_size=10)
 many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
@@ -24,6 +24,14 @@ def test_distinct_numbers_ascend(numbers: list[int]) -> None:
 def test_contains_agrees_with_sets(members: list[int], asked: list[int]) -> None:
     found = contains(np.array(sorted(set(members)), np.int64), np.array(asked, np.int64))
     assert found.tolist() == [number in set(members) for number in asked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers, any_numbers)
+def test_each_number_is_in_one_of_several_sets_or_none(one: list[int], other: list[int], asked: list[int]) -> None:
+    groups = [set(one), set(other) - set(one)]
+    found = group_of([np.array(sorted(group), np.int64) for group in groups], np.array(asked, np.int64))
+    assert found.tolist() == [next((at for at, group in enumerate(groups, 1) if n in group), 0) for n in asked]
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -29,7 +29,7 @@ from byokg.errors import (
 )
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.query import Limits, NodeCell
-from byokg.graph.rdf import graph_quads
+from byokg.graph.rdf_quads import graph_quads
 from byokg.graph.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
 from byokg.graph.store import Direction
 from byokg.graph.traversal import follow_metapath

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import Direction
-from byokg.graph.traversal import expand, follow_metapath, join, k_hop, k_hop_edges, neighbours, select, triples
+from byokg.graph.traversal import expand, follow_metapath, join, k_hop, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple
 from tests.graph.contract import edge, ids, node, spelled
 
@@ -482,15 +482,17 @@ def test_batches_of_one_store_are_joined_and_origins_count_on() -> None:
     # a -r-> b -r-> c
     store = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "r", "c")])
     one, other = (store.edges(store.numbers([EntityId(id)]), Direction.OUT) for id in "ab")
-    joined = join([one, other], [1, 1])
+    whole = np.arange(1)
+    joined, part = join([(one, whole), (other, whole)], [1, 1])
     assert [(triple.head, triple.tail) for triple in triples(store, joined)] == [("a", "b"), ("b", "c")]
-    assert joined.origin.tolist() == [0, 1]
-    assert len(join([joined, select(joined, slice(0, 1))], [2, 2])) == 3
+    assert (joined.origin.tolist(), part.tolist()) == ([0, 1], [1, 2])
+    again, part = join([(joined, np.array([1])), (joined, np.array([0, 1]))], [2, 2])
+    assert (again.origin.tolist(), part.tolist()) == ([1, 2, 3], [1, 2, 2])
 
 
 def test_batches_of_two_stores_cannot_be_joined() -> None:
     one, other = (ColumnarGraph.from_triples([("a", "r", "b")], name) for name in ("one", "other"))
-    batches = [store.edges(store.numbers([EntityId("a")])) for store in (one, other)]
+    parts = [(store.edges(store.numbers([EntityId("a")])), np.arange(1)) for store in (one, other)]
     with pytest.raises(StoresMixed, match="edges of one and of other cannot be joined"):
-        join(batches, [1, 1])
-    assert len(join([], [])) == 0
+        join(parts, [1, 1])
+    assert len(join([], [])[0]) == 0
