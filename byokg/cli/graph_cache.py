@@ -13,6 +13,7 @@ from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import FORMAT, VERSION
 from byokg.graph.importers import build_graph, source_files
+from byokg.graph.name_index import build_names
 
 _HASH_DIGITS = 12
 
@@ -63,6 +64,8 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
             if isinstance(error, ImportFailed):
                 raise error from None
             raise GraphError(f"{error} (name another folder with graph.cache=DIR)") from error
+    else:
+        build_names(graph)
     seconds = time.perf_counter() - began
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
     note(f"graph: {folder} (built from {source}: {counts})")

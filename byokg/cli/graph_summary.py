@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.name_index import NameFacts
 from byokg.graph.store import RelationSchema
 
 _ROWS = 20
@@ -26,8 +27,8 @@ _LABEL_WIDTH = 36
 _UNTYPED = "(no type)"
 
 
-def summary(graph: ColumnarGraph) -> dict[str, Any]:
-    """Return all there is to tell about a saved graph, as JSON holds it."""
+def summary(graph: ColumnarGraph, names: NameFacts | None) -> dict[str, Any]:
+    """Return all there is to tell about a saved graph and its index of names, as JSON holds it."""
     schema = graph.schema()
     return {
         "path": graph.name,
@@ -36,6 +37,7 @@ def summary(graph: ColumnarGraph) -> dict[str, Any]:
         "dropped_duplicates": graph.dropped_duplicates,
         "checksum": graph.checksum,
         "source": graph.source,
+        "names": asdict(names) if names else None,
         "node_types": schema.node_types,
         "node_properties": schema.node_properties,
         "relations": [asdict(relation) for relation in by_count(schema.relations)],
@@ -47,11 +49,12 @@ def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
     return sorted(relations, key=lambda relation: (-relation.count, relation.name))
 
 
-def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
+def show(graph: ColumnarGraph, names: NameFacts | None, console: Console, everything: bool) -> None:
     """Print counts, origin, node types and relations of a graph whose checksums were found to agree.
 
     Args:
         graph: a saved graph.
+        names: its index of names, found to agree, too; None where there is none.
         console: where to print.
         everything: list all types and relations, not only the most frequent.
     """
@@ -66,6 +69,10 @@ def show(graph: ColumnarGraph, console: Console, everything: bool) -> None:
     facts.add_row("source", Text(_origin(graph)))
     if graph.dropped_duplicates:
         facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
+    if names is None:
+        facts.add_row("names", "not indexed; index them with: byokg graph names DIR")
+    else:
+        facts.add_row("names", f"{names.names:,} different ones of {names.entries:,} bearers, {names.bytes:,} bytes")
     facts.add_row("checksum", Text(str(graph.checksum)))
     facts.add_row("verified", "every file agrees with its checksum")
     console.print(facts)

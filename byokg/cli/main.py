@@ -18,6 +18,7 @@ from byokg.errors import ByokgError, ConfigError, EntityNotFound, GraphExists
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from byokg.graph.columnar import ColumnarGraph
     from byokg.graph.query import Language
     from byokg.linking.entities import EntityLinker
 
@@ -43,6 +44,10 @@ app.add_typer(graph_app, name="graph")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
+]
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROPERTY", help="A node property that holds further names; may be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
@@ -80,8 +85,9 @@ def build(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
     cypher: Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")] = False,
     sparql: Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")] = False,
+    aliases: Aliases = None,
 ) -> None:
-    """Import a graph and save it.
+    """Import a graph, save it, and index the names of its nodes.
 
     SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
     or with nodes.csv and edges.csv; each also as .gz, .xz or .zst.
@@ -111,12 +117,37 @@ def build(
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
+    _index_names(graph, aliases or [])
     if cypher:
         build_arcade(graph, out, overwrite)
         print(f"built its openCypher engine; try: byokg graph query {out} 'MATCH (n) RETURN n.name LIMIT 5'")
     if sparql:
         build_oxigraph(graph, out / OXIGRAPH, overwrite).close()
         print(f"built its SPARQL engine; try: byokg graph query {out} 'SELECT * {{ ?s ?p ?o }} LIMIT 5'")
+
+
+@graph_app.command("names")
+def names(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A built graph.")],
+    aliases: Aliases = None,
+) -> None:
+    """Index the names of a built graph anew, to find nodes by what they are called.
+
+    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index.
+    """
+    from byokg.graph.columnar import ColumnarGraph
+
+    _index_names(ColumnarGraph.open(folder), aliases or [])
+
+
+def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> None:
+    import time
+
+    from byokg.graph.name_index import build_names
+
+    began = time.perf_counter()
+    index = build_names(graph, aliases)
+    print(f"indexed {len(index):,} different names, in {time.perf_counter() - began:.1f} s")
 
 
 @graph_app.command("info")
@@ -128,13 +159,15 @@ def info(
     """Verify a graph's checksums, and show its counts, origin, node types and relations."""
     from byokg.cli.graph_summary import show, summary
     from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.name_index import verify_names
 
     graph = ColumnarGraph.open(folder)
     graph.verify()
+    names = verify_names(graph)
     if as_json:
-        _print_json(summary(graph))
+        _print_json(summary(graph, names))
     else:
-        show(graph, _stdout(), everything)
+        show(graph, names, _stdout(), everything)
 
 
 @graph_app.command("query")

@@ -399,6 +399,11 @@ class ColumnarGraph:
         return len(self._arrays.head)
 
     @property
+    def folder(self) -> Path | None:
+        """Return the folder it was opened from; None for a graph in memory."""
+        return self._folder
+
+    @property
     def checksum(self) -> str | None:
         """Return one SHA-256 over the checksums of all files as written; None for a graph that was never saved."""
         if not self._files:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from threading import Lock
 from typing import Literal
 
 import numpy as np
 
 from byokg.errors import ConfigError
+from byokg.graph.name_index import name_index
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
 from byokg.types import Artifacts, Linked, LinkedEntity, Mention
 
-_NAMES_AT_ONCE = 1 << 16
 _NAMESAKES = 1000
 """Nodes of one name among which those written just like the mention are looked for."""
 
@@ -23,7 +22,7 @@ class EntityLinker:
     """Finds the nodes that a mention may mean, best first, each mention apart.
 
     Args:
-        store: the graph; all of its names are read once, at the first mention that is not given by id.
+        store: the graph. Where there is no index of its names, one is made at the first mention not given by id.
         top_k: nodes for one mention at most.
         cutoff: lowest score of a fuzzy match, in [0, 1].
 
@@ -46,11 +45,7 @@ class EntityLinker:
         """Return the index over the names of all nodes, by node number."""
         with self._lock:  # threads that come while it is made wait, instead of making it again
             if self._names is None:
-                names: list[str] = []
-                ids = self._store.entities()
-                while some := list(islice(ids, _NAMES_AT_ONCE)):
-                    names += [node.name for node in self._store.nodes(some)]
-                self._names = NameIndex(names)
+                self._names = name_index(self._store)
             return self._names
 
     def link(self, artifacts: Artifacts) -> Linked:
@@ -75,9 +70,10 @@ class EntityLinker:
         names = self.names
         exact = names.exact(mention.text)[:_NAMESAKES].tolist()
         if exact:
-            exact.sort(key=lambda number: names.name(number) != mention.text)
+            spelled = set(names.spelled(mention.text).tolist())
+            exact.sort(key=lambda number: number not in spelled)
             return self._linked(mention, "exact", [(number, 1.0) for number in exact[: self._top_k]])
-        matches = names.fuzzy(mention.text, self._top_k, self._cutoff)
+        (matches,) = names.search([mention.text], self._top_k, self._cutoff)
         return self._linked(mention, "fuzzy", [(match.owner, match.score) for match in matches])
 
     def _all(self, mentions: Iterable[Mention]) -> tuple[LinkedEntity, ...]:
