@@ -34,10 +34,10 @@ from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.datasets.metaqa import MetaQA
 from byokg.evaluation.linking_runner import evaluate_linking
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.dense_index import dense_names
 from byokg.graph.importers import build_graph
 from byokg.index.static import StaticEmbedder
-from byokg.linking.entities import EntityLinker, Method, entity_linker, node_names
-from byokg.linking.scanned_names import ScannedNames
+from byokg.linking.entities import EntityLinker, Method, entity_linker
 
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")
 
@@ -124,7 +124,7 @@ def _datasets(data: Path, split: str) -> Iterator[tuple[str, Dataset]]:
 
 def _linkers(graph: ColumnarGraph, embedder: StaticEmbedder) -> dict[str, EntityLinker]:
     """Make one linker for each setting, over the same indexes."""
-    dense = cache(lambda: ScannedNames(node_names(graph), embedder))
+    dense = cache(lambda: dense_names(graph, embedder))
     names = EntityLinker(graph).names
     return {
         name: entity_linker(graph, embedder, method, extend=extend, disambiguate=disambiguate, names=names, dense=dense)

@@ -14,6 +14,7 @@ from byokg.graph.cache_folder import user_cache
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import FORMAT, VERSION
 from byokg.graph.importers import build_graph, source_files
+from byokg.graph.name_index import build_names
 
 _HASH_DIGITS = 12
 
@@ -61,6 +62,8 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
             if isinstance(error, ImportFailed):
                 raise error from None
             raise GraphError(f"{error} (name another folder with graph.cache=DIR)") from error
+    else:
+        build_names(graph)
     seconds = time.perf_counter() - began
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
     note(f"graph: {folder} (built from {source}: {counts})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -34,6 +35,12 @@ NameProperty = Annotated[
 ]
 
 
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROPERTY", help="A node property that holds further names; may be repeated."),
+]
+
+
 @graph_app.command("build")
 def build(
     source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to import, or a server's address.")],
@@ -43,8 +50,9 @@ def build(
     sparql: Sparql = False,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    aliases: Aliases = None,
 ) -> None:
-    """Import a graph and save it.
+    """Import a graph, save it, and index the names of its nodes.
 
     SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
     or with nodes.csv and edges.csv; each also as .gz, .xz or .zst. Or it is the graph on a server: neo4j://…,
@@ -55,7 +63,6 @@ def build(
     """
     import time
 
-    from byokg.graph.columnar import ColumnarGraph
     from byokg.graph.engines import NAMES, add_engine, engines_in, refuse_missing
     from byokg.graph.folder import new_folder, refuse_taken
 
@@ -66,21 +73,18 @@ def build(
     began = time.perf_counter()
     try:
         refuse_taken(folder, overwrite)
-        if wanted:
-            with new_folder(folder, overwrite) as partial:  # graph and engines appear together, or not at all
-                graph = _make(source, partial, False, settings)
-                seconds = time.perf_counter() - began
-                for language in wanted:
-                    add_engine(partial, language)
-            graph = ColumnarGraph.open(folder)
-        else:
-            graph = _make(source, folder, overwrite, settings)
+        with new_folder(folder, overwrite) as partial:  # graph, names and engines appear together, or not at all
+            graph = _make(source, partial, False, settings)
             seconds = time.perf_counter() - began
+            indexed = _index_names(graph, aliases or [])
+            for language in wanted:
+                add_engine(partial, language)
     except GraphExists as error:
         raise _in_these_words(error) from error
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
+    print(indexed)
     _say_engines(folder, wanted)
     for language in had:
         if language not in wanted:
@@ -108,6 +112,28 @@ def _make(source: str, out: Path, overwrite: bool, settings: dict[str, Any]) -> 
             graph = copy_graph(store, progress)
     graph.save(out, overwrite)
     return ColumnarGraph.open(out)
+
+
+def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
+    """Index the names of a saved graph; return a line that says so."""
+    import time
+
+    from byokg.graph.name_index import build_names
+
+    began = time.perf_counter()
+    index = build_names(graph, aliases)
+    return f"indexed {len(index):,} different names, in {time.perf_counter() - began:.1f} s"
+
+
+@graph_app.command("names")
+def names(place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")], aliases: Aliases = None) -> None:
+    """Index the names of a built graph anew, to find nodes by what they are called.
+
+    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index.
+    """
+    from byokg.graph.columnar import ColumnarGraph
+
+    print(_index_names(ColumnarGraph.open(_folder(place, "byokg graph names")), aliases or []))
 
 
 @graph_app.command("engine")
@@ -183,16 +209,17 @@ def info(
 
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
-    from byokg.cli.graph_summary import show, summary
+    from byokg.cli.graph_summary import Indexes, show, summary
     from byokg.graph.columnar import ColumnarGraph
-    from byokg.graph.dense_index import DenseFacts, verify_dense
+    from byokg.graph.dense_index import verify_dense
+    from byokg.graph.name_index import verify_names
     from byokg.graph.places import opened
 
     with opened(place, _cache(refresh)) as store:
-        indexes: list[DenseFacts] = []
+        indexes = Indexes()
         if isinstance(store, ColumnarGraph):
             store.verify()
-            indexes = verify_dense(store)
+            indexes = Indexes(verify_names(store), verify_dense(store))
         if as_json:
             print_json(summary(store, indexes))
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -14,6 +14,7 @@ from rich.text import Text
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.dense_index import DenseFacts
 from byokg.graph.engines import NAMES, engines_in
+from byokg.graph.name_index import NameFacts
 from byokg.graph.places import identity
 from byokg.graph.store import PropertySchema, RelationSchema
 
@@ -32,13 +33,16 @@ _LABEL_WIDTH = 36
 _UNTYPED = "(no type)"
 
 
-def summary(graph: Opened, indexes: Sequence[DenseFacts] = ()) -> dict[str, Any]:
-    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null.
+@dataclass(frozen=True)
+class Indexes:
+    """What lies beside a saved graph to find nodes by name, each found to agree with its checksums."""
 
-    Args:
-        graph: a saved graph, or one on a server.
-        indexes: the dense indexes of a saved one.
-    """
+    names: NameFacts | None = None
+    dense: Sequence[DenseFacts] = ()
+
+
+def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
+    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null."""
     schema = graph.schema()
     saved: dict[str, Any] = {}
     if isinstance(graph, ColumnarGraph):
@@ -46,7 +50,8 @@ def summary(graph: Opened, indexes: Sequence[DenseFacts] = ()) -> dict[str, Any]
             "dropped_duplicates": graph.dropped_duplicates,
             "source": graph.source,
             "engines": engines_in(graph.name),
-            "dense": [asdict(index) for index in indexes],
+            "names": asdict(indexes.names) if indexes.names else None,
+            "dense": [asdict(index) for index in indexes.dense],
         }
     return {
         "path": graph.name,
@@ -64,17 +69,23 @@ def summary(graph: Opened, indexes: Sequence[DenseFacts] = ()) -> dict[str, Any]
     }
 
 
+def _names(names: NameFacts | None) -> str:
+    if names is None:
+        return "not indexed; index them with: byokg graph names DIR"
+    return f"{names.names:,} different ones of {names.entries:,} bearers, {names.bytes:,} bytes"
+
+
 def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
     """Return relations in order of their number of edges, then by name."""
     return sorted(relations, key=lambda relation: (-relation.count, relation.name))
 
 
-def show(graph: Opened, indexes: Sequence[DenseFacts], console: Console, everything: bool) -> None:
+def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) -> None:
     """Print counts, origin, node types and relations.
 
     Args:
         graph: one on a server, or a saved one whose checksums were found to agree.
-        indexes: the dense indexes of a saved one, found to agree, too.
+        indexes: those of a saved one.
         console: where to print.
         everything: list all types and relations, not only the most frequent.
     """
@@ -92,9 +103,10 @@ def show(graph: Opened, indexes: Sequence[DenseFacts], console: Console, everyth
             facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
         if engines := engines_in(graph.name):
             facts.add_row("queries", ", ".join(f"{language} ({NAMES[language]})" for language in engines))
+        facts.add_row("names", _names(indexes.names))
     else:
         facts.add_row("queries", graph.language)
-    for index in indexes:
+    for index in indexes.dense:
         shape = f"{index.names:,} names, {index.dimensions} dimensions, {index.layout}"
         facts.add_row("dense index", Text(f"{index.embedder}: {shape}"))
     facts.add_row("checksum", Text(identity(graph)))

@@ -131,8 +131,8 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
     from functools import cache
 
-    from byokg.linking.entities import METHODS, entity_linker, node_names
-    from byokg.linking.scanned_names import ScannedNames
+    from byokg.graph.dense_index import dense_names
+    from byokg.linking.entities import METHODS, entity_linker
 
     chosen = settings.components["linking"]
     if chosen["_target_"] != _LINKER:
@@ -140,7 +140,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared["dense"] = cache(lambda: ScannedNames(node_names(store), embedder))
+    shared["dense"] = cache(lambda: dense_names(store, embedder))
     first = entity_linker(store, embedder, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:

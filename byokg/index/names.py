@@ -1,110 +1,258 @@
-"""Looking up names: exactly after folding, and approximately."""
+"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from rapidfuzz import fuzz, process
 
+from byokg.errors import ConfigError
+from byokg.index.name_candidates import NameCandidates
+from byokg.index.name_folder import open_table, verify_table, write_table
 from byokg.index.name_match import NameMatch
-from byokg.index.normalize import normalize_name
+from byokg.index.name_score import compared, scores
+from byokg.index.name_table import NameTable, members, word_hashes
+from byokg.index.normalize import ARTICLES, fold_words, leads_with_article, normalize_name
 
 Int64 = npt.NDArray[np.int64]
 
-_PART = 0.4
-"""Least ratio of lengths at which a name and a text may resemble each other in part (`Obama`, `Barack Obama`)."""
+LONGEST = 1000
+"""Letters up to which a text is taken for a mention; a longer one resembles no name."""
+
+_ENTRIES_AT_ONCE = 1 << 16
+
+_FIRST = 24
+"""Names compared before it is known what a score must reach."""
+
+_CHANCE = 0.15
+"""How much higher a score may be than its bound, for letters that unrelated words share."""
 
 
 class NameIndex:
-    """Finds positions of names in a list; several positions may share a name.
+    """Finds who bears a name; several may bear one name, and one may bear several.
 
-    Args:
-        names: N names; a position in this list is what lookups return.
+    Make one with `build`, or `open` one that `write` has put into a folder. Nothing changes after construction, so
+    threads may share it.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._spellings = frozenset(names)
-        self._rows: dict[str, int] = {}
-        rows = np.array([self._rows.setdefault(normalize_name(name), len(self._rows)) for name in names], np.int64)
-        self._folded = list(self._rows)
-        # The positions of row r are _positions[_bounds[r]] up to _positions[_bounds[r + 1]].
-        self._positions = np.argsort(rows, kind="stable")
-        self._bounds = np.concatenate(([0], np.bincount(rows, minlength=len(self._rows)).cumsum()))
-        self._words: set[str] = set()
-        self._longest: dict[str, int] = {}
-        for folded in self._folded:
-            words = folded.split(" ")
-            self._words.update(words)
-            self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
+    def __init__(self, table: NameTable) -> None:
+        self._table = table
+        self._candidates = NameCandidates(table)
 
-    def name(self, position: int) -> str:
-        """Return the name at a position, as it was given."""
-        return self._names[position]
+    @classmethod
+    def build(cls, names: Iterable[str] | pa.Array, owners: Iterable[int] | None = None) -> NameIndex:
+        """Index names in memory.
 
-    def spells(self, text: str) -> bool:
-        """Tell whether some name is written exactly so."""
-        return text in self._spellings
+        Args:
+            names: E names, or an Arrow column of them; blank ones and nulls are left out.
+            owners: who bears each, numbers from 0; None numbers the names in their order.
+
+        Raises:
+            ConfigError: there are not as many owners as names.
+        """
+        column = names if isinstance(names, pa.Array) else pa.array(map(_writable, names), pa.large_string())
+        if column.type != pa.large_string():
+            column = column.cast(pa.large_string())
+        numbers = np.arange(len(column)) if owners is None else np.fromiter(owners, np.int64)
+        if len(numbers) != len(column):
+            raise ConfigError(f"{len(numbers)} owners for {len(column)} names; give each name one")
+        return cls(NameTable.build(column, numbers))
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[int, str]]) -> NameIndex:
+        """Index owners and their names in memory, without holding them as Python objects."""
+        names, owners = [], []
+        entries = iter(entries)
+        while some := list(islice(entries, _ENTRIES_AT_ONCE)):
+            owners.append(np.fromiter((owner for owner, _ in some), np.int64, len(some)))
+            names.append(pa.array([_writable(name) for _, name in some], pa.large_string()))
+        column = pa.concat_arrays(names) if names else pa.array([], pa.large_string())
+        return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
+
+    @classmethod
+    def open(cls, folder: str | Path, made_for: str | None = None) -> NameIndex:
+        """Map a saved index read-only. Costs milliseconds whatever its size; `verify` checks the content.
+
+        Args:
+            folder: where `write` put it.
+            made_for: what the owners must be numbers of; None takes any.
+
+        Raises:
+            GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
+        """
+        return cls(open_table(Path(folder), made_for))
+
+    def write(self, folder: str | Path, made_for: str = "") -> None:
+        """Write the index into an empty folder; `made_for` identifies what the owners are numbers of."""
+        write_table(Path(folder), self._table, made_for)
+
+    @staticmethod
+    def verify(folder: str | Path, made_for: str | None = None) -> dict[str, Any]:
+        """Read every file of a saved index and compare its checksum; return what its `meta.json` says.
+
+        Raises:
+            GraphCorrupt: a file differs from what was written, or as for `open`.
+        """
+        return verify_table(Path(folder), made_for)
+
+    def __len__(self) -> int:
+        """Return the number of distinct spellings."""
+        return len(self._table)
+
+    # Whole names and words
+
+    def exact(self, text: str) -> Int64:
+        """Return who bears a name equal to `text` after folding, ascending."""
+        return self._owners(self._rows(text))
+
+    def spelled(self, text: str) -> Int64:
+        """Return who bears a name that is written exactly so, ascending."""
+        rows = self._rows(text)
+        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
 
     def has_word(self, word: str) -> bool:
         """Tell whether a folded word occurs in some name."""
-        return word in self._words
+        return bool(self._table.vocabulary.find([word])[0] >= 0)
 
     def longest_from(self, word: str) -> int:
-        """Return the number of words in the longest name that starts with a folded word; 0 when none does."""
-        return self._longest.get(word, 0)
+        """Return the number of words in the longest name that starts with a folded word; 0 when none does.
 
-    def exact(self, text: str) -> Int64:
-        """Return the positions of all names equal to `text` after folding, ascending."""
-        folded = normalize_name(text)
-        row = self._rows.get(folded) if folded else None
-        return self._positions[:0] if row is None else self._at(row)
+        Leading articles are no part of names here.
+        """
+        number = int(self._table.vocabulary.find([word])[0])
+        return int(self._table.arrays.longest[number]) if number >= 0 else 0
 
-    def closest(self, text: str, cutoff: float = 0.86) -> NameMatch | None:
-        """Return the name that has most letters in common with `text`, in the same order; the first of several.
+    # Resemblance
+
+    def search(
+        self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6, degrees: npt.ArrayLike | None = None
+    ) -> list[list[NameMatch]]:
+        """Return who bears the names most like each text, best first: what comparing with every name would give.
+
+        Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, and a name of less than
+        four letters is never found in a part of a text. An owner of several such names comes once, with the best.
 
         Args:
-            text: what to look for; empty after folding finds nothing.
+            texts: mentions; one of nothing but punctuation, or of more than `LONGEST` letters, finds nothing.
+            k: owners for each text at most.
+            cutoff: lowest score in [0, 1]. Sharing one word gives 0.855, whatever else the names say; below that,
+                and among names of equal score, not all that comparing with every name would give is found.
+            degrees: (owners,) of equal scores the one of higher degree comes first, then the lower owner number.
+
+        Raises:
+            ConfigError: `k` or `cutoff` is out of range.
+        """
+        if k < 1:
+            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        if not 0 <= cutoff <= 1:
+            raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
+        ranks = None if degrees is None else np.asarray(degrees)
+        return [self._like(text, k, cutoff, ranks) for text in texts]
+
+    def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
+        """Return for each text the name that has most letters in common with it, in the same order.
+
+        Args:
+            texts: pieces of one sentence that all hold `word`.
+            word: a folded word that may be misspelt; the name must hold one like it.
             cutoff: lowest score in [0, 1], of rapidfuzz's ratio: 2 · common letters / letters of both.
         """
-        found = process.extractOne(normalize_name(text), self._folded, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
-        if found is None:
-            return None
-        position = int(self._at(found[2])[0])
-        return NameMatch(position, self._names[position], found[1] / 100)
+        folded = [normalize_name(text) for text in texts]
+        words = dict.fromkeys(word for text in texts for word in fold_words(text))
+        # A name of which less comes from these words is beneath the cutoff, but for letters in common by chance.
+        share = cutoff / 2 * (1 + cutoff / (2 - cutoff))
+        rows = self._candidates.around(word, list(words), share)
+        if not len(rows) or not folded:
+            return [None] * len(texts)
+        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        names = [normalize_name(spelling) for spelling in spellings]
+        ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
+        found: list[NameMatch | None] = []
+        for text, row in zip(folded, ratios, strict=True):
+            best = float(row.max())
+            if not text or best <= 0:
+                found.append(None)
+                continue
+            owner, at = min(
+                (int(self._owners(rows[at : at + 1])[0]), at) for at in np.flatnonzero(row == best).tolist()
+            )
+            found.append(NameMatch(owner, spellings[at], best / 100))
+        return found
 
-    def fuzzy(self, text: str, k: int = 3, cutoff: float = 0.86) -> list[NameMatch]:
-        """Return the names most like `text`, best first; equal scores in list order.
+    # Inside
 
-        Letters are compared first, then words in any order, then parts: names with a part like the text or the
-        other way round. The first comparison that finds something decides, since a short name is a part of too much.
+    def _rows(self, text: str) -> Int64:
+        """Return the rows equal to a text after folding."""
+        words = fold_words(text)
+        numbers = self._table.vocabulary.find([*words[leads_with_article(words) :], *sorted(ARTICLES)])
+        numbers, articles = numbers[: -len(ARTICLES)], numbers[-len(ARTICLES) :]
+        if not len(numbers) or numbers.min() < 0:
+            return np.empty(0, np.int64)
+        # The name may have an article that the text lacks.
+        distinct = np.unique(numbers)
+        hashes = word_hashes(distinct).sum() + word_hashes(np.setdiff1d(articles[articles >= 0], distinct))
+        rows = self._table.rows_of(np.append(hashes, word_hashes(distinct).sum()))
+        wanted = numbers.tolist()
+        return np.sort(rows[[self._plain(row) == wanted for row in rows.tolist()]]) if len(rows) else rows
 
-        Args:
-            text: what to look for; empty after folding finds nothing.
-            k: matches to return at most.
-            cutoff: lowest score in [0, 1], of rapidfuzz's ratio, token_sort_ratio and WRatio (the scorers of thefuzz).
-        """
-        folded = normalize_name(text)
-        if not folded:
+    def _plain(self, row: int) -> list[int]:
+        """Return the words of a row without a leading article."""
+        numbers = self._table.words_of(row)
+        words = self._table.vocabulary.words.take(pa.array(numbers[:2])).to_pylist()
+        return numbers[leads_with_article([*words, *[""] * (len(numbers) - 2)]) :]
+
+    def _owners(self, rows: Int64) -> Int64:
+        """Return who bears the names in some rows, ascending, each once."""
+        bounds = self._table.arrays.owner_bounds
+        starts = bounds[rows].astype(np.int64)
+        found = self._table.arrays.owners[members(starts, bounds[rows + 1] - starts)].astype(np.int64)
+        return np.unique(found) if len(rows) > 1 else found
+
+    def _like(self, text: str, k: int, cutoff: float, degrees: npt.NDArray[Any] | None) -> list[NameMatch]:
+        form = compared(text[: 4 * LONGEST])
+        if not form or len(form) > LONGEST:
             return []
-        found: list[tuple[str, float, int]] = []
-        for scorer in (fuzz.ratio, fuzz.token_sort_ratio):
-            found = found or process.extract(folded, self._folded, scorer=scorer, limit=k, score_cutoff=100 * cutoff)
-        if not found:
-            parts = process.extract(folded, self._folded, scorer=fuzz.WRatio, limit=None, score_cutoff=100 * cutoff)
-            found = [part for part in parts if _PART <= len(part[0]) / len(folded) <= 1 / _PART]
-        matches = chain.from_iterable(
-            (NameMatch(int(position), self._names[position], score / 100) for position in self._at(row))
-            for _, score, row in found
-        )
-        return list(islice(matches, k))
+        rows, bounds = self._candidates.like(fold_words(text))
+        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        found = scores(form, spellings[:_FIRST], cutoff)
+        # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
+        least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
+        count = int(np.count_nonzero(bounds >= least - _CHANCE))
+        found += [(at + _FIRST, score) for at, score in scores(form, spellings[_FIRST:count], least)]
+        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k, degrees)
+        if len(best) < k and least > cutoff:
+            best = self._ranked(rows, scores(form, spellings, cutoff), k, degrees)
+        return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
 
-    def search(self, texts: Sequence[str], k: int, cutoff: float = 0.86) -> list[list[NameMatch]]:
-        """Return what `fuzzy` finds for each of several texts."""
-        return [self.fuzzy(text, k, cutoff) for text in texts]
+    def _ranked(
+        self, rows: Int64, found: Sequence[tuple[int, float]], k: int, degrees: npt.NDArray[Any] | None
+    ) -> list[tuple[int, float, int]]:
+        """Return the k best owners of scored rows, each with score and position of its best row."""
+        at = np.array([position for position, _ in found], np.int64)
+        bounds = self._table.arrays.owner_bounds
+        starts = bounds[rows[at]].astype(np.int64)
+        counts = bounds[rows[at] + 1] - starts
+        owners = self._table.arrays.owners[members(starts, counts)].astype(np.int64)
+        score = np.repeat(np.array([score for _, score in found]), counts)
+        position = np.repeat(at, counts)
+        keys = [position, owners, -score]
+        if degrees is not None:
+            keys.insert(2, -degrees[owners])
+        best: dict[int, tuple[int, float, int]] = {}
+        for one in np.lexsort(keys).tolist():
+            best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))
+            if len(best) == k:
+                break
+        return list(best.values())
 
-    def _at(self, row: int) -> Int64:
-        return self._positions[self._bounds[row] : self._bounds[row + 1]]
+
+def _writable(name: str) -> str:
+    """Return a name as UTF-8 can hold it: without halves of surrogate pairs."""
+    return name if name.isascii() else name.encode(errors="replace").decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)).startswith("M"))
 """Combining marks: accents, and the vowel signs of many Asian scripts. Python's `\\w` leaves them out."""
@@ -11,8 +12,7 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.cate
 WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 """A run of letters and digits, with the marks that stand on them."""
 
-_ARTICLE = re.compile("(?:the|an|a) (?!(?:the|an|a) )")
-"""Only one that no other follows, so that folding twice changes nothing and A. A. Milne keeps his initials."""
+ARTICLES = frozenset(("the", "a", "an"))
 
 
 def normalize_name(text: str) -> str:
@@ -24,13 +24,43 @@ def normalize_name(text: str) -> str:
     >>> normalize_name("The  Côte-d'Ivoire")
     'cote d ivoire'
     """
-    words = " ".join(WORD.findall(text.casefold() if text.isascii() else _fold(text)))
-    return words[article.end() :] if (article := _ARTICLE.match(words)) else words or text.strip()
+    words = fold_words(text)
+    return " ".join(words[leads_with_article(words) :])
 
 
-def _fold(text: str) -> str:
-    letters = "".join(char for char in unicodedata.normalize("NFKD", text) if not _is_accent(char))
+def fold_words(text: str) -> list[str]:
+    """Return the folded words of a text, a leading article among them; of punctuation alone, its pieces.
+
+    >>> fold_words("The  Côte-d'Ivoire")
+    ['the', 'cote', 'd', 'ivoire']
+    """
+    return WORD.findall(text.casefold() if text.isascii() else fold(text)) or text.split()
+
+
+def leads_with_article(words: Sequence[str]) -> bool:
+    """Tell whether folded words start with an article that a name can do without.
+
+    Only one that no other follows, so that folding twice changes nothing and A. A. Milne keeps his initials.
+    """
+    return len(words) > 1 and words[0] in ARTICLES and not (len(words) > 2 and words[1] in ARTICLES)
+
+
+def fold(text: str) -> str:
+    """Fold case and accents; everything else stays."""
+    letters = unicodedata.normalize("NFKD", text).translate(_WITHOUT_ACCENTS)
     return unicodedata.normalize("NFKC", letters.casefold())
+
+
+class _WithoutAccents(dict[int, str | None]):
+    """A table for `str.translate`, filled with the characters that occur."""
+
+    def __missing__(self, code: int) -> str | None:
+        character = chr(code)
+        self[code] = None if _is_accent(character) else character
+        return self[code]
+
+
+_WITHOUT_ACCENTS = _WithoutAccents()
 
 
 def _is_accent(char: str) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from threading import Lock
 from typing import Literal
 
@@ -13,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound
+from byokg.graph.dense_index import dense_names
+from byokg.graph.name_index import name_index
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedder import Embedder
 from byokg.index.name_match import NameMatch, NameSearch
 from byokg.index.names import NameIndex
 from byokg.linking.disambiguation import ContextScorer
 from byokg.linking.literals import is_wordless, read_literal
-from byokg.linking.scanned_names import ScannedNames
 from byokg.types import (
     Artifacts,
     EntityId,
@@ -38,7 +38,6 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 
 Int64 = npt.NDArray[np.int64]
 
-_NAMES_AT_ONCE = 1 << 16
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
 _POOL = 20
@@ -187,7 +186,7 @@ class EntityLinker:
         """Return the index over the names of all nodes, by node number."""
         with self._lock:  # threads that come while it is made wait, instead of making it again
             if self._names is None:
-                self._names = NameIndex(list(node_names(self._store)))
+                self._names = name_index(self._store)
             return self._names
 
     def _meanings(self) -> NameSearch | None:
@@ -415,22 +414,11 @@ def entity_linker(
         dense: see `EntityLinker`; None compares with every name.
     """
     if dense is None and method in ("dense", "both"):
-        dense = partial(_scanned, store, embedder)
+        dense = partial(dense_names, store, embedder)
     context = ContextScorer(store, embedder) if disambiguate else None
     return EntityLinker(
         store, method, top_k, cutoff, dense_cutoff, fusion, extend, names, dense, context, context_weight
     )
-
-
-def _scanned(store: GraphStore, embedder: Embedder) -> ScannedNames:
-    return ScannedNames(node_names(store), embedder)
-
-
-def node_names(store: GraphStore) -> Iterator[str]:
-    """Yield the name of every node, by node number."""
-    ids = store.entities()
-    while some := list(islice(ids, _NAMES_AT_ONCE)):
-        yield from (node.name for node in store.nodes(some))
 
 
 def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:

@@ -101,7 +101,7 @@ class MentionSpotter:
             for last in range(first, min(len(longest), first + most)):
                 mention = words.mention(first, last)
                 if len(names.exact(mention.text)):
-                    worth = self._worth(words, first, last, names.spells(mention.text))
+                    worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
                     if worth > 0:
                         found.append((worth, mention))
         return found
@@ -114,18 +114,21 @@ class MentionSpotter:
         found = []
         telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
         for position in telling[: self.settings.most]:
-            best = self.settings.misspelt_cutoff
-            near: tuple[float, Mention] | None = None
-            for first in range(max(0, position - _RUN + 1), position + 1):
-                for last in range(position, min(len(words.folded), first + _RUN)):
-                    mention = words.mention(first, last)
-                    match = self._entities.names.closest(mention.text, best)
-                    if match is not None and (near is None or match.score > best):
-                        best = match.score
-                        worth = self._worth(words, first, last, match.name != match.name.casefold())
-                        near = best * worth, mention
-            if near is not None:
-                found.append(near)
+            runs = [
+                (first, last)
+                for first in range(max(0, position - _RUN + 1), position + 1)
+                for last in range(position, min(len(words.folded), first + _RUN))
+            ]
+            mentions = [words.mention(first, last) for first, last in runs]
+            word = normalize_name(words.folded[position])
+            near = self._entities.names.closest(
+                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
+            )
+            scores = [0.0 if match is None else match.score for match in near]
+            at = scores.index(max(scores))
+            if (match := near[at]) is not None:
+                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
+                found.append((match.score * worth, mentions[at]))
         return found
 
     def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
@@ -142,7 +145,7 @@ class MentionSpotter:
                 mention = words.mention(first, run[-1])
                 if len(mention.text) < _LETTERS:
                     continue
-                for match in self._entities.names.fuzzy(mention.text, 1, self.settings.fuzzy_cutoff):
+                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
                     shorter, longer = sorted((len(match.name), len(mention.text)))
                     told = sum(map(self._told, words.folded[first : run[-1] + 1]))
                     found.append((match.score * told * shorter / longer, mention))

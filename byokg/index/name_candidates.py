@@ -1,0 +1,357 @@
+"""Which few of millions of names are worth comparing with a text letter by letter.
+
+Each word of the text stands for itself and for the words of the vocabulary like it (`Vocabulary.alike`). Names are
+weighed by the letters they have in common with the text through such words: first over the lists of names with the
+rarest of them, then exactly for the names that came up, whose words are all looked at. That weight bounds the parts of
+the WRatio scorer from above but for letters that unrelated words share by chance:
+
+- whole names: 2 · common / letters of both
+- words as sets: 0.95 · the same, over the shared words and either side
+- parts, where one side is 1.5 times as long: 0.9 · common / letters of the shorter, and 0.855 for any shared word
+
+The short cuts rest on that: names of a few of the text's words are looked up by their hash, since their lists would be
+long and their words few; and of the names that share a word and are of very different length, which all score the
+same, only some are taken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from operator import add
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.index.name_table import NameTable, members, word_hashes
+from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
+
+Int64 = npt.NDArray[np.int64]
+Float = npt.NDArray[np.float64]
+
+SET, PART, FAR_PART = 0.95, 0.9, 0.6
+"""What WRatio takes off for words as sets, for parts, and for parts of names more than eight times as long."""
+
+FAR, VERY_FAR = 1.5, 8.0
+"""Ratios of lengths from which WRatio compares parts."""
+
+_MASK = (1 << 64) - 1
+_HALF, _LOW = 32, (1 << 32) - 1
+
+_MOST_WORDS = 24
+"""Words of a text that are looked at: the rarest, should there be more."""
+_LISTED, _LISTED_LIKENESS = 10, 0.6
+"""Similar words whose names are listed, at most, and their least likeness; the others count only in names listed."""
+_COVERED = 0.55
+"""Share of a text's letters from which no further lists are read: a name without the words read so far has lost."""
+_NEEDED = 0.5
+"""Share of the letters in the lists read that a name must have."""
+_SURELY_LISTED = 2
+"""Of these, how many are listed however many names they have."""
+_READ, _READ_SHARE = 100_000, 32
+"""Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
+names that are nearest in length."""
+_WEIGHED = 1_000
+"""Names all of whose words are looked at, at most."""
+_GIVEN = 128
+"""Names proposed at most."""
+_SET_WORDS = 8
+"""Words of a text whose subsets are looked up."""
+_FAR_NAMES = 4
+_SHORT = 5
+
+
+@dataclass(frozen=True)
+class _Guesses:
+    """What one word of a text may be, the most similar first."""
+
+    words: Int64
+    """(S,) word numbers."""
+    common: Int64
+    """(S,) letters in common."""
+    listed: int
+    """How many of them are looked up in the lists of names; the others count in names that come up."""
+
+    @property
+    def most(self) -> int:
+        """Return the letters that are covered at best."""
+        return int(self.common.max(initial=0))
+
+
+class NameCandidates:
+    """Proposes rows of a table; threads may share it."""
+
+    def __init__(self, table: NameTable) -> None:
+        self._table = table
+        # Sums over all rows, zero between uses; each thread that is at it takes one.
+        self._sums: deque[npt.NDArray[np.uint16]] = deque()
+
+    def like(self, words: Sequence[str]) -> tuple[Int64, Float]:
+        """Return the rows that may score best against a text, given as its folded words, most promising first.
+
+        The second array is about the highest score that each may have, in [0, 1].
+        """
+        table = self._table
+        length = sum(map(len, words)) + len(words) - 1
+        slots = list(dict.fromkeys(words))
+        numbers = _Numbers(table.vocabulary, slots)
+        if len(slots) > _MOST_WORDS:
+            slots = self._rarest(slots, numbers)
+        guesses = self._guesses(slots, numbers)
+        known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
+        rows = [self._listed(guesses, length), self._inside(words, numbers), self._far(known, length)]
+        found = _distinct(np.concatenate(rows))
+        weights = self._weights(slots, numbers, guesses)
+        bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
+        order = np.argsort(-bounds, kind="stable")[:_GIVEN]
+        return found[order], bounds[order]
+
+    def around(self, word: str, words: Sequence[str], share: float) -> Int64:
+        """Return the rows that hold something like one word, and have most letters from it and other words.
+
+        Args:
+            word: a folded word; what is like it must be in the name.
+            words: folded words of which the rest of a name may consist, or of similar ones.
+            share: of a name's letters that must come from these words, in [0, 1].
+        """
+        table = self._table
+        slots = list(dict.fromkeys([word, *words]))
+        numbers = _Numbers(table.vocabulary, slots)
+        guesses = [self._guess(slot, numbers.of(slot), {}) for slot in slots]
+        weights = self._weights(slots, numbers, guesses)
+        rows = np.concatenate([np.empty(0, np.int32), *map(table.holders, guesses[0].words.tolist())])
+        rows = _distinct(rows[:_READ]).astype(np.int64)
+        common, _ = self._common(rows, weights)
+        return rows[common >= share * table.arrays.letters[rows]]
+
+    def _rarest(self, slots: Sequence[str], numbers: _Numbers) -> list[str]:
+        """Return the words of a long text that fewest names hold."""
+        found = np.array([numbers.of(slot) for slot in slots])
+        frequency = np.where(found < 0, 0, self._table.frequency(np.maximum(found, 0)))
+        return [slots[at] for at in np.sort(np.argsort(frequency, kind="stable")[:_MOST_WORDS]).tolist()]
+
+    # What the words of a text may be
+
+    def _guesses(self, slots: Sequence[str], numbers: _Numbers) -> list[_Guesses]:
+        """Return for each word of a text what it may be: itself, words like it, two words run together or one torn."""
+        extra: list[dict[int, int]] = [{} for _ in slots]
+        for at, slot in enumerate(slots):
+            if numbers.of(slot) < 0:
+                for first, second in _pieces(slot):
+                    if numbers.of(first) >= 0 and numbers.of(second) >= 0:
+                        extra[at] |= {numbers.of(first): len(first), numbers.of(second): len(second)}
+                for turned in _turned(slot):
+                    if numbers.of(turned) >= 0:
+                        extra[at][numbers.of(turned)] = len(turned) - 1
+            if at and (joined := numbers.of(slots[at - 1] + slot)) >= 0:
+                extra[at][joined] = len(slots[at - 1]) + len(slot)
+        # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
+        strange = any(numbers.of(slot) < 0 for slot in slots)
+        return [
+            self._guess(slot, number, more, wide=number < 0 or not strange)
+            for slot, number, more in zip(slots, map(numbers.of, slots), extra, strict=True)
+        ]
+
+    def _guess(self, slot: str, number: int, extra: dict[int, int], wide: bool = True) -> _Guesses:
+        sure = {number: len(slot)} | extra if number >= 0 else extra
+        words, common = (np.fromiter(values, np.int64, len(sure)) for values in (sure, sure.values()))
+        if len(slot) == 1:
+            return _Guesses(words, common, len(sure))
+        alike = self._table.vocabulary.alike(slot)
+        listed = min(_LISTED, int(np.count_nonzero(alike.likeness >= _LISTED_LIKENESS))) if wide else 0
+        return _Guesses(
+            np.concatenate((words, alike.words)), np.concatenate((common, alike.common)), len(sure) + listed
+        )
+
+    def _weights(self, slots: Sequence[str], numbers: _Numbers, guesses: Sequence[_Guesses]) -> Int64:
+        """Return for each word of the vocabulary the letters in common with the text, and 2³² · those if it is in it.
+
+        A space is counted with each word.
+        """
+        vocabulary = self._table.vocabulary
+        weights = np.zeros(len(vocabulary), np.int64)
+        for slot in slots:  # initials
+            if len(slot) == 1:
+                weights[vocabulary.containing(slot)] = 2
+        # Words may have an ending in the name, and the text may end inside one.
+        for slot, (start, stop) in zip(slots, vocabulary.starting(slots), strict=True):
+            weights[start:stop] = np.maximum(weights[start:stop], len(slot) + 1)
+        for guess in guesses:
+            weights[guess.words] = np.maximum(weights[guess.words], guess.common + np.int64(1))
+        for slot in slots:
+            if (number := numbers.of(slot)) >= 0:
+                weights[number] = (1 << _HALF | 1) * (len(slot) + 1)
+        return weights
+
+    # Rows
+
+    def _listed(self, guesses: Sequence[_Guesses], length: int) -> Int64:
+        """Return the rows that the lists of the rarest words agree on."""
+        left, covered = _READ + len(self._table) // _READ_SHARE, 0
+        frequencies = [self._table.frequency(guess.words[: guess.listed]) for guess in guesses]
+        sums = self._take()
+        touched: list[npt.NDArray[np.int32]] = []
+        for at in sorted(range(len(guesses)), key=lambda at: int(frequencies[at].sum())):
+            if covered >= _COVERED * length or left <= 0:
+                break
+            # The best few whatever they cost, and what else fits.
+            within = frequencies[at].cumsum() <= left // 3
+            count = max(int(np.count_nonzero(within)), min(_SURELY_LISTED, len(within)))
+            rows, common = self._lists(guesses[at], count, length, left)
+            # A row with several words like one of the text counts once, with the best: it comes last.
+            sums[rows] += common
+            touched.append(rows)
+            left -= len(rows)
+            covered += guesses[at].most
+        if not touched:
+            return np.empty(0, np.int64)
+        listed = np.concatenate(touched)
+        values = sums[listed]
+        sums[listed] = 0
+        self._sums.append(sums)
+        needed = max(1, int(_NEEDED * covered))
+        kept = values >= needed
+        listed, values = listed[kept], values[kept].astype(np.int64)
+        if len(listed) > _WEIGHED:
+            # What stands in several lists is here several times, with equal sums.
+            letters = self._table.arrays.letters[listed]
+            promise = (values + max(length - covered, 0)) / (letters.astype(np.float32) + length)
+            listed = listed[promise >= np.partition(promise, -_WEIGHED)[-_WEIGHED]][: 4 * _WEIGHED]
+        return listed
+
+    def _take(self) -> npt.NDArray[np.uint16]:
+        try:
+            return self._sums.pop()
+        except IndexError:
+            return np.zeros(len(self._table), np.uint16)
+
+    def _lists(
+        self, guess: _Guesses, count: int, length: int, most: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+        """Return the rows with each of the most similar words, the best last, and how many letters these cover.
+
+        Of a list that is longer than `most` rows, those that are nearest to a length.
+        """
+        arrays = self._table.arrays
+        words, common = guess.words[:count][::-1], guess.common[:count][::-1]
+        starts = arrays.holder_bounds[words].astype(np.int64)
+        counts = arrays.holder_bounds[words + 1] - starts
+        for at in np.flatnonzero(counts > most).tolist():
+            # The types agree, or numpy would convert whole columns.
+            letters = arrays.letters.dtype.type(min(length, np.iinfo(arrays.letters.dtype).max))
+            middle = np.int32(arrays.letters.searchsorted(letters, "right"))
+            before = int(self._table.holders(int(words[at])).searchsorted(middle)) - most // 2
+            starts[at] += min(max(before, 0), int(counts[at]) - most)
+            counts[at] = most
+        return arrays.holders[members(starts, counts)], np.repeat(common.astype(np.uint16), counts)
+
+    def _inside(self, words: Sequence[str], numbers: _Numbers) -> Int64:
+        """Return the rows that consist of the text's words, in any order, or of a part of it that may end in words."""
+        words = words[:_SET_WORDS]
+        known = [word for word in dict.fromkeys(words) if numbers.of(word) >= 0]
+        parts = [
+            [[piece for at in range(len(word)) if numbers.of(piece := word[at:]) >= 0] for word in words],
+            [[piece for at in range(len(word)) if numbers.of(piece := word[: at + 1]) >= 0] for word in words],
+        ]
+        texts = list(dict.fromkeys(chain(known, *parts[0], *parts[1])))
+        if not texts:
+            return np.empty(0, np.int64)
+        values = word_hashes(np.array([numbers.of(text) for text in texts]))
+        sets = _subsets(len(known)) @ values[: len(known)]
+        hashes = dict(zip(texts, values.tolist(), strict=True))
+        pieces = [hashes[text] for text in texts[len(known) :]]
+        for first, tails in enumerate(parts[0]):
+            inner = 0
+            for last in range(first + 1, len(words)):
+                for tail in tails:
+                    pieces += [hashes[tail] + inner + hashes[head] for head in parts[1][last] if head != tail]
+                if words[last] not in hashes:
+                    break
+                inner += hashes[words[last]]
+        return self._table.rows_of(np.append(sets, np.array([piece & _MASK for piece in pieces], np.uint64)))
+
+    def _far(self, known: Int64, length: int) -> Int64:
+        """Return some rows with each word of the text that are much shorter or longer than it."""
+        letters = self._table.arrays.letters
+        limits = np.ceil(np.array([length / VERY_FAR, length / FAR, length * FAR, length * VERY_FAR]))
+        # The types agree, or numpy would convert whole columns.
+        bounds = letters.searchsorted(np.minimum(limits, np.iinfo(letters.dtype).max).astype(letters.dtype))
+        bounds = bounds.astype(np.int32)
+        found = [np.empty(0, np.int32)]
+        for word in known.tolist():
+            rows = self._table.holders(word)
+            least, short, long, most = rows.searchsorted(bounds).tolist()
+            found.append(rows[max(least, short - _FAR_NAMES) : short])
+            found.append(rows[long : min(most, long + _FAR_NAMES)])
+        return np.concatenate(found).astype(np.int64)
+
+    def _common(self, rows: Int64, weights: Int64) -> tuple[Int64, Int64]:
+        """Return the letters of each row that are in common with a text, and those in shared words, with spaces."""
+        arrays = self._table.arrays
+        if not len(rows):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        starts = arrays.word_bounds[rows].astype(np.int64)
+        counts = arrays.word_bounds[rows + 1] - starts
+        found = weights[arrays.words[members(starts, counts)]]
+        sums = np.add.reduceat(found, counts.cumsum() - counts)
+        return np.maximum((sums & _LOW) - 1, 0), np.maximum((sums >> _HALF) - 1, 0)
+
+    def _bounds(self, rows: Int64, weights: Int64, length: int, set_length: int) -> Float:
+        """Return about the highest score that each row may have, in [0, 1], and a little for the letters in common."""
+        common, shared = self._common(rows, weights)
+        letters = self._table.arrays.letters[rows].astype(np.int64)
+        shorter, longer = np.minimum(letters, length), np.maximum(letters, length)
+        common = np.minimum(common, shorter)
+        whole = 2 * common / (letters + length)
+        as_set = SET * np.minimum(2 * shared / (shared + np.minimum(letters, set_length)), 1.0)
+        part = np.maximum(PART * common / shorter, np.where(shared > 0, PART * SET, 0.0))
+        part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part)
+        return np.where(longer < FAR * shorter, np.maximum(whole, as_set), part) + whole / 100
+
+
+def _turned(word: str) -> list[str]:
+    """Return a short word with two neighbouring letters swapped, which leaves few of its bigrams."""
+    if len(word) > _SHORT:
+        return []
+    return [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)]
+
+
+class _Numbers:
+    """Word numbers of the words of a text, of their beginnings and ends, and of each two that follow each other."""
+
+    def __init__(self, vocabulary: Vocabulary, slots: Sequence[str]) -> None:
+        texts: dict[str, None] = dict.fromkeys(slots)
+        for slot in slots[:_MOST_WORDS]:
+            for at in range(1, min(len(slot), LONGEST_WORD)):
+                texts[slot[:at]] = texts[slot[at:]] = None
+        texts |= dict.fromkeys(map(add, slots, slots[1:]))
+        texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
+        self._numbers = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
+
+    def of(self, text: str) -> int:
+        """Return the number of a word, -1 for a text that is none."""
+        return self._numbers.get(text, -1)
+
+
+def _pieces(word: str) -> list[tuple[str, str]]:
+    """Return the ways to see two words in one: the space left out, or another letter written for it."""
+    return [(word[:at], word[at + gap :]) for at in range(1, len(word)) for gap in (0, 1) if at + gap < len(word)]
+
+
+def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers ascending, each once; quicker than `np.unique` for some thousands."""
+    rows = np.sort(rows)
+    first = np.ones(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=first[1:])
+    return rows[first]
+
+
+@lru_cache
+def _subsets(count: int) -> npt.NDArray[np.uint64]:
+    """Return which of some things are in each of their subsets but the empty one: (2 ** count - 1, count)."""
+    numbers = np.arange(1, 1 << count, dtype=np.uint64)
+    return numbers[:, None] >> np.arange(count, dtype=np.uint64) & np.uint64(1)
