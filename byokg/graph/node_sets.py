@@ -11,8 +11,8 @@ Numbers = npt.NDArray[np.integer]
 Marks = npt.NDArray[np.bool_]
 
 _MARKED, _LOOKED_UP = 2, 256
-"""A table is used for numbers below so many times their count: to find the distinct ones, all of it is read, and sorting
-is quicker where they are few; to look numbers up, only some of it is."""
+"""A table is used for numbers below so many times their count. To find the distinct ones, all of it is read, and sorting
+a few is quicker; to look numbers up, only some of it is."""
 
 
 def distinct(numbers: Numbers) -> Numbers:
