@@ -11,7 +11,7 @@ Numbers = npt.NDArray[np.integer]
 Marks = npt.NDArray[np.bool_]
 
 _MARKED, _LOOKED_UP = 2, 256
-"""A table is used for numbers below so many times their count. To find the distinct ones, all of it is read, and sorting
+"""A table is used for numbers below so many times their count. To find distinct ones, all of it is read, and sorting
 a few is quicker; to look numbers up, only some of it is."""
 
 
