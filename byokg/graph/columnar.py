@@ -28,6 +28,7 @@ from byokg.graph.columnar_schema import count_schema, schema_from_json
 from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.folder import new_folder, read_meta, stamp, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
+from byokg.graph.labels import Labels
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, RelationCounts, Schema
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
@@ -104,7 +105,7 @@ class ColumnarGraph:
         self._node_properties = node_properties
         self._edge_properties = edge_properties
         self._schema = schema
-        self._relations = tuple(relation.name for relation in schema.relations)
+        self._relations = Labels(relation.name for relation in schema.relations)
         self._folder = folder
         self._files = dict(files or {})
         self.source = dict(source)

@@ -50,7 +50,7 @@ _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
 def uncompressed(path: Path) -> Path:
     """Return the path without the ending of a compression."""
-    return path.with_suffix("") if path.suffix in COMPRESSIONS[1:] else path
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS[1:] else path
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,12 @@ class TextFile:
 
     def open(self) -> BinaryIO:
         """Open the decompressed bytes."""
-        if self.path.suffix == ".gz":
+        ending = self.path.suffix.lower()
+        if ending == ".gz":
             return cast(BinaryIO, gzip.open(self.path, "rb"))
-        if self.path.suffix == ".xz":
+        if ending == ".xz":
             return cast(BinaryIO, lzma.open(self.path, "rb"))
-        if self.path.suffix == ".zst":
+        if ending == ".zst":
             return cast(BinaryIO, pa.input_stream(str(self.path), compression="zstd"))
         return self.path.open("rb")
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.integer]
 Marks = npt.NDArray[np.bool_]
 
-_PER_NUMBER = 32
-"""A table is used for numbers below so many times their count; for fewer numbers sorting is quicker than reading it."""
+_MARKED, _LOOKED_UP = 2, 256
+"""A table is used for numbers below so many times their count. To find distinct ones, all of it is read, and sorting
+a few is quicker; to look numbers up, only some of it is."""
 
 
 def distinct(numbers: Numbers) -> Numbers:
@@ -19,7 +20,7 @@ def distinct(numbers: Numbers) -> Numbers:
     if len(numbers) < 2:
         return numbers
     size = int(numbers.max()) + 1
-    if size > _PER_NUMBER * len(numbers):
+    if size > _MARKED * len(numbers):
         ascending = np.sort(numbers)
         fresh = np.ones(len(ascending), np.bool_)
         np.not_equal(ascending[1:], ascending[:-1], out=fresh[1:])
@@ -36,7 +37,7 @@ def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]
     if members == 0 or len(asked) == 0:
         return found
     size = 1 + max(int(asked.max()), *(int(group[-1]) for group in groups if len(group)))
-    if size > _PER_NUMBER * (members + len(asked)):
+    if size > _LOOKED_UP * (members + len(asked)):
         for number, group in enumerate(groups, 1):
             found[contains(group, asked)] = number
         return found
@@ -54,7 +55,7 @@ def contains(members: Numbers, asked: Numbers) -> Marks:
         alone: Marks = asked == members[0]
         return alone
     size = max(int(members[-1]), int(asked.max())) + 1
-    if size > _PER_NUMBER * (len(members) + len(asked)):
+    if size > _LOOKED_UP * (len(members) + len(asked)):
         found: Marks = members[np.minimum(np.searchsorted(members, asked), len(members) - 1)] == asked
         return found
     marks = np.zeros(size, np.bool_)

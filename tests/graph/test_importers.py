@@ -227,6 +227,10 @@ class TestBadTriples:
     def test_a_missing_source_is_refused(self, tmp_path: Path) -> None:
         refused(tmp_path / "nowhere", None, "no such file or folder")
 
+    def test_endings_may_be_in_capitals(self, tmp_path: Path) -> None:
+        source = written(tmp_path, "GRAPH.TSV.GZ", gzip.compress(b"a\tr\tb\n"))
+        assert triples_of(import_graph(source)) == [("a", "r", "b")]
+
     def test_a_folder_must_hold_exactly_one_graph(self, tmp_path: Path) -> None:
         refused(tmp_path, None, "holds neither nodes.csv with edges.csv nor one of kb.txt")
         written(tmp_path, "nodes.csv", b"id\n")

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from byokg.errors import ImportFailed
+from byokg.graph import delimited
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph, import_graph
 from tests.graph.contract import facts
+
+
+@pytest.fixture(autouse=True, params=[1 << 26, 30], ids=["one block", "a line a block"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a file holds must not depend on where it is cut."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", request.param)
 
 
 def imported(folder: Path, text: str, name: str = "graph.tsv") -> ColumnarGraph:
@@ -37,6 +44,11 @@ def test_one_more_column_is_the_time(tmp_path: Path) -> None:
 def test_a_header_may_name_the_columns(tmp_path: Path) -> None:
     graph = imported(tmp_path, "head,relation,tail,start,end\na,r,b,-44,14\n", "graph.csv")
     assert facts(graph) == [("a", "r", "b", {"start": -44, "end": 14})]
+
+
+def test_a_column_of_numbers_may_have_longer_ones_than_years(tmp_path: Path) -> None:
+    graph = imported(tmp_path, "a\tr\tb\t7\nc\tr\td\t20011231\n")
+    assert [row[3] for row in facts(graph)] == [{"time": 7}, {"time": 20011231}]
 
 
 def test_years_mixed_with_days_are_texts(tmp_path: Path) -> None:
@@ -66,6 +78,11 @@ def test_times_survive_saving_and_opening(tmp_path: Path) -> None:
         ("a\tr\tb\t1990\tsoon\n", 1, "expected 3 fields separated by a tab, found 5"),
         ("a\tr\tb\t1\t2\nc\tr\td\t1990\tsoon\n", 2, "end 'soon' is neither a year nor an ISO 8601 date"),
         ("a\tr\tb\t1\t2\nc\tr\t\t3\t4\n", 2, "the tail is empty"),
+        (
+            "a\tr\tb\t1\t2\na\tr\tb\t1\t20011231\nc\tr\td\t3\t1999-05\n",
+            2,
+            "end '20011231' is neither a year nor an ISO 8601 date",
+        ),
         ("a\tr\tb\t1\t2\nc\tr\td\n", 2, "expected 5 fields separated by a tab, found 3"),
         ("head\trelation\ttail\tstart\tweight\n", 1, "property columns other than time, or start and end"),
     ],
@@ -76,6 +93,7 @@ def test_a_bad_line_is_named_with_the_reason(tmp_path: Path, text: str, line: in
     assert caught.value.line == line
 
 
+@pytest.mark.parametrize("blocks", [1 << 26], indirect=True)
 def test_cronquestions_has_the_counts_of_its_description() -> None:
     folder = Path(os.environ.get("BYOKG_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
     source = folder / "cronquestions" / "graph_quads.tsv.xz"
