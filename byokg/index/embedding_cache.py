@@ -39,6 +39,7 @@ TEXTS_AT_ONCE = 1024
 
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.void]
 
 _KEY = np.dtype([("high", "<u8"), ("low", "<u8"), ("check", "<u8")])
 _KEYS, _VECTORS = ".keys", ".vectors"
@@ -69,6 +70,13 @@ class _Run:
             return np.full(len(high), -1)
         at = np.minimum(np.searchsorted(self.high, high), len(self.high) - 1)
         return np.where((self.high[at] == high) & (self.low[at] == low), self.place[at], -1)
+
+
+def text_keys(texts: Sequence[str]) -> Keys:
+    """Return the keys of N texts, (N,), checksums not filled in: the exact text counts, lone surrogates included."""
+    size = _KEY.itemsize
+    digests = b"".join([blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest() for text in texts])
+    return np.frombuffer(digests, _KEY)
 
 
 class EmbeddingCache:
@@ -109,16 +117,18 @@ class EmbeddingCache:
         """Return the type of the numbers that are kept."""
         return self._dtype
 
-    def find(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.bool_], Vectors]:
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Vectors]:
         """Look texts up.
+
+        Args:
+            keys: `text_keys` of N texts.
 
         Returns:
             Which are there, (N,), and their vectors, (N, D) unit rows, zeros for those that are not.
         """
-        out = np.zeros((len(texts), self._dimensions), np.float32)
+        out = np.zeros((len(keys), self._dimensions), np.float32)
         with self._lock:
-            keys = _hashes(texts)
-            places = np.full(len(texts), -1)
+            places = np.full(len(keys), -1)
             for run in self._runs:
                 open_ = np.flatnonzero(places < 0)
                 places[open_] = run.find(keys["high"][open_], keys["low"][open_])
@@ -131,14 +141,18 @@ class EmbeddingCache:
         out[~found] = 0
         return found, out
 
-    def add(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Append the vectors of N texts that are not there, (N, D).
+    def add(self, keys: Keys, vectors: npt.NDArray[np.floating]) -> None:
+        """Append the vectors of texts that are not there.
+
+        Args:
+            keys: `text_keys` of N texts.
+            vectors: (N, D).
 
         Raises:
             CacheUnusable: the disk is full, or the folder cannot be written.
         """
         rows = np.ascontiguousarray(vectors, self._dtype)
-        records = _hashes(texts)
+        records = keys.copy()
         records["check"] = self._checksums(rows)
         with self._lock:
             try:
@@ -151,7 +165,7 @@ class EmbeddingCache:
                 self._pairs.append(self._own.keys)
             pair = self._pairs.index(self._own.keys)
             self._mapped.pop(pair, None)
-            place = (pair << _RECORD_BITS) + first + np.arange(len(texts))
+            place = (pair << _RECORD_BITS) + first + np.arange(len(keys))
             self._runs.append(_Run.sort(records["high"], records["low"], place))
             # Runs of like length are merged, so that there are few of them and each key is moved seldom.
             while len(self._runs) > 1 and 2 * len(self._runs[-1].high) >= len(self._runs[-2].high):
@@ -233,17 +247,19 @@ class CachedEmbedder:
             EmbedderFailed: the embedder failed; what it gave before is kept.
             CacheUnusable: the cache cannot be written.
         """
-        found, vectors = self._cache.find(texts)
-        rows: dict[str, list[int]] = {}
-        for at in np.flatnonzero(~found).tolist():
-            rows.setdefault(texts[at], []).append(at)
-        missing = list(rows)
+        keys = text_keys(texts)
+        found, vectors = self._cache.find(keys)
+        absent = np.flatnonzero(~found)
+        numbers: dict[str, int] = {}
+        number = np.array([numbers.setdefault(texts[at], len(numbers)) for at in absent.tolist()], np.int64)
+        missing = list(numbers)
+        made = np.empty((len(missing), vectors.shape[1]), self._cache.precision)
+        first = absent[np.unique(number, return_index=True)[1]]
         for start in range(0, len(missing), TEXTS_AT_ONCE):
-            some = missing[start : start + TEXTS_AT_ONCE]
-            made = np.asarray(self._embedder.encode(some)).astype(self._cache.precision)
-            self._cache.add(some, made)
-            for text, vector in zip(some, unit_rows(made), strict=True):
-                vectors[rows[text]] = vector
+            part = slice(start, start + TEXTS_AT_ONCE)
+            made[part] = self._embedder.encode(missing[part])
+            self._cache.add(keys[first[part]], made[part])
+        vectors[absent] = unit_rows(made)[number]
         return vectors
 
     def close(self) -> None:
@@ -305,11 +321,3 @@ def _write(file: int, content: bytes) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(file, left) :]
-
-
-def _hashes(texts: Sequence[str]) -> npt.NDArray[np.void]:
-    """Return key records of texts, checksums not filled in: the exact text counts, lone surrogates included."""
-    digests = b"".join(
-        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_KEY.itemsize).digest() for text in texts
-    )
-    return np.frombuffer(bytearray(digests), _KEY)

@@ -4,10 +4,10 @@ Four layouts, of which the first two and the last are chosen by size (`layout_fo
 
 | Layout | Search | Measured with the shipped embedder, 128 dimensions, one thread |
 |---|---|---|
-| `flat` | every vector | exact; 5 ms at 100,000 |
-| `pq` | 4-bit codes of every vector, the best 1,500 rescored | recall@10 of 0.99 and 5 ms at 1,000,000, built in 6 s |
-| `ivf` | the same in the lists nearest to the query | a quarter of the time of `pq`, recall lower by 0.03 |
-| `hnsw` | a graph of neighbours | recall@10 of 0.93 in 1 ms at 100,000, built in 15 s |
+| `flat` | every vector | exact, 3 ms at 100,000 |
+| `pq` | 4-bit codes of every vector, the best rescored | recall@10 of 0.99 or more, 4 ms at 1,000,000, built in 6 s |
+| `ivf` | the same in the lists nearest to the query | half of the time of `pq`, recall@10 of 0.98, built in 11 s |
+| `hnsw` | a graph of neighbours | recall@10 of 0.94, 0.5 ms at 100,000, built in 11 s |
 
 Static embeddings of names form no clusters that lists or graphs could follow, which is why scanning short codes of all
 of them wins there; `hnsw` has to be asked for.

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import CacheUnusable
 from byokg.index.embedder import Vectors, folder_name, unit_rows
-from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder, EmbeddingCache, Precision
+from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder, EmbeddingCache, Precision, text_keys
 from byokg.index.static import StaticEmbedder
 from tests.index.embedder_contract import EmbedderContract
 
@@ -112,9 +112,9 @@ def test_many_small_additions_are_all_found_again(tmp_path: Path) -> None:
     angles = np.linspace(0.1, 3, 500)
     rows = np.column_stack((np.cos(angles), np.sin(angles))).astype(np.float32)
     for at in range(500):
-        cache.add([f"text {at}"], rows[at : at + 1])
+        cache.add(text_keys([f"text {at}"]), rows[at : at + 1])
     for each in (cache, EmbeddingCache(tmp_path, "m", 2, "float32")):
-        found, vectors = each.find([f"text {at}" for at in range(501)])
+        found, vectors = each.find(text_keys([f"text {at}" for at in range(501)]))
         assert found.tolist() == [True] * 500 + [False]
         np.testing.assert_allclose(vectors[:500], rows, atol=1e-6)
         assert len(each) == 500
@@ -131,16 +131,16 @@ def cut(file: Path, size: int) -> None:
 @pytest.mark.parametrize(("keys", "vectors", "left"), [(24 * 3 - 1, 16 * 3, 2), (24 * 3, 16 * 2 + 5, 2), (0, 0, 0)])
 def test_torn_files_lose_only_what_is_torn_and_take_more(tmp_path: Path, keys: int, vectors: int, left: int) -> None:
     cache = EmbeddingCache(tmp_path, "m", 4, "float32")
-    cache.add(["a", "b", "c"], np.eye(4, dtype=np.float32)[:3])
+    cache.add(text_keys(["a", "b", "c"]), np.eye(4, dtype=np.float32)[:3])
     cache.close()
     (key_file,) = tmp_path.rglob("*.keys")
     cut(key_file, keys)
     cut(key_file.with_suffix(".vectors"), vectors)
     torn = EmbeddingCache(tmp_path, "m", 4, "float32")
-    assert torn.find(["a", "b", "c"])[0].tolist() == [at < left for at in range(3)]
-    torn.add(["c", "d"], np.eye(4, dtype=np.float32)[2:])
+    assert torn.find(text_keys(["a", "b", "c"]))[0].tolist() == [at < left for at in range(3)]
+    torn.add(text_keys(["c", "d"]), np.eye(4, dtype=np.float32)[2:])
     torn.close()
-    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(["d", "c", "a"])
+    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(text_keys(["d", "c", "a"]))
     assert found.tolist() == [True, True, left > 0]
     np.testing.assert_array_equal(rows[:2], np.eye(4)[[3, 2]])
     assert len(list(tmp_path.rglob("*.keys"))) == 1
@@ -148,11 +148,11 @@ def test_torn_files_lose_only_what_is_torn_and_take_more(tmp_path: Path, keys: i
 
 def test_a_vector_that_changed_on_disk_counts_as_absent(tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path, "m", 4, "float32")
-    cache.add(["a", "b"], np.eye(4, dtype=np.float32)[:2])
+    cache.add(text_keys(["a", "b"]), np.eye(4, dtype=np.float32)[:2])
     cache.close()
     (file,) = tmp_path.rglob("*.vectors")
     file.write_bytes(bytes(16) + file.read_bytes()[16:])
-    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(["a", "b"])
+    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(text_keys(["a", "b"]))
     assert found.tolist() == [False, True]
     assert not rows[0].any()
 
@@ -232,7 +232,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_zero_rows_are_kept_like_others(tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path, "m", 3)
-    cache.add(["nothing"], np.zeros((1, 3), np.float32))
-    found, rows = EmbeddingCache(tmp_path, "m", 3).find(["nothing"])
+    cache.add(text_keys(["nothing"]), np.zeros((1, 3), np.float32))
+    found, rows = EmbeddingCache(tmp_path, "m", 3).find(text_keys(["nothing"]))
     assert found.tolist() == [True] and not rows.any()
     assert unit_rows(rows).any() == np.False_
