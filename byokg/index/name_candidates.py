@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byokg.index.name_table import NameTable, members, word_hashes
+from byokg.index.name_table import MASK, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
 
 Int64 = npt.NDArray[np.int64]
@@ -39,7 +39,6 @@ SET, PART, FAR_PART = 0.95, 0.9, 0.6
 FAR, VERY_FAR = 1.5, 8.0
 """Ratios of lengths from which WRatio compares parts."""
 
-_MASK = (1 << 64) - 1
 _HALF, _LOW = 32, (1 << 32) - 1
 
 _MOST_WORDS = 24
@@ -90,10 +89,15 @@ class NameCandidates:
         # Sums over all rows, zero between uses; each thread that is at it takes one.
         self._sums: deque[npt.NDArray[np.uint16]] = deque()
 
-    def like(self, words: Sequence[str]) -> tuple[Int64, Float]:
-        """Return the rows that may score best against a text, given as its folded words, most promising first.
+    def like(self, words: Sequence[str], text_length: int = 0) -> tuple[Int64, Float]:
+        """Return the rows that may score best against a text, most promising first.
 
-        The second array is about the highest score that each may have, in [0, 1].
+        Args:
+            words: the folded words of the text.
+            text_length: of the text as it is compared, where that is more than the words and spaces between them.
+
+        Returns:
+            Rows, and about the highest score that each may have, in [0, 1].
         """
         table = self._table
         length = sum(map(len, words)) + len(words) - 1
@@ -103,7 +107,7 @@ class NameCandidates:
             slots = self._rarest(slots, numbers)
         guesses = self._guesses(slots, numbers)
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
-        rows = [self._listed(guesses, length), self._inside(words, numbers), self._far(known, length)]
+        rows = [self._listed(guesses, length), self._inside(words, numbers), self._far(known, max(length, text_length))]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
@@ -126,7 +130,8 @@ class NameCandidates:
         rows = np.concatenate([np.empty(0, np.int32), *map(table.holders, guesses[0].words.tolist())])
         rows = _distinct(rows[:_READ]).astype(np.int64)
         common, _ = self._common(rows, weights)
-        return rows[common >= share * table.arrays.letters[rows]]
+        kept: Int64 = rows[common >= share * table.arrays.letters[rows]]
+        return kept
 
     def _rarest(self, slots: Sequence[str], numbers: _Numbers) -> list[str]:
         """Return the words of a long text that fewest names hold."""
@@ -167,18 +172,18 @@ class NameCandidates:
             np.concatenate((words, alike.words)), np.concatenate((common, alike.common)), len(sure) + listed
         )
 
-    def _weights(
-        self, slots: Sequence[str], numbers: _Numbers, guesses: Sequence[_Guesses]
-    ) -> Int64:
+    def _weights(self, slots: Sequence[str], numbers: _Numbers, guesses: Sequence[_Guesses]) -> Int64:
         """Return for each word of the vocabulary the letters in common with the text, and 2³² · those if it is in it.
 
         A space is counted with each word.
         """
         vocabulary = self._table.vocabulary
         weights = np.zeros(len(vocabulary), np.int64)
-        for slot in slots:  # initials
-            if len(slot) == 1:
-                weights[vocabulary.containing(slot)] = 2
+        initials = [vocabulary.containing(slot) for slot in slots if len(slot) == 1]
+        for words in initials:
+            weights[words] += 1
+        if initials:
+            weights += weights > 0  # the space
         # Words may have an ending in the name, and the text may end inside one.
         for slot, (start, stop) in zip(slots, vocabulary.starting(slots), strict=True):
             weights[start:stop] = np.maximum(weights[start:stop], len(slot) + 1)
@@ -223,7 +228,7 @@ class NameCandidates:
             letters = self._table.arrays.letters[listed]
             promise = (values + max(length - covered, 0)) / (letters.astype(np.float32) + length)
             listed = listed[promise >= np.partition(promise, -_WEIGHED)[-_WEIGHED]][: 4 * _WEIGHED]
-        return listed
+        return listed.astype(np.int64)
 
     def _take(self) -> npt.NDArray[np.uint16]:
         try:
@@ -274,7 +279,7 @@ class NameCandidates:
                 if words[last] not in hashes:
                     break
                 inner += hashes[words[last]]
-        return self._table.rows_of(np.append(sets, np.array([piece & _MASK for piece in pieces], np.uint64)))
+        return self._table.rows_of(np.append(sets, np.array([piece & MASK for piece in pieces], np.uint64)))
 
     def _far(self, known: Int64, length: int) -> Int64:
         """Return some rows with each word of the text that are much shorter or longer than it."""
@@ -332,7 +337,7 @@ class _Numbers:
                 texts[slot[:at]] = texts[slot[at:]] = None
         texts |= dict.fromkeys(map(add, slots, slots[1:]))
         texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
-        self._numbers = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
+        self._numbers: dict[str, int] = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
 
     def of(self, text: str) -> int:
         """Return the number of a word, -1 for a text that is none."""
