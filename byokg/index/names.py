@@ -13,7 +13,7 @@ import pyarrow as pa
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
-from byokg.index.name_candidates import NameCandidates
+from byokg.index.name_candidates import USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_folder import open_table, verify_table, write_table
 from byokg.index.name_match import NameMatch
 from byokg.index.name_score import compared, scores
@@ -29,6 +29,9 @@ _ENTRIES_AT_ONCE = 1 << 16
 
 _FIRST = 24
 """Names compared before it is known what a score must reach."""
+
+_WELL = 0.8
+"""Score below which a name hardly resembles a text; more names are compared then, should such scores be wanted."""
 
 _CHANCE = 0.15
 """How much higher a score may be than its bound, for letters that unrelated words share."""
@@ -220,7 +223,23 @@ class NameIndex:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
             return []
-        rows, bounds = self._candidates.like(fold_words(text), len(form))
+        words = fold_words(text)
+        best = self._best(form, words, k, cutoff, degrees, USUAL)
+        if cutoff < _WELL and (len(best) < k or best[-1].score < _WELL):
+            best = self._best(form, words, k, cutoff, degrees, WIDE)
+        return best
+
+    def _best(
+        self,
+        form: str,
+        words: Sequence[str],
+        k: int,
+        cutoff: float,
+        degrees: npt.NDArray[Any] | None,
+        effort: Effort,
+    ) -> list[NameMatch]:
+        """Return the k best owners of the names that are worth comparing with a text."""
+        rows, bounds = self._candidates.like(words, len(form), effort)
         spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from byokg.index import name_candidates
-from byokg.index.name_candidates import NameCandidates
+from byokg.index.name_candidates import USUAL, NameCandidates
 from byokg.index.name_table import NameTable
 from byokg.index.normalize import fold_words
 
@@ -54,7 +56,7 @@ class TestLike:
     def test_of_long_lists_names_of_like_length_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         names = [f"stone {'x' * number}" for number in range(1, 60)]
         monkeypatch.setattr(name_candidates, "_READ", 8)
-        monkeypatch.setattr(name_candidates, "_WEIGHED", 4)
+        monkeypatch.setattr(name_candidates, "USUAL", replace(USUAL, weighed=4))
         found = like(names, f"stone {'x' * 30}y")
         assert f"stone {'x' * 30}" in found
 
