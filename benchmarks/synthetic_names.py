@@ -42,17 +42,13 @@ def synthetic_names(count: int, kind: str = "zipf", seed: int = 1) -> pa.LargeSt
     rng = np.random.default_rng([seed, count])
     weights = np.ones(len(words)) if kind == "small" else 1 / np.arange(1, len(words) + 1)
     bounds = (weights / weights.sum()).cumsum()
-    column = pa.array(words, pa.large_string())
+    column, space = pa.array(words, pa.large_string()), pa.scalar(" ", pa.large_string())
     lengths = rng.integers(2, 5, count)
     names = None
     for place in range(4):
         drawn = np.minimum(bounds.searchsorted(rng.random(count)), len(words) - 1)
         part = column.take(pa.array(np.where(lengths > place, drawn, 0), mask=lengths <= place))
-        names = (
-            part
-            if names is None
-            else pc.binary_join_element_wise(names, part, pa.scalar(" ", pa.large_string()), null_handling="skip")
-        )
+        names = part if names is None else pc.binary_join_element_wise(names, part, space, null_handling="skip")
     return names
 
 

@@ -47,14 +47,14 @@ def name_entries(store: GraphStore, aliases: Sequence[str] = ()) -> Iterator[tup
             of an RDF property with several values.
     """
     ids = store.entities()
-    number = 0
+    first = 0
     while some := list(islice(ids, _NODES_AT_ONCE)):
-        for number, node in enumerate(store.nodes(some), number):
+        for number, node in enumerate(store.nodes(some), first):
             yield number, node.name
             for key in aliases:
                 for name in _several(node.properties.get(key), node.properties.get(key + ALL_VALUES)):
                     yield number, name
-        number += 1
+        first += len(some)
 
 
 def name_index(store: GraphStore) -> NameIndex:

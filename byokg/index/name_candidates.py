@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byokg.index.name_table import NameTable, members, word_hashes
+from byokg.index.name_table import MASK, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
 
 Int64 = npt.NDArray[np.int64]
@@ -39,30 +39,44 @@ SET, PART, FAR_PART = 0.95, 0.9, 0.6
 FAR, VERY_FAR = 1.5, 8.0
 """Ratios of lengths from which WRatio compares parts."""
 
-_MASK = (1 << 64) - 1
 _HALF, _LOW = 32, (1 << 32) - 1
 
 _MOST_WORDS = 24
 """Words of a text that are looked at: the rarest, should there be more."""
-_LISTED, _LISTED_LIKENESS = 10, 0.6
-"""Similar words whose names are listed, at most, and their least likeness; the others count only in names listed."""
-_COVERED = 0.55
-"""Share of a text's letters from which no further lists are read: a name without the words read so far has lost."""
-_NEEDED = 0.5
-"""Share of the letters in the lists read that a name must have."""
 _SURELY_LISTED = 2
 """Of these, how many are listed however many names they have."""
 _READ, _READ_SHARE = 100_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
-_WEIGHED = 1_000
-"""Names all of whose words are looked at, at most."""
-_GIVEN = 128
-"""Names proposed at most."""
 _SET_WORDS = 8
 """Words of a text whose subsets are looked up."""
 _FAR_NAMES = 4
 _SHORT = 5
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far to look."""
+
+    listed: int
+    """Similar words whose names are listed, at most; the others count only in names that come up."""
+    likeness: float
+    """Least likeness of a word whose names are listed."""
+    covered: float
+    """Share of a text's letters from which no further lists are read: a name without the words so far has lost."""
+    needed: float
+    """Share of the letters in the lists read that a name must have."""
+    weighed: int
+    """Names all of whose words are looked at, about."""
+    given: int
+    """Names proposed at most."""
+    everywhere: bool
+    """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
+
+
+USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=1_000, given=128, everywhere=False)
+WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=800, everywhere=True)
+"""For texts that no name resembles well."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +104,16 @@ class NameCandidates:
         # Sums over all rows, zero between uses; each thread that is at it takes one.
         self._sums: deque[npt.NDArray[np.uint16]] = deque()
 
-    def like(self, words: Sequence[str]) -> tuple[Int64, Float]:
-        """Return the rows that may score best against a text, given as its folded words, most promising first.
+    def like(self, words: Sequence[str], text_length: int = 0, effort: Effort = USUAL) -> tuple[Int64, Float]:
+        """Return the rows that may score best against a text, most promising first.
 
-        The second array is about the highest score that each may have, in [0, 1].
+        Args:
+            words: the folded words of the text.
+            text_length: of the text as it is compared, where that is more than the words and spaces between them.
+            effort: how far to look.
+
+        Returns:
+            Rows, and about the highest score that each may have, in [0, 1].
         """
         table = self._table
         length = sum(map(len, words)) + len(words) - 1
@@ -101,13 +121,17 @@ class NameCandidates:
         numbers = _Numbers(table.vocabulary, slots)
         if len(slots) > _MOST_WORDS:
             slots = self._rarest(slots, numbers)
-        guesses = self._guesses(slots, numbers)
+        guesses = self._guesses(slots, numbers, effort)
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
-        rows = [self._listed(guesses, length), self._inside(words, numbers), self._far(known, length)]
+        rows = [
+            self._listed(guesses, length, effort),
+            self._inside(words, numbers),
+            self._far(known, max(length, text_length)),
+        ]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
-        order = np.argsort(-bounds, kind="stable")[:_GIVEN]
+        order = np.argsort(-bounds, kind="stable")[: effort.given]
         return found[order], bounds[order]
 
     def around(self, word: str, words: Sequence[str], share: float) -> Int64:
@@ -121,12 +145,13 @@ class NameCandidates:
         table = self._table
         slots = list(dict.fromkeys([word, *words]))
         numbers = _Numbers(table.vocabulary, slots)
-        guesses = [self._guess(slot, numbers.of(slot), {}) for slot in slots]
+        guesses = [self._guess(slot, numbers.of(slot), {}, WIDE) for slot in slots]
         weights = self._weights(slots, numbers, guesses)
         rows = np.concatenate([np.empty(0, np.int32), *map(table.holders, guesses[0].words.tolist())])
         rows = _distinct(rows[:_READ]).astype(np.int64)
         common, _ = self._common(rows, weights)
-        return rows[common >= share * table.arrays.letters[rows]]
+        kept: Int64 = rows[common >= share * table.arrays.letters[rows]]
+        return kept
 
     def _rarest(self, slots: Sequence[str], numbers: _Numbers) -> list[str]:
         """Return the words of a long text that fewest names hold."""
@@ -136,7 +161,7 @@ class NameCandidates:
 
     # What the words of a text may be
 
-    def _guesses(self, slots: Sequence[str], numbers: _Numbers) -> list[_Guesses]:
+    def _guesses(self, slots: Sequence[str], numbers: _Numbers, effort: Effort) -> list[_Guesses]:
         """Return for each word of a text what it may be: itself, words like it, two words run together or one torn."""
         extra: list[dict[int, int]] = [{} for _ in slots]
         for at, slot in enumerate(slots):
@@ -150,19 +175,20 @@ class NameCandidates:
             if at and (joined := numbers.of(slots[at - 1] + slot)) >= 0:
                 extra[at][joined] = len(slots[at - 1]) + len(slot)
         # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
-        strange = any(numbers.of(slot) < 0 for slot in slots)
+        # Initials are not strange.
+        strange = not effort.everywhere and any(numbers.of(slot) < 0 and len(slot) > 1 for slot in slots)
         return [
-            self._guess(slot, number, more, wide=number < 0 or not strange)
+            self._guess(slot, number, more, effort if number < 0 or not strange else None)
             for slot, number, more in zip(slots, map(numbers.of, slots), extra, strict=True)
         ]
 
-    def _guess(self, slot: str, number: int, extra: dict[int, int], wide: bool = True) -> _Guesses:
+    def _guess(self, slot: str, number: int, extra: dict[int, int], effort: Effort | None) -> _Guesses:
         sure = {number: len(slot)} | extra if number >= 0 else extra
         words, common = (np.fromiter(values, np.int64, len(sure)) for values in (sure, sure.values()))
         if len(slot) == 1:
             return _Guesses(words, common, len(sure))
         alike = self._table.vocabulary.alike(slot)
-        listed = min(_LISTED, int(np.count_nonzero(alike.likeness >= _LISTED_LIKENESS))) if wide else 0
+        listed = min(effort.listed, int(np.count_nonzero(alike.likeness >= effort.likeness))) if effort else 0
         return _Guesses(
             np.concatenate((words, alike.words)), np.concatenate((common, alike.common)), len(sure) + listed
         )
@@ -174,9 +200,11 @@ class NameCandidates:
         """
         vocabulary = self._table.vocabulary
         weights = np.zeros(len(vocabulary), np.int64)
-        for slot in slots:  # initials
-            if len(slot) == 1:
-                weights[vocabulary.containing(slot)] = 2
+        initials = [vocabulary.containing(slot) for slot in slots if len(slot) == 1]
+        for words in initials:
+            weights[words] += 1
+        if initials:
+            weights += weights > 0  # the space
         # Words may have an ending in the name, and the text may end inside one.
         for slot, (start, stop) in zip(slots, vocabulary.starting(slots), strict=True):
             weights[start:stop] = np.maximum(weights[start:stop], len(slot) + 1)
@@ -189,14 +217,14 @@ class NameCandidates:
 
     # Rows
 
-    def _listed(self, guesses: Sequence[_Guesses], length: int) -> Int64:
+    def _listed(self, guesses: Sequence[_Guesses], length: int, effort: Effort) -> Int64:
         """Return the rows that the lists of the rarest words agree on."""
         left, covered = _READ + len(self._table) // _READ_SHARE, 0
         frequencies = [self._table.frequency(guess.words[: guess.listed]) for guess in guesses]
         sums = self._take()
         touched: list[npt.NDArray[np.int32]] = []
         for at in sorted(range(len(guesses)), key=lambda at: int(frequencies[at].sum())):
-            if covered >= _COVERED * length or left <= 0:
+            if covered >= effort.covered * length or left <= 0:
                 break
             # The best few whatever they cost, and what else fits.
             within = frequencies[at].cumsum() <= left // 3
@@ -213,15 +241,15 @@ class NameCandidates:
         values = sums[listed]
         sums[listed] = 0
         self._sums.append(sums)
-        needed = max(1, int(_NEEDED * covered))
+        needed = max(1, int(effort.needed * covered))
         kept = values >= needed
         listed, values = listed[kept], values[kept].astype(np.int64)
-        if len(listed) > _WEIGHED:
+        if len(listed) > effort.weighed:
             # What stands in several lists is here several times, with equal sums.
             letters = self._table.arrays.letters[listed]
             promise = (values + max(length - covered, 0)) / (letters.astype(np.float32) + length)
-            listed = listed[promise >= np.partition(promise, -_WEIGHED)[-_WEIGHED]][: 4 * _WEIGHED]
-        return listed
+            listed = listed[promise >= np.partition(promise, -effort.weighed)[-effort.weighed]][: 4 * effort.weighed]
+        return listed.astype(np.int64)
 
     def _take(self) -> npt.NDArray[np.uint16]:
         try:
@@ -272,7 +300,7 @@ class NameCandidates:
                 if words[last] not in hashes:
                     break
                 inner += hashes[words[last]]
-        return self._table.rows_of(np.append(sets, np.array([piece & _MASK for piece in pieces], np.uint64)))
+        return self._table.rows_of(np.append(sets, np.array([piece & MASK for piece in pieces], np.uint64)))
 
     def _far(self, known: Int64, length: int) -> Int64:
         """Return some rows with each word of the text that are much shorter or longer than it."""
@@ -330,7 +358,7 @@ class _Numbers:
                 texts[slot[:at]] = texts[slot[at:]] = None
         texts |= dict.fromkeys(map(add, slots, slots[1:]))
         texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
-        self._numbers = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
+        self._numbers: dict[str, int] = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
 
     def of(self, text: str) -> int:
         """Return the number of a word, -1 for a text that is none."""

@@ -11,7 +11,7 @@ from byokg.index.name_candidates import FAR
 from byokg.index.normalize import fold
 
 _WHOLE = 4
-"""A name of fewer letters is never found as a part of a longer text; such a text only as a whole word of a name."""
+"""A name of fewer letters is not taken for a part of a longer text; such a text only for a whole word of a name."""
 
 
 def compared(text: str) -> str:
@@ -37,11 +37,12 @@ def scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, flo
     found = process.extract(
         text, plain, scorer=fuzz.WRatio, processor=default_process, limit=None, score_cutoff=100 * least
     )
-    return [(at, score / 100) for name, score, at in found if score > 0 and not _chance(text, name)]
+    scored = [(at, (_of_wholes(text, name) if _by_chance(text, name) else score) / 100) for name, score, at in found]
+    return [(at, score) for at, score in scored if score > 0 and score >= least]
 
 
-def _chance(text: str, name: str) -> bool:
-    """Tell whether a name so short that it is part of anything was found as a part, or such a text in a part."""
+def _by_chance(text: str, name: str) -> bool:
+    """Tell whether a name is so short that it is part of anything, or the text is and no whole word of the name."""
     if min(len(text), len(name)) >= 2 * _WHOLE:
         return False
     name = compared(name)
@@ -49,3 +50,7 @@ def _chance(text: str, name: str) -> bool:
     if shorter >= _WHOLE or longer < FAR * shorter:
         return False
     return len(name) < len(text) or text not in name.split()
+
+
+def _of_wholes(text: str, name: str) -> float:
+    return float(fuzz.ratio(text, compared(name)))

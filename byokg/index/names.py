@@ -13,11 +13,11 @@ import pyarrow as pa
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
-from byokg.index.name_candidates import NameCandidates
+from byokg.index.name_candidates import USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_folder import open_table, verify_table, write_table
 from byokg.index.name_match import NameMatch
 from byokg.index.name_score import compared, scores
-from byokg.index.name_table import NameTable, members, word_hashes
+from byokg.index.name_table import MASK, NameTable, members, set_hash
 from byokg.index.normalize import ARTICLES, fold_words, leads_with_article, normalize_name
 
 Int64 = npt.NDArray[np.int64]
@@ -29,6 +29,9 @@ _ENTRIES_AT_ONCE = 1 << 16
 
 _FIRST = 24
 """Names compared before it is known what a score must reach."""
+
+_WELL = 0.8
+"""Score below which a name hardly resembles a text; more names are compared then, should such scores be wanted."""
 
 _CHANCE = 0.15
 """How much higher a score may be than its bound, for letters that unrelated words share."""
@@ -44,6 +47,8 @@ class NameIndex:
     def __init__(self, table: NameTable) -> None:
         self._table = table
         self._candidates = NameCandidates(table)
+        numbers = table.vocabulary.find(sorted(ARTICLES)).tolist()
+        self._articles = tuple(number for number in numbers if number >= 0)
 
     @classmethod
     def build(cls, names: Iterable[str] | pa.Array, owners: Iterable[int] | None = None) -> NameIndex:
@@ -119,14 +124,14 @@ class NameIndex:
 
     def has_word(self, word: str) -> bool:
         """Tell whether a folded word occurs in some name."""
-        return bool(self._table.vocabulary.find([word])[0] >= 0)
+        return self._table.vocabulary.number(word) >= 0
 
     def longest_from(self, word: str) -> int:
         """Return the number of words in the longest name that starts with a folded word; 0 when none does.
 
         Leading articles are no part of names here.
         """
-        number = int(self._table.vocabulary.find([word])[0])
+        number = self._table.vocabulary.number(word)
         return int(self._table.arrays.longest[number]) if number >= 0 else 0
 
     # Resemblance
@@ -191,22 +196,21 @@ class NameIndex:
     def _rows(self, text: str) -> Int64:
         """Return the rows equal to a text after folding."""
         words = fold_words(text)
-        numbers = self._table.vocabulary.find([*words[leads_with_article(words) :], *sorted(ARTICLES)])
-        numbers, articles = numbers[: -len(ARTICLES)], numbers[-len(ARTICLES) :]
-        if not len(numbers) or numbers.min() < 0:
+        numbers = [self._table.vocabulary.number(word) for word in words[leads_with_article(words) :]]
+        if not numbers or min(numbers) < 0:
             return np.empty(0, np.int64)
         # The name may have an article that the text lacks.
-        distinct = np.unique(numbers)
-        hashes = word_hashes(distinct).sum() + word_hashes(np.setdiff1d(articles[articles >= 0], distinct))
-        rows = self._table.rows_of(np.append(hashes, word_hashes(distinct).sum()))
-        wanted = numbers.tolist()
-        return np.sort(rows[[self._plain(row) == wanted for row in rows.tolist()]]) if len(rows) else rows
+        distinct = set(numbers)
+        more = [set_hash([article]) for article in self._articles if article not in distinct]
+        own = set_hash(distinct)
+        rows = self._table.rows_of(np.array([own, *(own + one & MASK for one in more)], np.uint64))
+        return np.sort(rows[[self._plain(row) == numbers for row in rows.tolist()]]) if len(rows) else rows
 
     def _plain(self, row: int) -> list[int]:
         """Return the words of a row without a leading article."""
         numbers = self._table.words_of(row)
-        words = self._table.vocabulary.words.take(pa.array(numbers[:2])).to_pylist()
-        return numbers[leads_with_article([*words, *[""] * (len(numbers) - 2)]) :]
+        leads = len(numbers) > 1 and numbers[0] in self._articles
+        return numbers[leads and not (len(numbers) > 2 and numbers[1] in self._articles) :]
 
     def _owners(self, rows: Int64) -> Int64:
         """Return who bears the names in some rows, ascending, each once."""
@@ -219,7 +223,23 @@ class NameIndex:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
             return []
-        rows, bounds = self._candidates.like(fold_words(text))
+        words = fold_words(text)
+        best = self._best(form, words, k, cutoff, degrees, USUAL)
+        if cutoff < _WELL and (len(best) < k or best[-1].score < _WELL):
+            best = self._best(form, words, k, cutoff, degrees, WIDE)
+        return best
+
+    def _best(
+        self,
+        form: str,
+        words: Sequence[str],
+        k: int,
+        cutoff: float,
+        degrees: npt.NDArray[Any] | None,
+        effort: Effort,
+    ) -> list[NameMatch]:
+        """Return the k best owners of the names that are worth comparing with a text."""
+        rows, bounds = self._candidates.like(words, len(form), effort)
         spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.

@@ -77,7 +77,9 @@ class Vocabulary:
             np.frombuffer(offsets, np.int64, len(words) + 1, words.offset * 8) if len(words) else np.zeros(1, np.int64)
         )
         self._data: Bytes = np.frombuffer(data, np.uint8) if len(words) and data else np.empty(0, np.uint8)
+        # Words come again: in the next question, and in the next piece of the same one.
         self.alike = lru_cache(_REMEMBERED)(self._alike)
+        self.number = lru_cache(_REMEMBERED)(self._number)
 
     @classmethod
     def build(cls, words: pa.LargeStringArray) -> Vocabulary:
@@ -111,6 +113,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._words)
 
+    def _number(self, word: str) -> int:
+        """Return the number of a word, -1 for a text that is none."""
+        return int(self.find([word])[0])
+
     def find(self, words: Sequence[str]) -> Int64:
         """Return the number of each word, -1 where it is none of these: (len(words),)."""
         texts = [word.encode(errors="surrogatepass") for word in words]
@@ -130,8 +136,8 @@ class Vocabulary:
     def starting(self, beginnings: Sequence[str]) -> list[tuple[int, int]]:
         """Return the range of numbers of the words that start with each text, as far as its first eight bytes."""
         texts = [beginning.encode(errors="surrogatepass")[:_KEY] for beginning in beginnings]
+        # No UTF-8 holds the byte 255.
         ends = [int.from_bytes(text.ljust(_KEY, end), "big") for end in (b"\0", b"\xff") for text in texts]
-        # No UTF-8 holds the byte that fills up the second of each, so nothing is equal to it unless it needed none.
         starts = self.arrays.key.searchsorted(np.array(ends[: len(texts)], np.uint64)).tolist()
         stops = self.arrays.key.searchsorted(np.array(ends[len(texts) :], np.uint64), "right").tolist()
         return list(zip(starts, stops, strict=True))

@@ -1,0 +1,41 @@
+"""Tests of `byokg.index.name_score`."""
+
+from __future__ import annotations
+
+import pytest
+from thefuzz import process
+from thefuzz.utils import full_process
+
+from byokg.index.name_score import compared, scores
+
+NAMES = ["Ridley Scott", "The Godfather", "J. R. R. Tolkien", "AC/DC", "Scott Ridley Jr.", "Alien 3"]
+
+
+@pytest.mark.parametrize("text", ["Ridly Scot", "J. Tolkien", "godfather, the", "ac dc"])
+def test_scores_are_those_of_thefuzz(text: str) -> None:
+    assert {NAMES[at]: round(100 * score) for at, score in scores(compared(text), NAMES, 0.0)} == {
+        name: score for name, score in process.extract(text, NAMES, limit=None) if score > 0
+    }
+
+
+def test_texts_are_processed_as_thefuzz_does_but_for_accents() -> None:
+    for text in ("J. Smith", "AC/DC", "a_b", " x "):
+        assert compared(text) == full_process(text)
+    assert compared("Çá!") == "ca"
+    assert compared("?!") == compared("") == ""
+
+
+def test_scores_of_nothing_are_not_told() -> None:
+    assert scores("xyz", ["abc"], 0.0) == []
+
+
+def test_short_names_are_whole_names_or_whole_words() -> None:
+    names = ["us", "the us army", "business", "U.S."]
+    # Equal, and a word of a name; of wholes, 2 letters in common of 10, and 2 of 5.
+    assert [(at, round(score, 2)) for at, score in sorted(scores("us", names, 0.0))] == [
+        (0, 1.0),
+        (1, 0.9),
+        (2, 0.4),
+        (3, 0.8),
+    ]
+    assert sorted(at for at, _ in scores("business of us", names, 0.6)) == [2]

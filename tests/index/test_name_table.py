@@ -1,0 +1,53 @@
+"""Tests of `byokg.index.name_table`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byokg.index.name_table import NameTable, members, set_hash, word_hashes
+
+
+@pytest.fixture
+def table() -> NameTable:
+    names = ["River Stone", "Stone", "Stone River Stone", "stone", "River Stone", "The Bank"]
+    return NameTable.build(pa.array(names, pa.large_string()), np.array([4, 1, 2, 3, 0, 5]))
+
+
+class TestRows:
+    def test_distinct_spellings_are_ordered_by_length_and_then_as_they_came(self, table: NameTable) -> None:
+        assert table.spellings.to_pylist() == ["Stone", "stone", "The Bank", "River Stone", "Stone River Stone"]
+        assert table.arrays.letters.tolist() == [5, 5, 8, 11, 17]
+
+    def test_rows_hold_words_and_words_their_rows(self, table: NameTable) -> None:
+        # The vocabulary: bank 0, river 1, stone 2, the 3.
+        assert [table.words_of(row) for row in range(5)] == [[2], [2], [3, 0], [1, 2], [2, 1, 2]]
+        assert [table.holders(word).tolist() for word in range(4)] == [[2], [3, 4], [0, 1, 3, 4], [2]]
+        assert table.frequency(np.array([2, 0])).tolist() == [4, 1]
+
+    def test_owners_of_a_row_are_ascending(self, table: NameTable) -> None:
+        assert table.arrays.owners.tolist() == [1, 3, 5, 0, 4, 2]
+        assert table.arrays.owner_bounds.tolist() == [0, 1, 2, 3, 5, 6]
+
+    def test_a_leading_article_does_not_make_a_name_longer(self, table: NameTable) -> None:
+        assert table.arrays.longest.tolist() == [1, 2, 3, 0]
+
+    def test_rows_are_found_by_the_set_of_their_words(self, table: NameTable) -> None:
+        hashes = np.array([set_hash([1, 2]), set_hash([2]), set_hash([0])], np.uint64)
+        assert table.rows_of(hashes).tolist() == [3, 4, 0, 1]
+
+    def test_nothing_makes_an_empty_table(self) -> None:
+        empty = NameTable.build(pa.array([None, "", " "], pa.large_string()), np.arange(3))
+        assert len(empty) == 0 and empty.rows_of(np.array([1], np.uint64)).tolist() == []
+
+
+@given(st.sets(st.integers(0, 1 << 31), max_size=6))
+def test_one_hash_of_a_set_is_that_of_many(words: set[int]) -> None:
+    assert int(word_hashes(np.array(sorted(words), np.int64)).sum()) == set_hash(words)
+
+
+def test_members_of_ranges_follow_each_other() -> None:
+    assert members(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
