@@ -37,7 +37,9 @@ def main() -> None:
     from arcadedb_embedded import create_database
     from arcadedb_embedded.jvm import start_jvm
 
-    start_jvm(heap_size="512m")
+    start_jvm(
+        heap_size="512m", jvm_args=["-Djava.util.logging.config.file=/dev/null"]
+    )  # or it logs into the current folder
     database = create_database(sys.argv[1])
 
     def write(text: str) -> None:
