@@ -37,7 +37,8 @@ def main() -> None:
     from arcadedb_embedded import create_database
     from arcadedb_embedded.jvm import start_jvm
 
-    start_jvm(heap_size="512m")
+    # Without this setting, the engine logs into the current folder.
+    start_jvm(heap_size="512m", jvm_args=["-Djava.util.logging.config.file=/dev/null"])
     database = create_database(sys.argv[1])
 
     def write(text: str) -> None:
