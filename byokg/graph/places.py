@@ -140,10 +140,13 @@ def identity(store: GraphStore) -> str:
 
     A graph in files has the checksum of its content. A server has none, so it is identified by its address and the
     number of nodes of each type and of edges of each relation: `counts:` and a SHA-256 of these. Edits that leave all
-    counts as they are (a renamed node, a property) do not change it.
+    counts as they are (a renamed node, a property) do not change it. An endpoint that cannot count its edges is
+    identified by its address alone: `address:` and a SHA-256 of that.
     """
     if checksum := getattr(store, "checksum", None):
         return str(checksum)
+    if getattr(store, "edge_count", 0) is None:
+        return f"address:{digest(store.name)}"
     schema = store.schema()
     relations = sorted((relation.name, relation.count) for relation in schema.relations)
     return f"counts:{digest(store.name, sorted(schema.node_types.items()), relations)}"

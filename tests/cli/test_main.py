@@ -236,7 +236,7 @@ def test_of_many_relations_the_most_frequent_are_shown_unless_all_are_asked_for(
 def test_types_and_properties_of_a_typed_graph_are_described(byokg: Run) -> None:
     byokg("graph", "build", SHIPPED, "--out", "g")
     lines = [" ".join(line.split()) for line in byokg("graph", "info", "g").out.splitlines()]
-    assert "Country 193 iso2: string, population: int, area_km2: int" in lines
+    assert "Country 193 iso2: string, population: int, area_km2: float" in lines
     assert any(line.startswith("capital ") and " Country City start: " in line for line in lines)
 
 

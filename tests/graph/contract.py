@@ -8,8 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
+from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.graph.traversal import join
 from byokg.types import EntityId, Node, Triple, Value
 
 Make = Callable[[Sequence[Node], Sequence[Triple]], GraphStore]
@@ -166,6 +168,14 @@ class GraphStoreContract:
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         assert rows == sorted(rows)
         assert len(rows) == 2 + 5 + 3 + 2
+
+    def test_batches_of_one_store_are_joined_and_those_of_another_refused(self, store: GraphStore) -> None:
+        asked = store.numbers(ids("a"))
+        mine = [store.edges(asked), store.edges(asked, Direction.OUT), store.edges(asked[:0]), store.sample_edges(1)]
+        assert len(join(mine, [1, 1, 0, 0])) == sum(map(len, mine))
+        other = ColumnarGraph.from_triples([("a", "r", "b")])
+        with pytest.raises(StoresMixed):
+            join([*mine, other.edges(other.numbers(ids("a")))], [1, 1, 0, 0, 1])
 
     def test_a_self_loop_appears_once_for_each_direction(self, store: GraphStore) -> None:
         number = store.relations.index("r")

@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
 
@@ -204,12 +205,14 @@ def test_the_ids_that_users_chose_identify_nodes(neptunes: Neptunes, people: Nep
 def test_the_schema_comes_from_the_summary_or_from_queries_where_there_is_none(
     neptunes: Neptunes, people: NeptuneServer, kind: str, statistics: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher_schema.read_schema, "__defaults__", (0,))  # as for a large graph
+    monkeypatch.setattr(cypher_schema.read_schema, "__defaults__", (0, None))  # as for a large graph
     people.statistics = statistics
     store = neptunes.analytics(people) if kind == "analytics" else neptunes.database(people)
     schema = store.schema()
     assert schema.node_types == {"Person": 2}
-    assert schema.relations == (RelationSchema("knows", 1, ("Person",), ("Person",), ("since",)),)
+    (knows,) = schema.relations
+    assert replace(knows, property_details=()) == RelationSchema("knows", 1, ("Person",), ("Person",), ("since",))
+    assert [detail.name for detail in knows.property_details] == ["since"]
     paths = [path for path, _ in people.requests]
     assert ("/summary" if kind == "analytics" else "/propertygraph/statistics/summary") in paths
 
@@ -376,8 +379,12 @@ ROUTE = {
     "~type": "route",
     "~properties": {"dist": 956},
 }
-NODES = [{"labels": ["airport"], "keys": ["code", "runways"], "count": 2}]
-EDGES = [{"type": "route", "head": ["airport"], "tail": ["airport"], "keys": ["dist"], "count": 1}]
+NODES: list[dict[str, Any]] = [{"labels": ["airport"], "keys": ["code", "runways"], "count": 2}]
+NODE_VALUES: list[dict[str, Any]] = [{"name": "airport", "held": {"code": "SEA", "runways": 3}}]
+EDGE_VALUES: list[dict[str, Any]] = [{"name": "route", "held": {"dist": 956}}]
+EDGES: list[dict[str, Any]] = [
+    {"type": "route", "head": ["airport"], "tail": ["airport"], "keys": ["dist"], "count": 1}
+]
 
 
 def payload(rows: list[Any]) -> StreamingBody:
@@ -393,6 +400,8 @@ def test_analytics_keeps_to_the_model_of_its_service() -> None:
         ours = {"queryString": ANY, "parameters": {}}
         for rows in (NODES, EDGES):
             stub.add_response("execute_query", {"payload": payload(rows)}, {**expected, **ours})
+        for rows in (NODE_VALUES, EDGE_VALUES):
+            stub.add_response("execute_query", {"payload": payload(rows)}, {**expected, **ours, "parameters": ANY})
         stub.add_client_error("execute_query", "ThrottlingException", "slow down", 429)
         text = "MATCH (n)-[r]->() RETURN n, r"
         asked = {**expected, "queryString": f"{text} LIMIT 1001", "parameters": {"x": 1}}
@@ -411,6 +420,8 @@ def test_a_database_keeps_to_the_model_of_its_service() -> None:
         stub.add_response("get_propertygraph_summary", {"payload": {"graphSummary": SUMMARY}}, {"mode": "basic"})
         for rows in (NODES, EDGES):
             stub.add_response("execute_open_cypher_query", {"results": rows}, asked)
+        for rows in (NODE_VALUES, EDGE_VALUES):
+            stub.add_response("execute_open_cypher_query", {"results": rows}, {**asked, "parameters": ANY})
         stub.add_client_error("execute_open_cypher_query", "TooManyRequestsException", "slow down", 429)
         stub.add_response("execute_open_cypher_query", {"results": [{"n": SEATTLE}]}, asked)
         answer = NeptuneDatabaseStore("localhost", client=client).run("MATCH (n) RETURN n")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from byokg.errors import ConfigError, GraphNotFound
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.knowledge_graph import KnowledgeGraph
 from byokg.graph.places import identity, open_graph, open_queryable, opened
+from byokg.graph.rdf import graph_quads
 from byokg.graph.schema_cache import SchemaCache
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
@@ -57,6 +59,17 @@ def test_a_saved_graph_is_identified_by_its_content(tmp_path: Path) -> None:
     saved = open_graph(tmp_path / "graph")
     assert identity(saved) == saved.checksum  # type: ignore[union-attr]
     assert identity(graph).startswith("counts:")
+
+
+def test_an_endpoint_that_cannot_count_is_identified_by_its_address(tmp_path: Path) -> None:
+    from tests.graph.sparql_server import pyoxigraph, serving
+
+    triples = pyoxigraph.Store()
+    triples.extend(graph_quads(ColumnarGraph.from_triples([("a", "r", "b")])))
+    with serving(triples) as endpoint, opened(f"sparql+{endpoint.url}", SchemaCache(tmp_path)) as store:
+        assert identity(store).startswith("counts:")
+        store._schema = replace(store.schema(), sampled="some triples")
+        assert identity(store).startswith("address:")
 
 
 @pytest.mark.parametrize("place", ["neo4j://me:s3cret@host", "sparql+https://s3cret@host/x", "neptune-db://a:s3cret@h"])
