@@ -15,6 +15,10 @@ _MARKED, _LOOKED_UP = 2, 256
 a few is quicker; to look numbers up, only some of it is."""
 
 
+_FEW = 8
+"""So many members are compared one by one; and from so many times as many members as asked, each asked is searched."""
+
+
 def distinct(numbers: Numbers) -> Numbers:
     """Return each number once, ascending."""
     if len(numbers) < 2:
@@ -51,13 +55,21 @@ def contains(members: Numbers, asked: Numbers) -> Marks:
     """Tell for each number asked whether it is among the members, which are ascending: (len(asked),)."""
     if len(members) == 0 or len(asked) == 0:
         return np.zeros(len(asked), np.bool_)
-    if len(members) == 1:
-        alone: Marks = asked == members[0]
-        return alone
-    size = max(int(members[-1]), int(asked.max())) + 1
-    if size > _LOOKED_UP * (len(members) + len(asked)):
-        found: Marks = members[np.minimum(np.searchsorted(members, asked), len(members) - 1)] == asked
+    if len(members) <= _FEW:
+        found: Marks = asked == members[0]
+        for member in members[1:]:
+            found |= asked == member
         return found
+    size = max(int(members[-1]), int(asked.max())) + 1
+    if len(members) > _FEW * len(asked) or size > _LOOKED_UP * (len(members) + len(asked)):
+        within: Marks = members.take(np.searchsorted(members, asked), mode="clip") == asked
+        return within
     marks = np.zeros(size, np.bool_)
     marks[members] = True
-    return marks[asked]
+    return marks.take(asked)
+
+
+def common(one: Numbers, other: Numbers) -> Numbers:
+    """Return the numbers that stand in both of two ascending sets."""
+    few, many = (one, other) if len(one) < len(other) else (other, one)
+    return few[contains(many, few)]

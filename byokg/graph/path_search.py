@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.node_sets import contains, distinct
+from byokg.graph.node_sets import common, contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.graph.traversal import cap, relation_numbers, select
 from byokg.types import EntityId, Path, Triple
 
 Int64 = npt.NDArray[np.int64]
+Kind = TypeVar("Kind", bound=np.generic)
 
 _ROWS = (1 << 12, 1 << 20)
 """Partial paths kept while paths that visit nodes twice are sorted out; the second where the first was too few."""
@@ -182,10 +184,10 @@ class _Rows:
         row, step = row[fresh], step[fresh]
         return (
             _Rows(
-                np.column_stack((self.nodes[row], steps.far[step])),
-                np.column_stack((self.relation[row], steps.relation[step])),
-                np.column_stack((self.edge[row], steps.edge[step])),
-                np.column_stack((self.inverse[row], steps.inverse[step])),
+                _longer(self.nodes, row, steps.far[step]),
+                _longer(self.relation, row, steps.relation[step]),
+                _longer(self.edge, row, steps.edge[step]),
+                _longer(self.inverse, row, steps.inverse[step]),
             ),
             total > limit,
         )
@@ -193,6 +195,13 @@ class _Rows:
     def first(self, count: int) -> _Rows:
         """Return the first rows."""
         return _Rows(self.nodes[:count], self.relation[:count], self.edge[:count], self.inverse[:count])
+
+
+def _longer(table: npt.NDArray[Kind], row: Int64, column: npt.NDArray[np.generic]) -> npt.NDArray[Kind]:
+    """Return some rows with one more column."""
+    longer = np.empty((len(row), table.shape[1] + 1), table.dtype)
+    longer[:, :-1], longer[:, -1] = table[row], column
+    return longer
 
 
 class _Search:
@@ -278,8 +287,7 @@ class _Search:
         source, target = self._pair(pair)
         hops = min(len(source.layers), length)
         forth, back = source.layers[:hops], target.layers[: length - hops]
-        meeting = source.met(hops)
-        meeting = meeting[contains(target.met(length - hops), meeting)]
+        meeting = common(source.met(hops), target.met(length - hops))
         if len(meeting) == 0:
             return
         steps = [_forward(layer, rows) for layer, rows in _pruned(forth, meeting)[::-1]]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.node_sets import contains, distinct, group_of
+from byokg.graph.node_sets import common, contains, distinct, group_of
 
 few = st.lists(st.integers(0, 40), max_size=10)
 many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
@@ -24,6 +24,13 @@ def test_distinct_numbers_ascend(numbers: list[int]) -> None:
 def test_contains_agrees_with_sets(members: list[int], asked: list[int]) -> None:
     found = contains(np.array(sorted(set(members)), np.int64), np.array(asked, np.int64))
     assert found.tolist() == [number in set(members) for number in asked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_what_two_sets_have_in_common_ascends(one: list[int], other: list[int]) -> None:
+    found = common(np.array(sorted(set(one)), np.int64), np.array(sorted(set(other)), np.int64))
+    assert found.tolist() == sorted(set(one) & set(other))
 
 
 @settings(max_examples=150, deadline=None)
