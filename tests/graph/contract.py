@@ -171,11 +171,12 @@ class GraphStoreContract:
 
     def test_batches_of_one_store_are_joined_and_those_of_another_refused(self, store: GraphStore) -> None:
         asked = store.numbers(ids("a"))
-        mine = [store.edges(asked), store.edges(asked, Direction.OUT), store.edges(asked[:0]), store.sample_edges(1)]
-        assert len(join(mine, [1, 1, 0, 0])) == sum(map(len, mine))
+        batches = [store.edges(asked), store.edges(asked, Direction.OUT), store.edges(asked[:0]), store.sample_edges(1)]
+        mine = [(batch, np.arange(len(batch))) for batch in batches]
+        assert len(join(mine, [1, 1, 0, 0])[0]) == sum(map(len, batches))
         other = ColumnarGraph.from_triples([("a", "r", "b")])
         with pytest.raises(StoresMixed):
-            join([*mine, other.edges(other.numbers(ids("a")))], [1, 1, 0, 0, 1])
+            join([*mine, (other.edges(other.numbers(ids("a"))), np.arange(1))], [1, 1, 0, 0, 1])
 
     def test_a_self_loop_appears_once_for_each_direction(self, store: GraphStore) -> None:
         number = store.relations.index("r")

@@ -9,7 +9,7 @@ from byokg.errors import ConfigError, GraphNotFound
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.knowledge_graph import KnowledgeGraph
 from byokg.graph.places import identity, open_graph, open_queryable, opened
-from byokg.graph.rdf import graph_quads
+from byokg.graph.rdf_quads import graph_quads
 from byokg.graph.schema_cache import SchemaCache
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
