@@ -14,6 +14,7 @@ from pathlib import Path
 from byokg.errors import ConfigError, GraphExists, IndexUnusable
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import new_folder
+from byokg.graph.name_index import name_entries
 from byokg.graph.store import GraphStore
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedder import Embedder, folder_name
@@ -21,8 +22,6 @@ from byokg.index.identifiers import is_identifier
 from byokg.index.vectors import Layout
 
 DENSE = "dense"
-
-_NODES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,9 @@ class DenseFacts:
     dimensions: int
 
 
-def name_entries(store: GraphStore) -> Iterator[tuple[int, str]]:
+def embedded_entries(store: GraphStore) -> Iterator[tuple[int, str]]:
     """Yield number and name of each node that has a name of its own, in the order of numbers."""
-    ids = store.entities()
-    first = 0
-    while some := list(islice(ids, _NODES_AT_ONCE)):
-        for number, node in enumerate(store.nodes(some), first):
-            if not is_identifier(node.name):
-                yield number, node.name
-        first += len(some)
+    return (entry for entry in name_entries(store) if not is_identifier(entry[1]))
 
 
 def dense_names(
@@ -70,7 +63,7 @@ def dense_names(
         folder = index_folder(store.folder, embedder)
         if folder.exists():
             return DenseNames.open(folder, embedder, store.checksum or "")
-    entries: Iterable[tuple[int, str]] = name_entries(store)
+    entries: Iterable[tuple[int, str]] = embedded_entries(store)
     if most is not None:
         entries = list(islice(entries, most + 1))
         if len(entries) > most:
@@ -106,7 +99,7 @@ def build_dense(
     folder = index_folder(graph.folder, embedder)
     refuse_taken(folder, overwrite)  # before hours are spent
     made_for = graph.checksum or ""
-    names = DenseNames.build(name_entries(graph), embedder, cache, progress, layout, made_for)
+    names = DenseNames.build(embedded_entries(graph), embedder, cache, progress, layout, made_for)
     with new_folder(folder, overwrite, refuse_taken) as partial:
         names.write(partial)
     return DenseNames.open(folder, embedder, made_for)

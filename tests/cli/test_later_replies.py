@@ -14,22 +14,12 @@ from pathlib import Path
 import pytest
 
 from byokg.evaluation.records import METRICS_FILE, PREDICTIONS, TRACE
-from tests.cli.conftest import KB, PROGRAM, QUESTIONS, ROOT, Run
+from tests.cli.conftest import PROGRAM, ROOT, Run
 from tests.llm.elsewhere import reply_to
 from tests.llm.servers.model_server import SECRET, ModelServer, serving
 from tests.llm.servers.protocols import Answered
 
 BATCH = ("llm=anthropic", "llm.model=claude-test", "llm.batch=true")
-
-
-@pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    """Three questions over four films, of which the model finds the director."""
-    folder = tmp_path / "films"
-    folder.mkdir()
-    (folder / "kb.txt").write_text(KB, "utf-8")
-    (folder / "questions.jsonl").write_text(QUESTIONS, "utf-8")
-    return folder
 
 
 @pytest.fixture
@@ -54,11 +44,11 @@ def files(run: Path) -> list[bytes]:
 
 @pytest.mark.parametrize("layout", ["own", "anthropic", "openai"])
 def test_a_run_goes_on_with_replies_from_another_machine_until_it_is_complete(
-    byokg: Run, questions: Path, layout: str
+    byokg: Run, films: Path, layout: str
 ) -> None:
     file = {"own": "requests.jsonl"}.get(layout, f"requests.{layout}.jsonl")
     passes = 0
-    while (outcome := byokg(*deferred(questions))).code == 3:
+    while (outcome := byokg(*deferred(films))).code == 3:
         passes += 1
         pending = len(Path("run/requests", file).read_text("utf-8").splitlines())
         assert f"{pending} replies pending" in outcome.err
@@ -86,35 +76,35 @@ def test_a_run_goes_on_with_replies_from_another_machine_until_it_is_complete(
 
 
 def test_a_batch_run_asks_stage_by_stage_and_ends_like_one_that_asks_at_once(
-    byokg: Run, questions: Path, service: ModelServer
+    byokg: Run, films: Path, service: ModelServer
 ) -> None:
     address = f"llm.base_url={service.url}"
-    batched = byokg(*words(questions, *BATCH, address, "replies.path=batch.sqlite", out="batched"))
+    batched = byokg(*words(films, *BATCH, address, "replies.path=batch.sqlite", out="batched"))
     assert batched.code == 0
     assert [len(batch.requests) for batch in service.batches.all.values()] == [3, 3, 3]
     at_once = ("llm=anthropic", "llm.model=claude-test", address, "replies.path=once.sqlite")
-    assert byokg(*words(questions, *at_once, out="once")).code == 0
+    assert byokg(*words(films, *at_once, out="once")).code == 0
     assert files(Path("batched")) == files(Path("once"))
     assert "9 calls asked, 0 replayed" in batched.out
     assert "batch msgbatch_0001: 3 requests sent" in batched.err
 
 
 def test_a_budget_stops_a_batch_run_before_it_is_sent_and_a_higher_one_continues_it(
-    byokg: Run, questions: Path, service: ModelServer
+    byokg: Run, films: Path, service: ModelServer
 ) -> None:
     address = f"llm.base_url={service.url}"
-    outcome = byokg(*words(questions, *BATCH, address, "budget=calls", "budget.max_calls=4"))
+    outcome = byokg(*words(films, *BATCH, address, "budget=calls", "budget.max_calls=4"))
     assert outcome.code == 3 and "budget.max_calls=4 is used up" in outcome.err
     assert sum(len(batch.requests) for batch in service.batches.all.values()) == 4
-    outcome = byokg(*words(questions, *BATCH, address, "budget=calls", "budget.max_calls=9"))
+    outcome = byokg(*words(films, *BATCH, address, "budget=calls", "budget.max_calls=9"))
     assert outcome.code == 0
     assert sum(len(batch.requests) for batch in service.batches.all.values()) == 9
 
 
 def test_a_batch_run_that_is_killed_while_it_waits_pays_for_nothing_twice(
-    byokg: Run, questions: Path, service: ModelServer
+    byokg: Run, films: Path, service: ModelServer
 ) -> None:
-    command = words(questions, *BATCH, f"llm.base_url={service.url}")
+    command = words(films, *BATCH, f"llm.base_url={service.url}")
     service.batches.looks = 10**6
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *command], env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
@@ -133,32 +123,32 @@ def test_a_batch_run_that_is_killed_while_it_waits_pays_for_nothing_twice(
 
 
 def test_requests_that_cannot_be_answered_fail_their_question_and_no_other(
-    byokg: Run, questions: Path, service: ModelServer
+    byokg: Run, films: Path, service: ModelServer
 ) -> None:
     address = f"llm.base_url={service.url}"
-    byokg(*deferred(questions, out="look"))
+    byokg(*deferred(films, out="look"))
     requests = [json.loads(line) for line in Path("look/requests/requests.jsonl").read_text("utf-8").splitlines()]
     service.batches.fails = {requests[0]["id"]: "errored"}
-    outcome = byokg(*words(questions, *BATCH, address))
+    outcome = byokg(*words(films, *BATCH, address))
     assert outcome.code == 0 and "3 questions, 1 failed" in " ".join(outcome.out.split())
     assert "cannot be answered" in outcome.out
 
 
-def test_modes_that_need_many_questions_are_refused_for_one(byokg: Run, questions: Path, service: ModelServer) -> None:
-    assert byokg("graph", "build", str(questions), "--out", "films.graph").code == 0
+def test_modes_that_need_many_questions_are_refused_for_one(byokg: Run, films: Path, service: ModelServer) -> None:
+    assert byokg("graph", "build", str(films), "--out", "films.graph").code == 0
     graph = ("graph.path=films.graph", "pipeline=byokg")
     outcome = byokg("ask", "Who directed Heat?", *graph, *BATCH)
     assert outcome.code == 2 and "use it with byokg eval" in outcome.err
     outcome = byokg("ask", "Who directed Heat?", *graph, "llm=deferred", "llm.provider=anthropic", "llm.model=m")
     assert outcome.code == 2 and "use it with byokg eval" in outcome.err
-    outcome = byokg(*words(questions, *BATCH, "--estimate"))
+    outcome = byokg(*words(films, *BATCH, "--estimate"))
     assert outcome.code == 2 and "leave out llm.batch=true" in outcome.err
 
 
 def test_an_estimate_asks_a_few_questions_whose_replies_the_run_then_has(
-    byokg: Run, questions: Path, service: ModelServer
+    byokg: Run, films: Path, service: ModelServer
 ) -> None:
-    command = words(questions, "llm=anthropic", "llm.model=claude-test", f"llm.base_url={service.url}")
+    command = words(films, "llm=anthropic", "llm.model=claude-test", f"llm.base_url={service.url}")
     outcome = byokg(*command, "--estimate", "--sample", "2")
     assert outcome.code == 0 and "3 questions, estimated from 2" in outcome.out
     assert service.counts().requests == 6
@@ -167,17 +157,17 @@ def test_an_estimate_asks_a_few_questions_whose_replies_the_run_then_has(
 
 
 def test_a_missing_reply_is_an_error_that_says_what_changed(
-    byokg: Run, questions: Path, service: ModelServer, tmp_path: Path
+    byokg: Run, films: Path, service: ModelServer, tmp_path: Path
 ) -> None:
-    command = words(questions, "llm=anthropic", "llm.model=claude-test", f"llm.base_url={service.url}")
+    command = words(films, "llm=anthropic", "llm.model=claude-test", f"llm.base_url={service.url}")
     assert byokg(*command).code == 0
-    replayed = byokg(*words(questions, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="again"))
+    replayed = byokg(*words(films, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="again"))
     assert replayed.code == 0 and "0 calls asked, 9 replayed" in replayed.out
     own = tmp_path / "own.md"
     text = (ROOT / "byokg/prompts/kg_linker.md").read_text("utf-8")
     own.write_text(text.replace("Do each of the following tasks", "Please do each of the following tasks"), "utf-8")
     changed = byokg(
-        *words(questions, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="changed"),
+        *words(films, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="changed"),
         f"prompts.kg_linker={own}",
     )
     assert changed.code == 2 and "ReplyMissing" in changed.out and "prompt text changed" in changed.out

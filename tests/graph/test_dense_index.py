@@ -14,8 +14,8 @@ from byokg.graph.dense_index import (
     DenseFacts,
     build_dense,
     dense_names,
+    embedded_entries,
     index_folder,
-    name_entries,
     verify_dense,
 )
 from byokg.index.dense import Embedded
@@ -55,12 +55,12 @@ def graph(tmp_path: Path) -> ColumnarGraph:
 
 
 def test_nodes_without_a_name_of_their_own_are_left_out() -> None:
-    assert list(name_entries(records())) == [(0, "Jordan"), (1, "Jordan"), (3, "Amman")]
+    assert list(embedded_entries(records())) == [(0, "Jordan"), (1, "Jordan"), (3, "Amman")]
 
 
 def test_numbers_go_on_from_one_batch_of_nodes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("byokg.graph.dense_index._NODES_AT_ONCE", 2)
-    assert list(name_entries(records())) == [(0, "Jordan"), (1, "Jordan"), (3, "Amman")]
+    monkeypatch.setattr("byokg.graph.name_index._NODES_AT_ONCE", 2)
+    assert list(embedded_entries(records())) == [(0, "Jordan"), (1, "Jordan"), (3, "Amman")]
 
 
 def test_without_a_saved_index_one_is_made_in_memory() -> None:
