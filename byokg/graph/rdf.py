@@ -100,7 +100,10 @@ class RdfFile:
         """Which of the nodes are nodes of the graph."""
         self._relations: Int64 = np.empty(0, np.int64)
         """Which of the predicates are relations, in the order of their numbers."""
+        self._told_apart = False
+        """Whether repetitions have been left out already, and all edges that are left are different ones."""
         self._columns: dict[str, pa.Array] = {}
+        """What statements say about edges."""
         self._prefixes = Prefixes()
         self._source: dict[str, Any] = {}
 
@@ -133,8 +136,7 @@ class RdfFile:
                 graph = quads[:, 3]
                 columns[GRAPH] = names.take(pa.array(graph, mask=graph == 0))
             marks = quads[:, 3].astype(np.int64) if names is not None else None
-            # Edges that statements tell apart are parallel; repetitions among them were left out before.
-            marks = np.arange(start, stop) if self._columns else marks
+            marks = np.arange(start, stop) if self._told_apart else marks
             batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
             yield EdgeBlock(triples, batch, marks)
             start = stop
@@ -353,8 +355,7 @@ class RdfFile:
             for copy, node in enumerate(about[row])
         }
         quads = np.repeat(quads[kept], copies, axis=0)
-        self._columns = _edge_columns(properties, len(quads))
-        self._quads = [quads]
+        self._columns, self._quads, self._told_apart = _edge_columns(properties, len(quads)), [quads], True
         return absorbed - set(quads[:, 2].tolist())
 
     def _said(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:

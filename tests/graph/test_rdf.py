@@ -256,6 +256,13 @@ def test_statements_about_triples_are_properties_of_edges(read: Read, written: s
     ]
 
 
+def test_statements_that_say_nothing_more_make_parallel_edges_too(read: Read) -> None:
+    statement = "[] rdf:reifies <<( ex:a ex:r ex:b )>> ."
+    graph = read(f"ex:a ex:r ex:b . ex:a ex:r ex:b . {statement} {statement}")
+    assert edges(graph) == [(f"{EX}a", "ex:r", f"{EX}b", {})] * 2
+    assert graph.dropped_duplicates == 1
+
+
 def test_statements_about_triples_that_are_not_there_stay_nodes_or_are_counted(read: Read) -> None:
     old = read("ex:s rdf:subject ex:a ; rdf:predicate ex:r ; rdf:object ex:b ; ex:since 1990 .")
     assert [relation for _, relation, _, _ in edges(old)] == ["rdf:subject", "rdf:predicate", "rdf:object"]
