@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from operator import add
 from typing import Any
 
@@ -45,13 +45,14 @@ _MOST_WORDS = 24
 """Words of a text that are looked at: the rarest, should there be more."""
 _SURELY_LISTED = 2
 """Of these, how many are listed however many names they have."""
-_READ, _READ_SHARE = 100_000, 32
+_READ, _READ_SHARE = 60_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
 _SET_WORDS = 8
 """Words of a text whose subsets are looked up."""
 _FAR_NAMES = 4
 _SHORT = 5
+_SMALL = 4096
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Effort:
     """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
 
 
-USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=1_000, given=128, everywhere=False)
+USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=700, given=100, everywhere=False)
 WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=800, everywhere=True)
 """For texts that no name resembles well."""
 
@@ -185,7 +186,8 @@ class NameCandidates:
     def _guess(self, slot: str, number: int, extra: dict[int, int], effort: Effort | None) -> _Guesses:
         sure = {number: len(slot)} | extra if number >= 0 else extra
         words, common = (np.fromiter(values, np.int64, len(sure)) for values in (sure, sure.values()))
-        if len(slot) == 1:
+        # In a small vocabulary, names that differ in one word are many.
+        if len(slot) == 1 or (effort is None and len(self._table.vocabulary) > _SMALL):
             return _Guesses(words, common, len(sure))
         alike = self._table.vocabulary.alike(slot)
         listed = min(effort.listed, int(np.count_nonzero(alike.likeness >= effort.likeness))) if effort else 0
@@ -220,24 +222,30 @@ class NameCandidates:
     def _listed(self, guesses: Sequence[_Guesses], length: int, effort: Effort) -> Int64:
         """Return the rows that the lists of the rarest words agree on."""
         left, covered = _READ + len(self._table) // _READ_SHARE, 0
-        frequencies = [self._table.frequency(guess.words[: guess.listed]) for guess in guesses]
+        bounds = self._table.arrays.holder_bounds
+        words = np.concatenate([guess.words[: guess.listed] for guess in guesses])
+        starts = bounds[words].astype(np.int64)
+        counts = bounds[words + 1] - starts
+        before = np.concatenate((np.zeros(1, np.int64), counts.cumsum()))
+        ends = list(accumulate((guess.listed for guess in guesses), initial=0))
+        sizes = np.diff(before[ends]).tolist()
         sums = self._take()
         touched: list[npt.NDArray[np.int32]] = []
-        for at in sorted(range(len(guesses)), key=lambda at: int(frequencies[at].sum())):
+        for at in sorted(range(len(guesses)), key=sizes.__getitem__):
             if covered >= effort.covered * length or left <= 0:
                 break
-            # The best few whatever they cost, and what else fits.
-            within = frequencies[at].cumsum() <= left // 3
-            count = max(int(np.count_nonzero(within)), min(_SURELY_LISTED, len(within)))
-            rows, common = self._lists(guesses[at], count, length, left)
+            start, stop = ends[at : at + 2]
+            if sizes[at] > left // 3:  # the best few whatever they cost, and what else fits
+                within = int(np.count_nonzero(before[start + 1 : stop + 1] - before[start] <= left // 3))
+                stop = start + max(within, min(_SURELY_LISTED, stop - start))
+            common = guesses[at].common[: stop - start]
+            rows, letters = self._lists(starts[start:stop], counts[start:stop], common, length, left)
             # A row with several words like one of the text counts once, with the best: it comes last.
-            sums[rows] += common
+            sums[rows] += letters
             touched.append(rows)
             left -= len(rows)
             covered += guesses[at].most
-        if not touched:
-            return np.empty(0, np.int64)
-        listed = np.concatenate(touched)
+        listed = np.concatenate(touched) if touched else np.empty(0, np.int32)
         values = sums[listed]
         sums[listed] = 0
         self._sums.append(sums)
@@ -258,23 +266,24 @@ class NameCandidates:
             return np.zeros(len(self._table), np.uint16)
 
     def _lists(
-        self, guess: _Guesses, count: int, length: int, most: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
-        """Return the rows with each of the most similar words, the best last, and how many letters these cover.
+        self, starts: Int64, counts: Int64, common: Int64, length: int, most: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16] | np.uint16]:
+        """Return the rows in some lists, the first list last, and how many letters each covers.
 
         Of a list that is longer than `most` rows, those that are nearest to a length.
         """
         arrays = self._table.arrays
-        words, common = guess.words[:count][::-1], guess.common[:count][::-1]
-        starts = arrays.holder_bounds[words].astype(np.int64)
-        counts = arrays.holder_bounds[words + 1] - starts
         for at in np.flatnonzero(counts > most).tolist():
             # The types agree, or numpy would convert whole columns.
             letters = arrays.letters.dtype.type(min(length, np.iinfo(arrays.letters.dtype).max))
             middle = np.int32(arrays.letters.searchsorted(letters, "right"))
-            before = int(self._table.holders(int(words[at])).searchsorted(middle)) - most // 2
-            starts[at] += min(max(before, 0), int(counts[at]) - most)
+            rows = arrays.holders[int(starts[at]) : int(starts[at] + counts[at])]
+            first = int(rows.searchsorted(middle)) - most // 2
+            starts[at] += min(max(first, 0), len(rows) - most)
             counts[at] = most
+        if len(starts) == 1:
+            return arrays.holders[int(starts[0]) : int(starts[0] + counts[0])], np.uint16(common[0])
+        starts, counts, common = starts[::-1], counts[::-1], common[::-1]
         return arrays.holders[members(starts, counts)], np.repeat(common.astype(np.uint16), counts)
 
     def _inside(self, words: Sequence[str], numbers: _Numbers) -> Int64:

@@ -27,7 +27,7 @@ LONGEST = 1000
 
 _ENTRIES_AT_ONCE = 1 << 16
 
-_FIRST = 24
+_FIRST = 12
 """Names compared before it is known what a score must reach."""
 
 _WELL = 0.8
