@@ -177,6 +177,6 @@ def test_torch_comes_with_none_but_the_extras_that_need_it() -> None:
         return found
 
     heavy = {"torch", "sentence-transformers", "transformers"}
-    assert {extra for extra in extras if packages(extra) & heavy} == {"embeddings", "minilm", "train"}
-    lean = {extra for extra in extras if extra not in {"embeddings", "minilm", "train", "all", "dev"}}
+    assert {extra for extra in extras if packages(extra) & heavy} == {"embeddings", "minilm", "local", "train"}
+    lean = {extra for extra in extras if extra not in {"embeddings", "minilm", "local", "train", "all", "dev"}}
     assert packages("all") == {name for extra in lean for name in packages(extra)}
