@@ -4,7 +4,8 @@ python benchmarks/llm.py [--questions 1000] [--calls 4] [--workers 64] [--latenc
 
 A local server in a process of its own answers after a fixed latency. The bare client is Anthropic's SDK, called from as
 many threads; the layer is `LanguageModel` around langchain-anthropic with a store of replies, and so with retries,
-limits, deadlines and recording. The layer's replies are replayed then. At last, other questions go to a server where
+limits, deadlines and recording. The two take turns, a quarter of the questions each time, so that whatever else the
+machine does meets both. The layer's replies are replayed then. At last, other questions go to a server where
 each of ten kinds of faults strikes `--rate` of all requests: at 0.05, every second request fails. Lost is a call
 without its right reply; duplicated is a request that came after its content was answered. A question's calls follow
 one another, as rounds do. Seeds are fixed.
@@ -47,6 +48,7 @@ from tests.llm.servers.model_server import SECRET  # noqa: E402
 MODEL = "claude-test"
 SYSTEM = "The graph has films, people and years. " * 40
 MAX_TOKENS = 256
+TURNS = 4
 PATIENCE = 10.0
 """Longest attempt, in latencies: what hangs or drips is given up then."""
 
@@ -127,8 +129,8 @@ def asking(model: LanguageModel) -> Ask:
     return ask
 
 
-def run(ask: Ask, kind: str, options: argparse.Namespace) -> tuple[float, int]:
-    """Ask all questions; return the seconds, and how many calls have not their right reply."""
+def run(ask: Ask, kind: str, numbers: range, options: argparse.Namespace) -> tuple[float, int]:
+    """Ask questions; return the seconds, and how many calls have not their right reply."""
 
     def question(number: int) -> int:
         lost = 0
@@ -143,7 +145,7 @@ def run(ask: Ask, kind: str, options: argparse.Namespace) -> tuple[float, int]:
 
     began = time.perf_counter()
     with ThreadPoolExecutor(options.workers) as pool:
-        lost = sum(pool.map(question, range(options.questions)))
+        lost = sum(pool.map(question, numbers))
     return time.perf_counter() - began, lost
 
 
@@ -167,6 +169,7 @@ def main() -> None:
     os.environ.pop("LANGSMITH_TRACING", None)
     console = Console()
     rows: list[Row] = []
+    questions = range(options.questions)
 
     def add(name: str, value: float, unit: str) -> None:
         rows.append(Row(name, value, unit))
@@ -177,21 +180,29 @@ def main() -> None:
         add("replies_on_disk", float(not isinstance(store, MemoryReplies)), "yes or no")
         add("ideal", options.questions * options.calls * options.latency / options.workers, "s")
         with server(options.latency) as url:
-            run(bare(url), "warm-up", argparse.Namespace(**{**vars(options), "questions": options.workers, "calls": 1}))
-            bare_s, lost = run(bare(url), "bare", options)
-            add("bare_client", bare_s, "s")
-            add("bare_client_lost", lost, "calls")
-            layer_s, lost = run(layer(url, store, options), "layer", options)
-            add("layer", layer_s, "s")
-            add("layer_lost", lost, "calls")
-            add("layer_over_bare", layer_s / bare_s, "times")
+            asks = {"bare": bare(url), "layer": layer(url, store, options)}
+            for kind, ask in asks.items():
+                run(ask, f"warm-up {kind}", range(options.workers), options)
+            seconds = dict.fromkeys(asks, 0.0)
+            wrong = dict.fromkeys(asks, 0)
+            for turn in range(TURNS):
+                numbers = range(turn, options.questions, TURNS)
+                for kind, ask in asks.items():
+                    took, lost = run(ask, kind, numbers, options)
+                    seconds[kind] += took
+                    wrong[kind] += lost
+            for kind in asks:
+                add(kind, seconds[kind], "s")
+                add(f"{kind}_lost", wrong[kind], "calls")
+            add("layer_over_bare", seconds["layer"] / seconds["bare"], "times")
             add("layer_duplicated", counts(url)["again"], "requests")
         replay = LanguageModel(None, "anthropic", MODEL, {"max_tokens": MAX_TOKENS}, store=store)
-        replay_s, lost = run(asking(replay), "layer", options)
+        replay_s, lost = run(asking(replay), "layer", questions, options)
         add("replay", options.questions / replay_s, "questions/s")
         add("replay_differing", lost, "calls")
         with server(options.latency, options.rate) as url:
-            faulty_s, lost = run(layer(url, open_store(Path(folder), "faulty"), options), "faulty", options)
+            ask = layer(url, open_store(Path(folder), "faulty"), options)
+            faulty_s, lost = run(ask, "faulty", questions, options)
             seen = counts(url)
             add("faulty", faulty_s, "s")
             add("faulty_requests", seen["requests"], "requests")

@@ -177,6 +177,7 @@ def test_torch_comes_with_none_but_the_extras_that_need_it() -> None:
         return found
 
     heavy = {"torch", "sentence-transformers", "transformers"}
-    assert {extra for extra in extras if packages(extra) & heavy} == {"distill", "embeddings", "minilm", "train"}
-    lean = {extra for extra in extras if extra not in {"distill", "embeddings", "minilm", "train", "all", "dev"}}
+    with_torch = {"distill", "embeddings", "minilm", "local", "train"}
+    assert {extra for extra in extras if packages(extra) & heavy} == with_torch
+    lean = {extra for extra in extras if extra not in {*with_torch, "all", "dev"}}
     assert packages("all") == {name for extra in lean for name in packages(extra)}
