@@ -20,8 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain
-from operator import add
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ _MOST_WORDS = 24
 """Words of a text that are looked at: the rarest, should there be more."""
 _SURELY_LISTED = 2
 """Of these, how many are listed however many names they have."""
-_READ, _READ_SHARE = 60_000, 32
+_READ, _READ_SHARE = 30_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
 _SET_WORDS = 8
@@ -124,14 +123,14 @@ class NameCandidates:
             slots = self._rarest(slots, numbers)
         guesses = self._guesses(slots, numbers, effort)
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
-        rows = [
-            self._listed(guesses, length, effort),
-            self._inside(words, numbers),
-            self._far(known, max(length, text_length)),
-        ]
+        inside = self._inside(words, numbers)
+        far = self._far(known, max(length, text_length))
+        rows = [self._listed(guesses, length, effort), inside, far]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
+        parts = found.searchsorted(inside)
+        bounds[parts] = np.maximum(bounds[parts], PART)
         order = np.argsort(-bounds, kind="stable")[: effort.given]
         return found[order], bounds[order]
 
@@ -173,8 +172,14 @@ class NameCandidates:
                 for turned in _turned(slot):
                     if numbers.of(turned) >= 0:
                         extra[at][numbers.of(turned)] = len(turned) - 1
-            if at and (joined := numbers.of(slots[at - 1] + slot)) >= 0:
-                extra[at][joined] = len(slots[at - 1]) + len(slot)
+            if at:
+                joined = slots[at - 1] + slot
+                if numbers.of(joined) >= 0:
+                    extra[at][numbers.of(joined)] = len(joined)
+                for cut in _cuts(slots[at - 1], slot):
+                    first, second = joined[:cut], joined[cut:]
+                    if numbers.of(first) >= 0 and numbers.of(second) >= 0:
+                        extra[at] |= {numbers.of(first): len(first), numbers.of(second): len(second)}
         # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
         # Initials are not strange.
         strange = not effort.everywhere and any(numbers.of(slot) < 0 and len(slot) > 1 for slot in slots)
@@ -191,8 +196,11 @@ class NameCandidates:
             return _Guesses(words, common, len(sure))
         alike = self._table.vocabulary.alike(slot)
         listed = min(effort.listed, int(np.count_nonzero(alike.likeness >= effort.likeness))) if effort else 0
+        itself = int(number >= 0 and len(alike.words) > 0 and alike.words[0] == number)
         return _Guesses(
-            np.concatenate((words, alike.words)), np.concatenate((common, alike.common)), len(sure) + listed
+            np.concatenate((words, alike.words[itself:])),
+            np.concatenate((common, alike.common[itself:])),
+            len(sure) + max(listed - itself, 0),
         )
 
     def _weights(self, slots: Sequence[str], numbers: _Numbers, guesses: Sequence[_Guesses]) -> Int64:
@@ -253,9 +261,12 @@ class NameCandidates:
         kept = values >= needed
         listed, values = listed[kept], values[kept].astype(np.int64)
         if len(listed) > effort.weighed:
-            # What stands in several lists is here several times, with equal sums.
-            letters = self._table.arrays.letters[listed]
-            promise = (values + max(length - covered, 0)) / (letters.astype(np.float32) + length)
+            # The words not read may be in all of them. What stands in several lists is here several times.
+            letters = self._table.arrays.letters[listed].astype(np.float32)
+            common = np.minimum(np.minimum(values + max(length - covered, 0), letters), length).astype(np.float32)
+            as_set = np.where(letters < FAR * length, SET * 2, PART * 2) * common / (common + length)
+            promise = np.where(letters < length, 0, as_set)
+            np.maximum(promise, 2 * common / (letters + length), out=promise)
             listed = listed[promise >= np.partition(promise, -effort.weighed)[-effort.weighed]][: 4 * effort.weighed]
         return listed.astype(np.int64)
 
@@ -350,6 +361,11 @@ class NameCandidates:
         return np.where(longer < FAR * shorter, np.maximum(whole, as_set), part) + whole / 100
 
 
+def _cuts(first: str, second: str) -> tuple[int, ...]:
+    """Return where the space between two words may stand instead, seen from the start of the first."""
+    return tuple(cut for cut in (len(first) - 1, len(first) + 1) if 0 < cut < len(first) + len(second))
+
+
 def _turned(word: str) -> list[str]:
     """Return a short word with two neighbouring letters swapped, which leaves few of its bigrams."""
     if len(word) > _SHORT:
@@ -365,7 +381,11 @@ class _Numbers:
         for slot in slots[:_MOST_WORDS]:
             for at in range(1, min(len(slot), LONGEST_WORD)):
                 texts[slot[:at]] = texts[slot[at:]] = None
-        texts |= dict.fromkeys(map(add, slots, slots[1:]))
+        for first, second in pairwise(slots):
+            joined = first + second
+            texts[joined] = None
+            for cut in _cuts(first, second):
+                texts[joined[:cut]] = texts[joined[cut:]] = None
         texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
         self._numbers: dict[str, int] = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
 
