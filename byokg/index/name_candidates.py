@@ -69,13 +69,13 @@ class Effort:
     weighed: int
     """Names all of whose words are looked at, about."""
     given: int
-    """Names proposed at most."""
+    """Names of like length that are proposed, at most; of others, half as many."""
     everywhere: bool
     """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
 
 
-USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=700, given=100, everywhere=False)
-WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=800, everywhere=True)
+USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=700, given=70, everywhere=False)
+WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=500, everywhere=True)
 """For texts that no name resembles well."""
 
 
@@ -129,9 +129,12 @@ class NameCandidates:
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
-        parts = found.searchsorted(inside)
-        bounds[parts] = np.maximum(bounds[parts], PART)
-        order = np.argsort(-bounds, kind="stable")[: effort.given]
+        bounds[found.searchsorted(inside)] = 1.0  # which are parts for certain, if in the right order
+        # Of long names too much is expected: they must not crowd out the others.
+        order = np.argsort(-bounds, kind="stable")
+        close = self._is_close(found[order], length)
+        order = np.concatenate((order[close][: effort.given], order[~close][: effort.given // 2]))
+        order = order[np.argsort(-bounds[order], kind="stable")]
         return found[order], bounds[order]
 
     def around(self, word: str, words: Sequence[str], share: float) -> Int64:
@@ -356,9 +359,17 @@ class NameCandidates:
         common = np.minimum(common, shorter)
         whole = 2 * common / (letters + length)
         as_set = SET * np.minimum(2 * shared / (shared + np.minimum(letters, set_length)), 1.0)
-        part = np.maximum(PART * common / shorter, np.where(shared > 0, PART * SET, 0.0))
-        part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part)
-        return np.where(longer < FAR * shorter, np.maximum(whole, as_set), part) + whole / 100
+        # Words that are merely alike lie apart in most long names; those that are the same count twice.
+        covered = (common + np.minimum(shared, shorter)) / (2 * shorter)
+        part = np.maximum(PART * covered, np.where(shared > 0, PART * SET, 0.0))
+        part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part) + covered / 100
+        return np.where(self._is_close(rows, length), np.maximum(whole, as_set) + whole / 100, part)
+
+    def _is_close(self, rows: Int64, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which rows are of about a length, so that they are compared as wholes."""
+        letters = self._table.arrays.letters[rows].astype(np.int64)
+        close: npt.NDArray[np.bool_] = np.maximum(letters, length) < FAR * np.minimum(letters, length)
+        return close
 
 
 def _cuts(first: str, second: str) -> tuple[int, ...]:
