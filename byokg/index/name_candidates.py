@@ -74,7 +74,7 @@ class Effort:
     """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
 
 
-USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=700, given=70, everywhere=False)
+USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=600, given=60, everywhere=False)
 WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=500, everywhere=True)
 """For texts that no name resembles well."""
 
@@ -129,7 +129,9 @@ class NameCandidates:
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
-        bounds[found.searchsorted(inside)] = 1.0  # which are parts for certain, if in the right order
+        # Parts for certain, if the order of words is right: ahead of those that may be parts.
+        parts = found.searchsorted(inside)
+        bounds[parts] = np.maximum(bounds[parts], PART + 0.02)
         # Of long names too much is expected: they must not crowd out the others.
         order = np.argsort(-bounds, kind="stable")
         close = self._is_close(found[order], length)
@@ -252,12 +254,12 @@ class NameCandidates:
             common = guesses[at].common[: stop - start]
             rows, letters = self._lists(starts[start:stop], counts[start:stop], common, length, left)
             # A row with several words like one of the text counts once, with the best: it comes last.
-            sums[rows] += letters
+            sums[rows] = sums.take(rows) + letters
             touched.append(rows)
             left -= len(rows)
             covered += guesses[at].most
         listed = np.concatenate(touched) if touched else np.empty(0, np.int32)
-        values = sums[listed]
+        values = sums.take(listed)
         sums[listed] = 0
         self._sums.append(sums)
         needed = max(1, int(effort.needed * covered))
