@@ -43,15 +43,18 @@ _HALF, _LOW = 32, (1 << 32) - 1
 _MOST_WORDS = 24
 """Words of a text that are looked at: the rarest, should there be more."""
 _SURELY_LISTED = 2
-"""Of these, how many are listed however many names they have."""
+"""Of words like one of the text, how many are listed however many names they have."""
 _READ, _READ_SHARE = 30_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
 _SET_WORDS = 8
-"""Words of a text whose subsets are looked up."""
+"""Words of a text whose sets, and whose parts, are looked up."""
 _FAR_NAMES = 4
+"""Names with one word of the text that are taken of each: much shorter ones and much longer ones."""
 _SHORT = 5
+"""Letters up to which a word is looked up with two letters swapped."""
 _SMALL = 4096
+"""Words of a vocabulary in which names that differ in one word are many."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,6 @@ class NameCandidates:
     def _guess(self, slot: str, number: int, extra: dict[int, int], effort: Effort | None) -> _Guesses:
         sure = {number: len(slot)} | extra if number >= 0 else extra
         words, common = (np.fromiter(values, np.int64, len(sure)) for values in (sure, sure.values()))
-        # In a small vocabulary, names that differ in one word are many.
         if len(slot) == 1 or (effort is None and len(self._table.vocabulary) > _SMALL):
             return _Guesses(words, common, len(sure))
         alike = self._table.vocabulary.alike(slot)
