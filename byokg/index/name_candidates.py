@@ -20,8 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain
-from operator import add
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -44,15 +43,18 @@ _HALF, _LOW = 32, (1 << 32) - 1
 _MOST_WORDS = 24
 """Words of a text that are looked at: the rarest, should there be more."""
 _SURELY_LISTED = 2
-"""Of these, how many are listed however many names they have."""
-_READ, _READ_SHARE = 60_000, 32
+"""Of words like one of the text, how many are listed however many names they have."""
+_READ, _READ_SHARE = 30_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
 _SET_WORDS = 8
-"""Words of a text whose subsets are looked up."""
+"""Words of a text whose sets, and whose parts, are looked up."""
 _FAR_NAMES = 4
+"""Names with one word of the text that are taken of each: much shorter ones and much longer ones."""
 _SHORT = 5
+"""Letters up to which a word is looked up with two letters swapped."""
 _SMALL = 4096
+"""Words of a vocabulary in which names that differ in one word are many."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,13 @@ class Effort:
     weighed: int
     """Names all of whose words are looked at, about."""
     given: int
-    """Names proposed at most."""
+    """Names of like length that are proposed, at most; of others, half as many."""
     everywhere: bool
     """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
 
 
-USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=700, given=100, everywhere=False)
-WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=800, everywhere=True)
+USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=600, given=60, everywhere=False)
+WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=500, everywhere=True)
 """For texts that no name resembles well."""
 
 
@@ -124,15 +126,20 @@ class NameCandidates:
             slots = self._rarest(slots, numbers)
         guesses = self._guesses(slots, numbers, effort)
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
-        rows = [
-            self._listed(guesses, length, effort),
-            self._inside(words, numbers),
-            self._far(known, max(length, text_length)),
-        ]
+        inside = self._inside(words, numbers)
+        far = self._far(known, max(length, text_length))
+        rows = [self._listed(guesses, length, effort), inside, far]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
-        order = np.argsort(-bounds, kind="stable")[: effort.given]
+        # Parts for certain, if the order of words is right: ahead of those that may be parts.
+        parts = found.searchsorted(inside)
+        bounds[parts] = np.maximum(bounds[parts], PART + 0.02)
+        # Of long names too much is expected: they must not crowd out the others.
+        order = np.argsort(-bounds, kind="stable")
+        close = self._is_close(found[order], length)
+        order = np.concatenate((order[close][: effort.given], order[~close][: effort.given // 2]))
+        order = order[np.argsort(-bounds[order], kind="stable")]
         return found[order], bounds[order]
 
     def around(self, word: str, words: Sequence[str], share: float) -> Int64:
@@ -173,8 +180,14 @@ class NameCandidates:
                 for turned in _turned(slot):
                     if numbers.of(turned) >= 0:
                         extra[at][numbers.of(turned)] = len(turned) - 1
-            if at and (joined := numbers.of(slots[at - 1] + slot)) >= 0:
-                extra[at][joined] = len(slots[at - 1]) + len(slot)
+            if at:
+                joined = slots[at - 1] + slot
+                if numbers.of(joined) >= 0:
+                    extra[at][numbers.of(joined)] = len(joined)
+                for cut in _cuts(slots[at - 1], slot):
+                    first, second = joined[:cut], joined[cut:]
+                    if numbers.of(first) >= 0 and numbers.of(second) >= 0:
+                        extra[at] |= {numbers.of(first): len(first), numbers.of(second): len(second)}
         # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
         # Initials are not strange.
         strange = not effort.everywhere and any(numbers.of(slot) < 0 and len(slot) > 1 for slot in slots)
@@ -186,13 +199,15 @@ class NameCandidates:
     def _guess(self, slot: str, number: int, extra: dict[int, int], effort: Effort | None) -> _Guesses:
         sure = {number: len(slot)} | extra if number >= 0 else extra
         words, common = (np.fromiter(values, np.int64, len(sure)) for values in (sure, sure.values()))
-        # In a small vocabulary, names that differ in one word are many.
         if len(slot) == 1 or (effort is None and len(self._table.vocabulary) > _SMALL):
             return _Guesses(words, common, len(sure))
         alike = self._table.vocabulary.alike(slot)
         listed = min(effort.listed, int(np.count_nonzero(alike.likeness >= effort.likeness))) if effort else 0
+        itself = int(number >= 0 and len(alike.words) > 0 and alike.words[0] == number)
         return _Guesses(
-            np.concatenate((words, alike.words)), np.concatenate((common, alike.common)), len(sure) + listed
+            np.concatenate((words, alike.words[itself:])),
+            np.concatenate((common, alike.common[itself:])),
+            len(sure) + max(listed - itself, 0),
         )
 
     def _weights(self, slots: Sequence[str], numbers: _Numbers, guesses: Sequence[_Guesses]) -> Int64:
@@ -241,21 +256,24 @@ class NameCandidates:
             common = guesses[at].common[: stop - start]
             rows, letters = self._lists(starts[start:stop], counts[start:stop], common, length, left)
             # A row with several words like one of the text counts once, with the best: it comes last.
-            sums[rows] += letters
+            sums[rows] = sums.take(rows) + letters
             touched.append(rows)
             left -= len(rows)
             covered += guesses[at].most
         listed = np.concatenate(touched) if touched else np.empty(0, np.int32)
-        values = sums[listed]
+        values = sums.take(listed)
         sums[listed] = 0
         self._sums.append(sums)
         needed = max(1, int(effort.needed * covered))
         kept = values >= needed
         listed, values = listed[kept], values[kept].astype(np.int64)
         if len(listed) > effort.weighed:
-            # What stands in several lists is here several times, with equal sums.
-            letters = self._table.arrays.letters[listed]
-            promise = (values + max(length - covered, 0)) / (letters.astype(np.float32) + length)
+            # The words not read may be in all of them. What stands in several lists is here several times.
+            letters = self._table.arrays.letters[listed].astype(np.float32)
+            common = np.minimum(np.minimum(values + max(length - covered, 0), letters), length).astype(np.float32)
+            as_set = np.where(letters < FAR * length, SET * 2, PART * 2) * common / (common + length)
+            promise = np.where(letters < length, 0, as_set)
+            np.maximum(promise, 2 * common / (letters + length), out=promise)
             listed = listed[promise >= np.partition(promise, -effort.weighed)[-effort.weighed]][: 4 * effort.weighed]
         return listed.astype(np.int64)
 
@@ -345,9 +363,22 @@ class NameCandidates:
         common = np.minimum(common, shorter)
         whole = 2 * common / (letters + length)
         as_set = SET * np.minimum(2 * shared / (shared + np.minimum(letters, set_length)), 1.0)
-        part = np.maximum(PART * common / shorter, np.where(shared > 0, PART * SET, 0.0))
-        part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part)
-        return np.where(longer < FAR * shorter, np.maximum(whole, as_set), part) + whole / 100
+        # Words that are merely alike lie apart in most long names; those that are the same count twice.
+        covered = (common + np.minimum(shared, shorter)) / (2 * shorter)
+        part = np.maximum(PART * covered, np.where(shared > 0, PART * SET, 0.0))
+        part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part) + covered / 100
+        return np.where(self._is_close(rows, length), np.maximum(whole, as_set) + whole / 100, part)
+
+    def _is_close(self, rows: Int64, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which rows are of about a length, so that they are compared as wholes."""
+        letters = self._table.arrays.letters[rows].astype(np.int64)
+        close: npt.NDArray[np.bool_] = np.maximum(letters, length) < FAR * np.minimum(letters, length)
+        return close
+
+
+def _cuts(first: str, second: str) -> tuple[int, ...]:
+    """Return where the space between two words may stand instead, seen from the start of the first."""
+    return tuple(cut for cut in (len(first) - 1, len(first) + 1) if 0 < cut < len(first) + len(second))
 
 
 def _turned(word: str) -> list[str]:
@@ -365,7 +396,11 @@ class _Numbers:
         for slot in slots[:_MOST_WORDS]:
             for at in range(1, min(len(slot), LONGEST_WORD)):
                 texts[slot[:at]] = texts[slot[at:]] = None
-        texts |= dict.fromkeys(map(add, slots, slots[1:]))
+        for first, second in pairwise(slots):
+            joined = first + second
+            texts[joined] = None
+            for cut in _cuts(first, second):
+                texts[joined[:cut]] = texts[joined[cut:]] = None
         texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
         self._numbers: dict[str, int] = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
 

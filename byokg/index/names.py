@@ -244,7 +244,7 @@ class NameIndex:
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
-        count = int(np.count_nonzero(bounds >= least - _CHANCE))
+        count = len(rows) if effort is WIDE else int(np.count_nonzero(bounds >= least - _CHANCE))
         found += [(at + _FIRST, score) for at, score in scores(form, spellings[_FIRST:count], least)]
         best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k, degrees)
         if len(best) < k and least > cutoff:

@@ -198,6 +198,30 @@ def test_a_graph_is_replaced_only_when_told_so(byokg: Run, films: Path, graph: P
     assert ColumnarGraph.open(graph).edge_count == 1
 
 
+def test_names_are_indexed_with_the_graph_and_anew_with_aliases(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "nodes.csv").write_text(
+        "id,name,type,also\n1,New York City,City,Big Apple|NYC\n2,Boston,City,\n"
+    )
+    (tmp_path / "src" / "edges.csv").write_text("head,relation,tail\n1,near,2\n")
+    built = byokg("graph", "build", str(tmp_path / "src"), "--out", "g", "--aliases", "also")
+    assert built.code == 0 and "indexed 4 different names" in built.out
+    assert json.loads(byokg("graph", "info", "g", "--json").out)["names"]["entries"] == 4
+    assert "indexed 2 different names" in byokg("graph", "names", "g").out
+    wrong = byokg("graph", "names", "g", "--aliases", "alias")
+    assert wrong.code == WRONG and one_line(wrong.err) and "'alias'" in wrong.err
+
+
+def test_a_damaged_index_of_names_is_found(byokg: Run, films: Path, tmp_path: Path) -> None:
+    byokg("graph", "build", films, "--out", "g")
+    (path,) = tmp_path.rglob("name_owners.npy")
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    damaged = byokg("graph", "info", "g")
+    assert damaged.code == WRONG and "name_owners.npy has changed" in damaged.err
+    shutil.rmtree(path.parent)
+    assert "not indexed" in byokg("graph", "info", "g").out
+
+
 def test_a_changed_file_is_found_by_its_checksum(byokg: Run, graph: Path) -> None:
     path = graph / "other.npy"
     content = bytearray(path.read_bytes())
