@@ -118,7 +118,7 @@ class RunOptions:
     prices: Path | None = None
     replies: Replies = field(default_factory=Replies)
     prompts: Mapping[str, Path | None] = field(default_factory=dict)
-    """A file by prompt name, and `folder`."""
+    """A file by prompt name, and `folder`; those that are given."""
     graph: GraphPlace = field(default_factory=GraphPlace)
     linking: Grants = field(default_factory=Grants)
 
@@ -402,8 +402,8 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given: dict[str, Any] = {name: plain[name] for name in _SINGLE}
     groups_of_it = ("graph", "linking", "replies")
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
-    given["prompts"] = dict(plain["prompts"])
-    files = [f"prompts.{name}" for name in plain["prompts"]]
+    given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
+    files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
         group, _, name = key.rpartition(".")
         place = given[group] if group else given
