@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -41,8 +39,8 @@ from byokg.errors import LlmError  # noqa: E402
 from byokg.llm.limits import Limits  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.records import Message, ReplyStore  # noqa: E402
+from byokg.llm.replies import RecordedReplies  # noqa: E402
 from byokg.llm.retry import RetryPolicy  # noqa: E402
-from tests.llm.memory import MemoryReplies  # noqa: E402
 from tests.llm.servers.model_server import SECRET  # noqa: E402
 
 MODEL = "claude-test"
@@ -149,14 +147,6 @@ def run(ask: Ask, kind: str, numbers: range, options: argparse.Namespace) -> tup
     return time.perf_counter() - began, lost
 
 
-def open_store(folder: Path, name: str) -> ReplyStore:
-    """Return a store on disk; one in memory as long as there is no other."""
-    if importlib.util.find_spec("byokg.llm.replies") is None:
-        return MemoryReplies()
-    store: ReplyStore = importlib.import_module("byokg.llm.replies").RecordedReplies(folder / f"{name}.sqlite")
-    return store
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--questions", type=int, default=1000)
@@ -176,8 +166,7 @@ def main() -> None:
         console.print(f"{name} {value:.4g} {unit}", highlight=False)
 
     with tempfile.TemporaryDirectory() as folder:
-        store = open_store(Path(folder), "replies")
-        add("replies_on_disk", float(not isinstance(store, MemoryReplies)), "yes or no")
+        store = RecordedReplies(Path(folder) / "replies.sqlite")
         add("ideal", options.questions * options.calls * options.latency / options.workers, "s")
         with server(options.latency) as url:
             asks = {"bare": bare(url), "layer": layer(url, store, options)}
@@ -201,7 +190,7 @@ def main() -> None:
         add("replay", options.questions / replay_s, "questions/s")
         add("replay_differing", lost, "calls")
         with server(options.latency, options.rate) as url:
-            ask = layer(url, open_store(Path(folder), "faulty"), options)
+            ask = layer(url, RecordedReplies(Path(folder) / "faulty.sqlite"), options)
             faulty_s, lost = run(ask, "faulty", questions, options)
             seen = counts(url)
             add("faulty", faulty_s, "s")
