@@ -179,7 +179,7 @@ class LiteralStore:
         for start in range(0, len(nameless), _NAMES):
             texts.append(_fallback_names(ids.take(pa.array(nameless[start : start + _NAMES]))))
         names = pa.concat_arrays([pa.array([], TEXT), *texts])
-        return names if len(nameless) == len(ids) else names.take(pa.array(choice)), by_label
+        return (names.take(pa.array(choice)) if offset else names), by_label
 
     def _usual(self, found: _Said) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""
