@@ -32,6 +32,9 @@ _SIMPLE_NAME = "^https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~/-]*)?[/#](
 _STRING = (XSD + "string", "")
 _NO_RANK = 9
 
+_NAMES = 1 << 18
+"""Nodes named together."""
+
 
 @dataclass(frozen=True)
 class _Said:
@@ -158,7 +161,8 @@ class LiteralStore:
         best = np.full(len(ids), _NO_RANK)
         by_label = np.zeros(len(ids), np.bool_)
         choice = np.arange(len(ids))
-        texts, offset = [pa.nulls(len(ids), TEXT)], len(ids)
+        texts: list[pa.Array] = []
+        offset = 0
         for iri in NAME_PREDICATES:
             if found := said.get(iri):
                 rows = found.best()
@@ -172,8 +176,10 @@ class LiteralStore:
                 offset += len(named)
         nameless = np.flatnonzero(best == _NO_RANK)
         choice[nameless] = offset + np.arange(len(nameless))
-        texts.append(_fallback_names(ids.take(pa.array(nameless))))
-        return pa.concat_arrays(texts).take(pa.array(choice)), by_label
+        for start in range(0, len(nameless), _NAMES):
+            texts.append(_fallback_names(ids.take(pa.array(nameless[start : start + _NAMES]))))
+        names = pa.concat_arrays([pa.array([], TEXT), *texts])
+        return (names.take(pa.array(choice)) if offset else names), by_label
 
     def _usual(self, found: _Said) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""
