@@ -77,7 +77,7 @@ class Effort:
     """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
 
 
-USUAL = Effort(listed=10, likeness=0.6, covered=0.55, needed=0.5, weighed=600, given=60, everywhere=False)
+USUAL = Effort(listed=6, likeness=0.6, covered=0.55, needed=0.5, weighed=400, given=50, everywhere=False)
 WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, given=500, everywhere=True)
 """For texts that no name resembles well."""
 
