@@ -276,9 +276,12 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
 
     def column(name: str, kind: type[np.generic] = np.int64) -> npt.NDArray[Any]:
         arrays = [getattr(batch, name) for batch, _ in parts]
-        whole = np.empty(bounds[-1], arrays[0].dtype if arrays else kind)
+        whole = np.empty(bounds[-1], np.result_type(*arrays) if arrays else kind)
         for array, (_, rows), start, stop in zip(arrays, parts, bounds, bounds[1:], strict=False):
-            np.take(array, rows, out=whole[start:stop], mode="clip")  # "raise" would take through a copy
+            if array.dtype == whole.dtype:
+                np.take(array, rows, out=whole[start:stop], mode="clip")  # "raise" would take through a copy
+            else:
+                whole[start:stop] = array.take(rows)
         return whole
 
     origin = column("origin")

@@ -83,9 +83,9 @@ def test_a_budget_of_calls_is_kept_and_ends_the_run() -> None:
 
 
 def test_a_budget_of_dollars_reserves_the_most_a_call_can_cost() -> None:
-    # 100 tokens of reply at 15 and about 12 of prompt at 3.75, per million: between 0.0015 and 0.0016.
+    # 100 tokens of reply at 15 and about 15 of prompt at 3.75, per million: between 0.0015 and 0.0016.
     meter = UsageMeter(budget=Budget(max_usd=0.0015))
-    with pytest.raises(BudgetExceeded, match=r"a call of up to \$0.0015 any more \(\$0.0000 spent\)"):
+    with pytest.raises(BudgetExceeded, match=r"a call of up to \$0.0016 any more \(\$0.0000 spent\)"):
         meter.before(call(), "link", "q1")
     meter = UsageMeter(budget=Budget(max_usd=0.0016))
     ask(meter, call(), Reply("x", usage=Usage(10, 1)))  # much cheaper than reserved
