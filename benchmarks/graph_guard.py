@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -25,6 +25,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.rows import labelled  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard import check_cypher, check_sparql  # noqa: E402
 from tests.graph import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
@@ -98,7 +99,18 @@ def main() -> int:
         table.add_row(row.name, row.expected, *map(str, counts), f"{row.median_us:.0f}", f"{row.slowest_us:.0f}")
     Console().print(table)
     if options.json:
-        found = [{**asdict(row), "wrong": row.wrong} for row in rows]
+        found = [
+            labelled(row.name, label, value)
+            for row in rows
+            for label, value in (
+                ("queries", row.passed + row.refused),
+                ("passed", row.passed),
+                ("refused", row.refused),
+                ("wrong", row.wrong),
+                ("median µs", row.median_us),
+                ("slowest µs", row.slowest_us),
+            )
+        ]
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 1 if any(row.wrong for row in rows) else 0
 

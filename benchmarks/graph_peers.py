@@ -304,11 +304,10 @@ def main() -> int:
             table.add_row(label, *(shown(key, figures.get(key), ours.get(key)) for figures in found.values()))
     Console(width=140).print(table)
     if options.json:
-        rows = [
-            {"library": name, "name": ROWS[key], "value": value}
-            for name, figures in found.items()
-            for key, value in figures.items()
-        ]
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+        from benchmarks.rows import labelled
+
+        rows = [labelled(name, ROWS[key], value) for name, figures in found.items() for key, value in figures.items()]
         options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     return 0
 

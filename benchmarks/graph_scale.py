@@ -25,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.rows import labelled
 from benchmarks.synthetic_graph import FORMATS, Size, write, write_as
 
 SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
@@ -213,11 +214,7 @@ def main() -> int:
     if options.formats or options.only == "formats":
         figures |= formats(options.folder, options.triples)
     if options.json:
-        rows = [
-            {"size": name, "name": key, "value": value}
-            for name, found in figures.items()
-            for key, value in found.items()
-        ]
+        rows = [labelled(name, key, value) for name, found in figures.items() for key, value in found.items()]
         options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     return 0
 
