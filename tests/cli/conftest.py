@@ -19,7 +19,13 @@ __all__ = ["bolt", "bolt_process"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PROGRAM = "import sys; from byokg.cli.main import main; sys.exit(main())"
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from byokg.cli.main import main
+sys.exit(main())
+"""
+"""What a terminal starts: a process that was started in the background would ignore Ctrl-C, and hand that on."""
 
 KB = """\
 Heat|directed_by|Michael Mann
