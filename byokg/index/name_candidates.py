@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -53,6 +53,8 @@ _FAR_NAMES = 4
 """Names with one word of the text that are taken of each: much shorter ones and much longer ones."""
 _SHORT = 5
 """Letters up to which a word is looked up with two letters swapped."""
+_TORN = 6
+"""Words, about, that the text has if its spaces stand elsewhere; they are looked for beside those it has."""
 _SMALL = 4096
 """Words of a vocabulary in which names that differ in one word are many."""
 
@@ -128,7 +130,9 @@ class NameCandidates:
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
         inside = self._inside(words, numbers)
         far = self._far(known, max(length, text_length))
-        rows = [self._listed(guesses, length, effort), inside, far]
+        # With more guesses than words, no share of the text's letters is covered for certain.
+        covered = 1.0 if len(guesses) > len(slots) else effort.covered
+        rows = [self._listed(guesses, length, replace(effort, covered=covered)), inside, far]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
         bounds = self._bounds(found, weights, length, sum(map(len, slots)) + len(slots) - 1)
@@ -170,31 +174,31 @@ class NameCandidates:
     # What the words of a text may be
 
     def _guesses(self, slots: Sequence[str], numbers: _Numbers, effort: Effort) -> list[_Guesses]:
-        """Return for each word of a text what it may be: itself, words like it, two words run together or one torn."""
+        """Return what each word of a text may be, and what words it has if spaces stand elsewhere."""
         extra: list[dict[int, int]] = [{} for _ in slots]
+        torn: dict[str, None] = {}
         for at, slot in enumerate(slots):
-            if numbers.of(slot) < 0:
-                for first, second in _pieces(slot):
-                    if numbers.of(first) >= 0 and numbers.of(second) >= 0:
-                        extra[at] |= {numbers.of(first): len(first), numbers.of(second): len(second)}
-                for turned in _turned(slot):
-                    if numbers.of(turned) >= 0:
-                        extra[at][numbers.of(turned)] = len(turned) - 1
+            splits = _pieces(slot) if numbers.of(slot) < 0 else []
             if at:
                 joined = slots[at - 1] + slot
                 if numbers.of(joined) >= 0:
                     extra[at][numbers.of(joined)] = len(joined)
-                for cut in _cuts(slots[at - 1], slot):
-                    first, second = joined[:cut], joined[cut:]
-                    if numbers.of(first) >= 0 and numbers.of(second) >= 0:
-                        extra[at] |= {numbers.of(first): len(first), numbers.of(second): len(second)}
+                splits += [(joined[:cut], joined[cut:]) for cut in _cuts(slots[at - 1], slot)]
+            for first, second in splits:
+                if numbers.of(first) >= 0 and numbers.of(second) >= 0 and len(torn) < _TORN:
+                    torn |= {first: None, second: None}
+            if numbers.of(slot) < 0:
+                for turned in _turned(slot):
+                    if numbers.of(turned) >= 0:
+                        extra[at][numbers.of(turned)] = len(turned) - 1
         # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
         # Initials are not strange.
         strange = not effort.everywhere and any(numbers.of(slot) < 0 and len(slot) > 1 for slot in slots)
-        return [
+        guesses = [
             self._guess(slot, number, more, effort if number < 0 or not strange else None)
             for slot, number, more in zip(slots, map(numbers.of, slots), extra, strict=True)
         ]
+        return guesses + [self._guess(piece, numbers.of(piece), {}, None) for piece in torn if piece not in slots]
 
     def _guess(self, slot: str, number: int, extra: dict[int, int], effort: Effort | None) -> _Guesses:
         sure = {number: len(slot)} | extra if number >= 0 else extra
