@@ -14,6 +14,7 @@ import json
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -238,7 +239,7 @@ class _Clients:
             client.close()
 
 
-class _NeptuneServer:
+class _NeptuneServer(ABC):
     """What both kinds of Neptune have in common; implements `CypherServer` together with a subclass."""
 
     identity = "id"
@@ -257,7 +258,7 @@ class _NeptuneServer:
         plain = [[_plain(row.get(column)) for column in columns] for row in rows[:max_rows]]
         return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
 
-    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
+    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
         """Do nothing: Neptune's plans do not say whether a query writes."""
 
     def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
@@ -282,11 +283,13 @@ class _NeptuneServer:
         """Close connections."""
         self._clients.close()
 
+    @abstractmethod
     def _rows(self, client: Any, text: str, parameters: Mapping[str, Any], timeout_s: float) -> Any:
-        raise NotImplementedError
+        """Run a query, and return what the service answers."""
 
+    @abstractmethod
     def _summary(self, client: Any) -> Any:
-        raise NotImplementedError
+        """Return the summary of the graph."""
 
     def _call(self, call: Callable[[Any], Result], timeout_s: float) -> Result:
         """Call with a client; errors come out as ours, and no later than the time limit."""

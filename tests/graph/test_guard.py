@@ -338,7 +338,7 @@ def in_backticks(text: str) -> str:
 
 
 def in_comment(text: str) -> str:
-    return "/*" + text.replace("*/", "* /").replace("\\", "/").rstrip("*") + "*/"
+    return "/*" + text.replace("\\", "/").replace("*/", "* /").rstrip("*") + "*/"
 
 
 def on_comment_line(text: str) -> str:

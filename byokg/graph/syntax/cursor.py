@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from byokg.graph.syntax.tokens import Token, Unreadable
 
 
-class Cursor:
+class Cursor(ABC):
     """Walks over tokens; semicolons at their end are passed over."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -56,6 +57,6 @@ class Cursor:
             raise self.unexpected(f"expected {what or key}")
         return self.advance()
 
+    @abstractmethod
     def unexpected(self, reason: str) -> Unreadable:
         """Say what is wrong with the token reached."""
-        raise NotImplementedError

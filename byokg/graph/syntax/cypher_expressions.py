@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 
 from byokg.graph.syntax.cypher_cursor import VARIABLE_ENDS, CypherCursor
@@ -33,25 +34,25 @@ def or_take(name: str, known: Iterable[str]) -> str:
 class ExpressionParser(CypherCursor):
     """Reads label expressions and expressions; these hold patterns and queries, which subclasses read."""
 
+    @abstractmethod
     def path(self) -> None:
         """Read one path of a pattern."""
-        raise NotImplementedError
 
+    @abstractmethod
     def patterns(self) -> None:
         """Read patterns separated by commas."""
-        raise NotImplementedError
 
+    @abstractmethod
     def match_mode(self) -> None:
         """Read ``REPEATABLE ELEMENTS`` and the like."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at_relationship(self, at: int) -> bool:
         """Say whether ``-[``, ``--``, ``<-[`` or ``<--`` stands here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def subquery(self) -> None:
         """Read ``{ query }``, the braces included."""
-        raise NotImplementedError
 
     # Labels.
 

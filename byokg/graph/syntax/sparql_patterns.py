@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from urllib.parse import urljoin
 
 from byokg.graph.syntax.cursor import Cursor
@@ -36,13 +37,13 @@ class SparqlPatterns(Cursor):
         self.template: list[tuple[str, str, str]] | None = None
         """The triples read, while a template is read."""
 
+    @abstractmethod
     def select(self, whole: bool = False) -> None:
         """Read a SELECT, within braces or as the whole query."""
-        raise NotImplementedError
 
+    @abstractmethod
     def values_clause(self) -> None:
         """Read VALUES, if it is there."""
-        raise NotImplementedError
 
     def unexpected(self, reason: str) -> Unreadable:
         token = self.token
