@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, NewType
+from typing import Literal, NewType, TypeAlias
 
 EntityId = NewType("EntityId", str)
 """Identity of a node in one store. Never a name: names are not unique."""
@@ -64,13 +64,25 @@ class ProposedPath:
     its paths are walked both ways at each hop, the written way first."""
 
 
+Language = Literal["cypher", "sparql"]
+
+
+@dataclass(frozen=True)
+class GraphQuery:
+    """A query that a language model wrote: untrusted text."""
+
+    language: Language
+    text: str
+
+
 @dataclass(frozen=True)
 class Artifacts:
     """What a KG-Linker writes for one round. Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker"."""
 
     mentions: tuple[Mention, ...] = ()
     paths: tuple[ProposedPath, ...] = ()
-    query: str | None = None
+    queries: tuple[GraphQuery, ...] = ()
+    """One for each language asked for, where one was written."""
     draft_answers: tuple[str, ...] = ()
     bfsql: str | None = None
     finished: bool = False
@@ -171,6 +183,40 @@ class Path:
 
 
 @dataclass(frozen=True)
+class NodeCell:
+    """A node in a query's answer, so that evidence can point back into the graph."""
+
+    id: EntityId
+    name: str
+    type: str = ""
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class EdgeCell:
+    """A relationship in a query's answer, in stored orientation."""
+
+    head: EntityId
+    relation: str
+    tail: EntityId
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+
+
+@dataclass(frozen=True)
+class PathCell:
+    """A path in a query's answer: `edges[i]` joins `nodes[i]` and `nodes[i + 1]`, in either orientation."""
+
+    nodes: tuple[NodeCell, ...]
+    edges: tuple[EdgeCell, ...]
+
+
+Cell: TypeAlias = (
+    "bool | int | float | str | NodeCell | EdgeCell | PathCell | Sequence[Cell] | Mapping[str, Cell] | None"
+)
+"""A value in a row, or a query parameter. Dates and times are ISO 8601 strings."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """One retrieved item. `id` and `round` are given by `Context.add`: `e1`, `e2`, … within a question."""
 
@@ -193,6 +239,52 @@ class PathEvidence(Evidence):
     ends: tuple[EntityId, ...]
     paths: tuple[Path, ...]
     truncated: bool = False
+
+
+@dataclass(frozen=True)
+class TripleEvidence(Evidence):
+    """One edge of the graph."""
+
+    triple: Triple
+    stub: bool = False
+    """Whether it shows how a subgraph hangs together only: its properties, and those of its ends, were left out."""
+
+
+@dataclass(frozen=True)
+class NodeEvidence(Evidence):
+    """What the graph says of one node: its type and properties."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class RowsEvidence(Evidence):
+    """What a query returned."""
+
+    language: Language
+    query: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Feedback(Evidence):
+    """What went wrong with something a language model wrote; told to it in the next round, no ground for an answer."""
+
+    subject: str
+    """What was written: a query, a request."""
+    problem: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that a stage did on its way, for the trace: what it was given and what came of it."""
+
+    stage: str
+    given: Mapping[str, object]
+    """Of plain values, as JSON has them; likewise `got`."""
+    got: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -234,6 +326,7 @@ class Round:
     artifacts: Artifacts
     linked: Linked
     evidence: tuple[Evidence, ...]
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -247,7 +340,9 @@ class Context:
         """Return the evidence of all rounds, in the order it came."""
         return tuple(item for earlier in self.rounds for item in earlier.evidence)
 
-    def add(self, artifacts: Artifacts, linked: Linked, found: Iterable[Sequence[Evidence]]) -> Context:
+    def add(
+        self, artifacts: Artifacts, linked: Linked, found: Iterable[Sequence[Evidence]], steps: Sequence[Step] = ()
+    ) -> Context:
         """Return the context with one more round; its evidence gets ids that continue the numbering."""
         count = len(self.evidence)
         items = [item for batch in found for item in batch]
@@ -255,7 +350,7 @@ class Context:
             replace(item, id=f"e{count + position}", round=len(self.rounds))
             for position, item in enumerate(items, start=1)
         )
-        return Context((*self.rounds, Round(len(self.rounds), artifacts, linked, evidence)))
+        return Context((*self.rounds, Round(len(self.rounds), artifacts, linked, evidence, tuple(steps))))
 
 
 @dataclass(frozen=True)

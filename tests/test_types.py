@@ -35,7 +35,7 @@ class TestContext:
         ]
 
     def test_rounds_keep_what_belongs_to_them(self) -> None:
-        first, second = Artifacts(query="one"), Artifacts(query="two")
+        first, second = Artifacts(draft_answers=("one",)), Artifacts(draft_answers=("two",))
         linked = Linked((entity("Alien"),))
         context = Context().add(first, linked, [[Evidence("a", 1.0)]]).add(second, Linked(), [])
         assert [one.number for one in context.rounds] == [0, 1]

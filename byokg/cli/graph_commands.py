@@ -14,8 +14,8 @@ from byokg.errors import ConfigError, GraphExists, QueryFailed, QueryRefused
 if TYPE_CHECKING:
     from byokg.graph.columnar import ColumnarGraph
     from byokg.graph.places import Queryable
-    from byokg.graph.query import Language
     from byokg.graph.schema_cache import SchemaCache
+    from byokg.types import Language
 
 graph_app = typer.Typer(no_args_is_help=True, help="Build a graph, look at one, query or export it.")
 

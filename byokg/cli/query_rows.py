@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from byokg.graph.query import Cell, EdgeCell, NodeCell, PathCell, Rows
+from byokg.graph.query import Rows
+from byokg.types import Cell, EdgeCell, NodeCell, PathCell
 
 
 def as_json(rows: Rows) -> dict[str, Any]:

@@ -42,10 +42,10 @@ from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.cypher_parameters import plain_parameters
 from byokg.graph.folder import META, new_folder
 from byokg.graph.guard import check_cypher
-from byokg.graph.query import Cell, Language, Limits, Rows
+from byokg.graph.query import Limits, Rows
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray, RelationCounts, Schema
 from byokg.graph.worker import Worker
-from byokg.types import EntityId, Node, Properties
+from byokg.types import Cell, EntityId, Language, Node, Properties
 
 FOLDER = "arcadedb"
 """Where the database lies inside the folder of its graph."""

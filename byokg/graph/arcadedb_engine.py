@@ -29,9 +29,8 @@ from byokg.errors import (
 )
 from byokg.graph.arcadedb_names import BASE, Names
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import Cell, EdgeCell, NodeCell, PathCell
 from byokg.graph.store import Direction
-from byokg.types import EntityId
+from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
 
 DATABASE = "database"
 """Name of ArcadeDB's own folder inside the folder that we build."""

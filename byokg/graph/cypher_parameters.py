@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byokg.errors import QueryInvalid
-from byokg.graph.query import Cell
+from byokg.types import Cell
 
 
 def plain_parameters(parameters: Mapping[str, Cell] | None) -> dict[str, Any]:

@@ -40,10 +40,10 @@ from byokg.graph.cypher_text import edge_pattern, quoted, union_all, writable
 from byokg.graph.edge_memory import EdgeMemory
 from byokg.graph.guard import check_cypher
 from byokg.graph.numbering import Numbering
-from byokg.graph.query import Cell, EdgeCell, Language, Limits, NodeCell, PathCell, Rows
+from byokg.graph.query import Limits, Rows
 from byokg.graph.schema_cache import Kept, SchemaCache, digest
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, RelationCounts, Schema
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
+from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 Answer = TypeVar("Answer")

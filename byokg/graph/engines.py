@@ -9,7 +9,7 @@ from byokg.errors import GraphExists
 from byokg.graph import arcadedb, oxigraph
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.oxigraph_engine import import_pyoxigraph
-from byokg.graph.query import Language
+from byokg.types import Language
 
 FOLDERS: dict[Language, str] = {"cypher": arcadedb.FOLDER, "sparql": oxigraph.FOLDER}
 """Subfolder of each language's engine."""

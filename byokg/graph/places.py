@@ -21,9 +21,9 @@ from byokg.errors import ConfigError, GraphNotFound
 from byokg.graph.address import is_address, server_kind
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.engines import FOLDERS, engines_in
-from byokg.graph.query import Language
 from byokg.graph.schema_cache import SchemaCache, digest
 from byokg.graph.store import GraphStore
+from byokg.types import Language
 
 if TYPE_CHECKING:
     from byokg.graph.arcadedb import ArcadeStore

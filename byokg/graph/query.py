@@ -2,47 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
-from byokg.types import NO_PROPERTIES, EntityId, Properties
-
-Language = Literal["cypher", "sparql"]
-
-
-@dataclass(frozen=True)
-class NodeCell:
-    """A node in a query's answer, so that evidence can point back into the graph."""
-
-    id: EntityId
-    name: str
-    type: str = ""
-    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
-
-
-@dataclass(frozen=True)
-class EdgeCell:
-    """A relationship in a query's answer, in stored orientation."""
-
-    head: EntityId
-    relation: str
-    tail: EntityId
-    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
-
-
-@dataclass(frozen=True)
-class PathCell:
-    """A path in a query's answer: `edges[i]` joins `nodes[i]` and `nodes[i + 1]`, in either orientation."""
-
-    nodes: tuple[NodeCell, ...]
-    edges: tuple[EdgeCell, ...]
-
-
-Cell: TypeAlias = (
-    "bool | int | float | str | NodeCell | EdgeCell | PathCell | Sequence[Cell] | Mapping[str, Cell] | None"
-)
-"""A value in a row, or a query parameter. Dates and times are ISO 8601 strings."""
+from byokg.types import Cell, Language
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Protocol
 from byokg.errors import QueryInvalid
 from byokg.graph.iris import Prefixes
 from byokg.graph.lint import Finding, Kind, lint_cypher, lint_sparql
-from byokg.graph.query import Language
 from byokg.graph.sparql_store import SparqlStore
 from byokg.graph.sparql_text import complete
 from byokg.graph.store import RelationSchema, Schema
+from byokg.types import Language
 
 _IRI = re.compile(r"<([^<>\s]+)>")
 

@@ -32,7 +32,7 @@ from byokg.graph.iris import (
 )
 from byokg.graph.literals import ALL_VALUES, Literal, language_rank, listed, preferred
 from byokg.graph.numbering import Numbering
-from byokg.graph.query import Cell, Language, Limits, NodeCell, Rows
+from byokg.graph.query import Limits, Rows
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -44,7 +44,7 @@ from byokg.graph.store import (
     RelationSchema,
     Schema,
 )
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties, Value
 
 Key = TypeVar("Key")
 

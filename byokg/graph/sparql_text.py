@@ -27,9 +27,9 @@ from byokg.graph.iris import (
     node_iri,
 )
 from byokg.graph.literals import of_value
-from byokg.graph.query import Cell, NodeCell
 from byokg.graph.store import Direction
 from byokg.graph.syntax.sparql_tokens import tokenise_sparql
+from byokg.types import Cell, NodeCell
 
 STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
 

@@ -15,7 +15,7 @@ from byokg.llm.parsing import read_answers, read_list, read_object, read_paths, 
 from byokg.llm.prompt_messages import prompt_messages
 from byokg.llm.records import Message
 from byokg.prompts.template import PromptLibrary
-from byokg.types import INVERSE, Artifacts, Context, Mention, Metapath, ProposedPath, Question
+from byokg.types import INVERSE, Artifacts, Context, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
 
 Task = Literal["entities", "paths", "opencypher", "sparql", "answers", "bfsql"]
 
@@ -24,6 +24,9 @@ TASKS: tuple[Task, ...] = ("entities", "paths", "opencypher", "sparql", "answers
 
 PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "opencypher", "answers")
 """What the paper's KG-Linker writes."""
+
+LANGUAGES: dict[Task, Language] = {"opencypher": "cypher", "sparql": "sparql"}
+"""Which task writes a query in which language."""
 
 STAGE = "kg_linker"
 
@@ -103,14 +106,15 @@ class LlmLinker:
         return Artifacts(
             mentions=(*given, *mentions),
             paths=self._paths(text) if "paths" in self._tasks else (),
-            query=next((query for task in self._query_tasks() if (query := read_query(text, task))), None),
+            queries=tuple(
+                GraphQuery(language, query)
+                for task, language in LANGUAGES.items()
+                if task in self._tasks and (query := read_query(text, task))
+            ),
             draft_answers=tuple(a.name for a in read_answers(text)) if "answers" in self._tasks else (),
             bfsql=_bfsql(text) if "bfsql" in self._tasks else None,
             finished=entities.finished,
         )
-
-    def _query_tasks(self) -> list[str]:
-        return [task for task in self._tasks if task in ("opencypher", "sparql")]
 
     def _paths(self, text: str) -> tuple[ProposedPath, ...]:
         """Return the written paths in the graph's relations, once each; a better match of names scores higher."""

@@ -69,7 +69,8 @@ class Byokg:
                 break
             began = time.perf_counter()
             request = Request(question, artifacts, linked, context)
-            context = context.add(artifacts, linked, [retriever.retrieve(request) for retriever in self.retrievers])
+            found = [retriever.retrieve(request) for retriever in self.retrievers]
+            context = context.add(artifacts, linked, found, request.steps)
             seconds["retrieve"] += time.perf_counter() - began
         began = time.perf_counter()
         items = tuple(self.answerer.answer(question, context))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from byokg.types import Artifacts, Context, Evidence, Linked, Question
+from byokg.types import Artifacts, Context, Evidence, Linked, Question, Step
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,12 @@ class Request:
     artifacts: Artifacts
     linked: Linked
     context: Context
+    steps: list[Step] = field(default_factory=list, compare=False)
+    """What retrievers did in this round, in order; they add to it with `note`."""
+
+    def note(self, stage: str, given: Mapping[str, object], got: Mapping[str, object]) -> None:
+        """Record a step for the trace; `given` and `got` hold what JSON can."""
+        self.steps.append(Step(stage, given, got))
 
 
 class Retriever(Protocol):

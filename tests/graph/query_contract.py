@@ -12,8 +12,8 @@ from typing import Protocol
 import pytest
 
 from byokg.errors import QueryInvalid, QueryRefused, QueryTimeout
-from byokg.graph.query import Cell, EdgeCell, Limits, NodeCell, PathCell, QueryStore
-from byokg.types import EntityId, Node, Triple
+from byokg.graph.query import Limits, QueryStore
+from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.contract import STRANGE_IDS, STRANGE_RELATIONS, edge, node
 
 MakeQueryable = Callable[[Sequence[Node], Sequence[Triple]], QueryStore]

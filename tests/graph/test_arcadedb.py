@@ -27,9 +27,9 @@ from byokg.errors import (
 from byokg.graph import arcadedb
 from byokg.graph.arcadedb import FOLDER, ArcadeStore, build_arcade
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import EdgeCell, Limits, NodeCell
+from byokg.graph.query import Limits
 from byokg.graph.store import Direction
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.query_contract import CypherContract, CypherQueries, MakeQueryable
 

@@ -18,8 +18,8 @@ import pytest
 from byokg.errors import QueryFailed
 from byokg.graph.arcadedb import ArcadeStore
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import Cell, EdgeCell, Limits, NodeCell
-from byokg.types import EntityId, Node, Properties, Triple, Value
+from byokg.graph.query import Limits
+from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, Properties, Triple, Value
 
 pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
 

@@ -40,10 +40,10 @@ from byokg.graph.bolt import (
     planner_objection,
 )
 from byokg.graph.cypher_store import CypherStore
-from byokg.graph.query import EdgeCell, Limits, NodeCell
+from byokg.graph.query import Limits
 from byokg.graph.store import Direction
 from byokg.graph.traversal import follow_metapath
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
 from tests.graph.bolt_server import PASSWORD, BoltDatabases, BreakableWire, load_graph
 from tests.graph.contract import STRANGE_RELATIONS, GraphStoreContract, Make, edge, ids, node, spelled
 from tests.graph.query_contract import CypherContract, MakeQueryable

@@ -8,8 +8,7 @@ import pytest
 
 from byokg.errors import QueryInvalid
 from byokg.graph.cypher_parameters import plain_parameters
-from byokg.graph.query import NodeCell
-from byokg.types import EntityId
+from byokg.types import EntityId, NodeCell
 
 
 def test_sequences_and_mappings_become_lists_and_dicts() -> None:

@@ -28,9 +28,9 @@ from byokg.errors import (
 from byokg.graph import cypher_schema, cypher_store, neptune
 from byokg.graph.cypher_store import CypherStore
 from byokg.graph.neptune import NeptuneAnalyticsStore, NeptuneDatabaseStore
-from byokg.graph.query import Cell, EdgeCell, Limits, NodeCell, PathCell
+from byokg.graph.query import Limits
 from byokg.graph.store import RelationSchema
-from byokg.types import EntityId, Node, Triple
+from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.bolt_server import BoltDatabases
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.neptune_server import ACCESS_KEY, REGION, SECRET_KEY, Fault, NeptuneServer

@@ -28,12 +28,12 @@ from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.iris import encode, term_iri
 from byokg.graph.literals import of_value
 from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.query import Limits, NodeCell, QueryStore
+from byokg.graph.query import Limits, QueryStore
 from byokg.graph.rdf import import_rdf
 from byokg.graph.sparql_store import SparqlStore
 from byokg.graph.store import Direction
 from byokg.graph.traversal import follow_metapath, k_hop, neighbours, triples
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import STRANGE_IDS, GraphStoreContract, Make, edge, ids, node, spelled
 from tests.graph.query_contract import MakeQueryable, QueryStoreContract
 

@@ -28,12 +28,12 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import Limits, NodeCell
+from byokg.graph.query import Limits
 from byokg.graph.rdf_quads import graph_quads
 from byokg.graph.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
 from byokg.graph.store import Direction
 from byokg.graph.traversal import follow_metapath
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.sparql_server import JSON, Endpoint, Fault, Handler, serving
 from tests.graph.test_oxigraph import SparqlContract

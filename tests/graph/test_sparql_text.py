@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard import check_sparql
 from byokg.graph.iris import Prefixes
-from byokg.graph.query import NodeCell
 from byokg.graph.sparql_text import addressable, chooses_graphs, complete
-from byokg.types import EntityId
+from byokg.types import EntityId, NodeCell
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 PREFIXES = Prefixes()

@@ -12,7 +12,7 @@ from byokg.linking.kg_linker import TASKS, LlmLinker, Task
 from byokg.linking.relations import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel
-from byokg.types import Artifacts, Context, EntityId, Linked, Mention, ProposedPath, Question
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, Linked, Mention, ProposedPath, Question
 from tests.linking.graphs import films
 
 REPLY = """
@@ -70,7 +70,7 @@ def test_one_reply_gives_all_artifacts() -> None:
             ProposedPath(("directed_by", "^directed_by"), 1.0, directed=False),
             ProposedPath(("starred_actors",), 1.0, directed=False),
         ),
-        query="MATCH (f {name: 'Alien'})-[:directed_by]->(d) RETURN d.name",
+        queries=(GraphQuery("cypher", "MATCH (f {name: 'Alien'})-[:directed_by]->(d) RETURN d.name"),),
         draft_answers=("Ridley Scott",),
         bfsql='{"max_hops": 1, "seeds": ["Alien"]}',
     )
@@ -78,7 +78,7 @@ def test_one_reply_gives_all_artifacts() -> None:
 
 @pytest.mark.parametrize(
     ("task", "field"),
-    [("entities", "mentions"), ("paths", "paths"), ("opencypher", "query"), ("answers", "draft_answers")],
+    [("entities", "mentions"), ("paths", "paths"), ("opencypher", "queries"), ("answers", "draft_answers")],
 )
 def test_a_task_left_out_is_neither_asked_for_nor_read(task: Task, field: str) -> None:
     whole = linker().propose(QUESTION, Context())
@@ -86,7 +86,7 @@ def test_a_task_left_out_is_neither_asked_for_nor_read(task: Task, field: str) -
     part = linker(tasks=[each for each in TASKS if each != task]).propose(QUESTION, Context())
     assert not getattr(part, field) and getattr(whole, field)
     assert f"<{task}>" in with_it and f"<{task}>" not in SEEN[0]
-    for other in ("mentions", "paths", "query", "draft_answers", "bfsql"):
+    for other in ("mentions", "paths", "queries", "draft_answers", "bfsql"):
         if other != field:
             assert getattr(part, other) == getattr(whole, other)
 
