@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from byokg.graph.store import GraphStore
-from byokg.index.normalize import normalize_name
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers
 from byokg.llm.prompt_messages import prompt_messages
-from byokg.pipeline.context import ContextWriter
+from byokg.pipeline.citations import Grounds
+from byokg.pipeline.context import ContextText, ContextWriter
 from byokg.prompts.template import PromptLibrary
-from byokg.types import AnswerItem, Context, EntityId, PathEvidence, Question
+from byokg.types import AnswerItem, Context, Question
 
 STAGE = "answer"
 
@@ -19,8 +17,9 @@ STAGE = "answer"
 class LlmAnswerer:
     """Asks a language model to answer from the evidence, and checks what it cites.
 
-    An answer cites the evidence that holds its name: what the model cited wrongly is dropped, and evidence that the
-    model was shown and did not cite is added, so an answer without citations is one that the graph does not support.
+    An answer cites the evidence that holds its name or value (`Grounds`); citing a line means the items in it. What the
+    model cited wrongly is dropped. Where nothing is left, the evidence that it was shown and did not cite is taken, so
+    an answer without citations is one that the graph does not support.
 
     Args:
         model: who is asked.
@@ -44,31 +43,16 @@ class LlmAnswerer:
         written = self._context.write(context)
         messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
         reply = self._model.reply(messages, stage=STAGE, question_id=question.id)
-        shown = set(written.shown)
-        evidence = [item for item in context.evidence if isinstance(item, PathEvidence) and item.id in shown]
-        return self._checked(read_answers(reply.text), evidence)
+        shown = {id for items in written.items.values() for id in items}
+        grounds = Grounds(self._store, [item for item in context.evidence if item.id in shown])
+        return [
+            _checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(read_answers(reply.text))
+        ]
 
-    def _checked(self, answers: Sequence[WrittenAnswer], evidence: Sequence[PathEvidence]) -> list[AnswerItem]:
-        """Tie answers to nodes and to the evidence that holds them."""
-        holders = self._holders(evidence)
-        items = []
-        for place, written in enumerate(answers):
-            held = holders.get(normalize_name(written.name), {})
-            cited = [id for id in written.citations if id in held] or list(held)
-            node = held[cited[0]] if cited else None
-            items.append(AnswerItem(written.name, node, 1 / (1 + place), tuple(cited)))
-        return items
 
-    def _holders(self, evidence: Sequence[PathEvidence]) -> dict[str, dict[str, EntityId]]:
-        """Return, by folded name, the evidence items that hold such a node, and which node: ends before others."""
-        nodes_of = {
-            item.id: dict.fromkeys((*item.ends, *(node for path in item.paths for node in path.nodes)))
-            for item in evidence
-        }
-        ids = list(dict.fromkeys(id for nodes in nodes_of.values() for id in nodes))
-        folded = {node.id: normalize_name(node.name) for node in self._store.nodes(ids)}
-        holders: dict[str, dict[str, EntityId]] = {}
-        for item, nodes in nodes_of.items():
-            for node in nodes:
-                holders.setdefault(folded[node], {}).setdefault(item, node)
-        return holders
+def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
+    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does."""
+    held = grounds.of(answer.name)
+    meant = dict.fromkeys(id for line in answer.citations for id in written.items.get(line, (line,)))
+    citations = tuple(id for id in meant if id in held) or tuple(held)
+    return AnswerItem(answer.name, held[citations[0]] if citations else None, score, citations)

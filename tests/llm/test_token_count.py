@@ -59,5 +59,5 @@ def test_an_encoding_that_cannot_be_downloaded_says_where_to_put_it(
 
     monkeypatch.setattr(tiktoken.load, "read_file", refused)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ConfigError, match="r50k_base cannot be downloaded: no network; .*TIKTOKEN_CACHE_DIR"):
+    with pytest.raises(ConfigError, match=r"r50k_base cannot be downloaded: no network; .*TIKTOKEN_CACHE_DIR"):
         token_counter("r50k_base")
