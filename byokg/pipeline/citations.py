@@ -132,15 +132,14 @@ def _of_cell(cell: Cell) -> Iterator[_Said]:
         yield None, cell.tail
         yield from _values(cell.properties)
     elif isinstance(cell, PathCell):
-        for part in (*cell.nodes, *cell.edges):
-            yield from _of_cell(part)
-    elif isinstance(cell, Mapping):
-        for value in cell.values():
-            yield from _of_cell(value)
+        for node in cell.nodes:
+            yield from _of_cell(node)
+        for edge in cell.edges:
+            yield from _of_cell(edge)
     elif isinstance(cell, bool):
         yield ("true" if cell else "false"), None
     elif isinstance(cell, str | int | float):
         yield str(cell), None
-    elif isinstance(cell, Sequence):
-        for value in cell:
+    elif cell is not None:
+        for value in cell.values() if isinstance(cell, Mapping) else cell:
             yield from _of_cell(value)

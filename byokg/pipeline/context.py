@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,10 @@ _MISSES = 20
 """Lines in a row without room, after which the text is taken to be full."""
 
 
+_LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
+"""How a line begins. No name begins so in a line of its own: names keep no line ends."""
+
+
 @dataclass(frozen=True)
 class ContextText:
     """What is shown of a context."""
@@ -43,6 +48,11 @@ class ContextText:
     """By the id of a line, the evidence items that it stands for: what citing it means."""
     problems: tuple[str, ...] = ()
     """Ids of the feedback shown."""
+
+
+def shown_lines(prompt: str) -> tuple[str, ...]:
+    """Return the ids of the lines of a context in a prompt, each once."""
+    return tuple(dict.fromkeys(_LINE.findall(prompt)))
 
 
 class ContextWriter:
