@@ -134,8 +134,8 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         ends = [shown_name(end, names) for end in item["ends"][:_ENDS]]
         between = ["…"] * (len(hops) - 1)
         cut = " (search cut short)" if item["truncated"] else ""
-        nodes: list[str] = [shown_name(item["source"], names), *between, folded(ends, item["n_ends"] - len(ends))]
-        return walk_text(nodes, hops) + cut if hops else nodes[0]
+        nodes = [shown_name(item["source"], names), *between, folded(ends, item["n_ends"] - len(ends))]
+        return f"{walk_text(nodes, hops)}{cut}"
     if kind == "TripleEvidence":
         triple = item["triple"]
         hop = Hop(triple["relation"], note=note(triple["properties"]))
