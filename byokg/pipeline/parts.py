@@ -36,8 +36,8 @@ class Parts:
     model: LanguageModel | None = None
     """None in a pipeline that asks no language model."""
 
-    def retrievers(self, makers: Mapping[str, RetrieverMaker | None]) -> tuple[Retriever, ...]:
-        """Make the retrievers that are switched on, in order.
+    def retrievers(self, makers: Mapping[str, RetrieverMaker | None]) -> dict[str, Retriever]:
+        """Make the retrievers that are switched on; return them by name, in order.
 
         Args:
             makers: by name; None switches one off.
@@ -45,7 +45,7 @@ class Parts:
         Raises:
             ConfigError: a retriever needs a language model where there is none, or an argument that nobody gives.
         """
-        return tuple(self._made(name, make) for name, make in makers.items() if make is not None)
+        return {name: self._made(name, make) for name, make in makers.items() if make is not None}
 
     def _made(self, name: str, make: RetrieverMaker) -> Retriever:
         parameters = inspect.signature(make).parameters

@@ -87,21 +87,21 @@ class Demanding(Retrieves):
 
 
 def test_arguments_are_filled_in_by_name_beside_the_settings() -> None:
-    (mine,) = parts().retrievers({"mine": partial(Mine, k=7)})
+    mine = parts().retrievers({"mine": partial(Mine, k=7)})["mine"]
     assert isinstance(mine, Mine) and mine.taken == (STORE, 7, "mine")
     shared = parts(LanguageModel(ScriptedChatModel(replies=("yes",))))
-    (everything,) = shared.retrievers({"everything": Everything})
+    everything = shared.retrievers({"everything": Everything})["everything"]
     assert isinstance(everything, Everything) and everything.taken == shared
 
 
 def test_they_come_in_order_and_those_that_are_switched_off_do_not() -> None:
     found = parts().retrievers({"b": Mine, "off": None, "a": Everything})
-    assert [type(each) for each in found] == [Mine, Everything]
+    assert [(name, type(each)) for name, each in found.items()] == [("b", Mine), ("a", Everything)]
 
 
 def test_a_setting_replaces_what_would_be_shared() -> None:
     other = ColumnarGraph.from_triples([("c", "r", "d")])
-    (mine,) = parts().retrievers({"mine": partial(Mine, store=other)})
+    mine = parts().retrievers({"mine": partial(Mine, store=other)})["mine"]
     assert isinstance(mine, Mine) and mine.taken[0] is other
 
 

@@ -27,7 +27,8 @@ QUESTION = Question("q1", "Which films are by the director of Alien?")
 def found(*paths: tuple[str, ...], source: str = "Alien") -> list[PathEvidence]:
     entity = LinkedEntity(EntityId(source), source, Mention(source), "exact", 1.0)
     artifacts = Artifacts(paths=tuple(ProposedPath(path) for path in paths))
-    return PathRetriever(films()).retrieve(Request(QUESTION, artifacts, Linked((entity,)), Context()))
+    request = Request(QUESTION, artifacts, Linked((entity,)), Context())
+    return [item for item in PathRetriever(films()).retrieve(request) if isinstance(item, PathEvidence)]
 
 
 def context(*rounds: list[PathEvidence]) -> Context:
