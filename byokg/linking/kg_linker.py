@@ -26,7 +26,7 @@ PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers")
 """What the paper's KG-Linker writes."""
 
 TAGS: Mapping[Language, str] = MappingProxyType({"cypher": "opencypher", "sparql": "sparql"})
-"""Between which tags a query stands; the prompts' sections are named after them."""
+"""Between which tags a language model writes a query of each language; prompts' sections are named after them."""
 
 STAGE = "kg_linker"
 

@@ -12,7 +12,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
 from byokg.index.static import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import PAPER_TASKS, GivenEntities, LlmLinker, Task
+from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
 from byokg.linking.relations import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
@@ -21,12 +21,16 @@ from byokg.pipeline.llm_answer import LlmAnswerer
 from byokg.pipeline.loop import KGLinker, Loop, Stage
 from byokg.pipeline.parts import Parts, RetrieverMaker
 from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
 
 QUERY = "query"
 
-RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
-"""Those of `pipeline=byokg`."""
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType(
+    {"path": PathRetriever, QUERY: QueryRetriever, "agentic": AgenticRetriever}
+)
+"""Those of `pipeline=byokg`, with their default settings."""
 
 
 def byokg_pipeline(
@@ -37,7 +41,7 @@ def byokg_pipeline(
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
     rounds: int = 2,
     cypher_rounds: int = 0,
-    tasks: Sequence[Task] = PAPER_TASKS,
+    tasks: Sequence[Task] = TASKS,
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
     unite_drafts: bool = False,

@@ -26,10 +26,10 @@ from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.engines import add_engine
-from byokg.graph.places import close
+from byokg.graph.places import close, open_queryable
 from byokg.graph.query import Limits
 from byokg.graph.rdf_quads import graph_quads
-from byokg.graph.store import Direction
+from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.langchain import LangChainEmbedder
 from byokg.index.static import SHIPPED, StaticEmbedder
@@ -84,6 +84,9 @@ EXTRAS = {
     "llm=hf_local": "torch",
 }
 
+ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query")
+"""Options that need a graph which runs queries."""
+
 DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
 
 
@@ -126,7 +129,11 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
     settings = read_settings([chosen, *NEEDED.get(chosen, ())])
     assert settings.options[group] == option
     # a -r-> b
-    store = ColumnarGraph.from_triples([("a", "r", "b")])
+    store: GraphStore = ColumnarGraph.from_triples(TRIPLES)
+    if chosen in ASKED_QUERIES:
+        with pytest.raises(ConfigError, match="graph=arcadedb"):
+            settings.build("pipeline", store=store, model=LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
+        store = queried()
     Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
     replies, meter = MemoryReplies(), CountingMeter()
     given: dict[str, dict[str, Any]] = {
@@ -143,10 +150,19 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
         if each != "graph":
             handed_over = {name: value for name, value in given.get(each, {}).items() if name in settings.takes(each)}
             assert settings.build(each, **handed_over) is not None
+    close(store)
 
 
 # a -r-> b
 TRIPLES = [("a", "r", "b")]
+
+
+def queried() -> GraphStore:
+    """Return a graph that runs queries."""
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    ColumnarGraph.from_triples(TRIPLES).save("queried")
+    add_engine("queried", "sparql")
+    return open_queryable("queried", "sparql")
 
 
 @pytest.mark.parametrize("option", options("graph"))
@@ -243,7 +259,7 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
         f"{group}={option}", {"model", "batch_size"}
     )
     if target == "byokg.pipeline.prompted.byokg_pipeline":  # one method, and its modes
-        fixed |= {"retrievers", "tasks", "rounds"}
+        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds"}
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
@@ -400,7 +416,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
-        ("pipeline=null", "pipeline=null is no option; options of pipeline: byokg, direct, offline"),
+        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, byokg, "),
         ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
         ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),
         ("graph.path=neo4j://me:s3cret@h", "holds an @"),
@@ -560,7 +576,7 @@ class TestRetrievers:
         module, _, target = node["_target_"].rpartition(".")
         parameters = inspect.signature(getattr(importlib.import_module(module), target)).parameters
         settings = {key: value for key, value in node.items() if key != "_target_"}
-        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)}
+        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)} - {"count_tokens"}
         for key, value in settings.items():
             assert key in MODES or value == parameters[key].default, key
 

@@ -17,6 +17,7 @@ FILMS = [
 ]
 
 RULES = (
+    Rule("<selected></selected>", contains=("Select the relations to follow",)),
     Rule("<answers>Michael Mann [e1]</answers>", contains=("Each fact begins",)),
     Rule("<entities>FINISH</entities>", contains=("Next entities",)),
     Rule("<entities>Heat</entities><paths>directed_by</paths>", contains=("Entity extraction",)),

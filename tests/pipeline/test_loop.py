@@ -11,7 +11,7 @@ from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import Loop, Stage
 from byokg.retrieval.base import Request
-from byokg.types import AnswerItem, Artifacts, Context, Evidence, Mention, Question
+from byokg.types import AnswerItem, Artifacts, Context, Evidence, Feedback, Mention, Question, RowsEvidence
 from tests.linking.graphs import films
 
 QUESTION = Question("q7", "who directed Alien")
@@ -95,6 +95,41 @@ class TestRounds:
         assert [len(request.context.rounds) for request in retriever.requests] == [0, 1]
         assert [request.linked.entities[0].id for request in retriever.requests] == ["Alien", "Titanic"]
         assert all(request.question == QUESTION for request in retriever.requests)
+
+
+@dataclass
+class Queries:
+    """Returns rows in a round of one's choice, and before it feedback."""
+
+    rows_in: int
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        if len(request.context.rounds) < self.rows_in:
+            return [Feedback("query", 0.0, "MATCH", "no rows")]
+        return [RowsEvidence("query", 1.0, "cypher", "MATCH", ("name",), (("Alien",),))]
+
+
+class TestStages:
+    def stages(self, rows_in: int, script: Sequence[Artifacts]) -> Loop:
+        queries, whole = ScriptedLinker([Artifacts()] * 2), ScriptedLinker(script)
+        stages = [Stage(queries, (Queries(rows_in),), 2, until="rows"), Stage(whole, (OneEach("a"),))]
+        return Loop(EntityLinker(films()), stages, LastEvidence())
+
+    def test_queries_are_tried_until_one_returns_rows_and_what_was_found_is_handed_on(self) -> None:
+        for rows_in, tried in ((0, 1), (1, 2), (5, 2)):
+            later = [mentioning("Alien"), mentioning("Titanic")]
+            rounds = self.stages(rows_in, [Artifacts()] * tried + later).run(QUESTION).rounds
+            assert [[item.retriever for item in one.evidence] for one in rounds] == [["query"]] * tried + [["a"]] * 2
+
+    def test_the_next_stage_may_see_that_the_rows_are_enough(self) -> None:
+        loop = self.stages(1, [Artifacts(), Artifacts(), FINISHED])
+        assert len(loop.run(QUESTION).rounds) == 2
+
+    def test_the_first_round_of_a_stage_retrieves_whatever_was_linked_before(self) -> None:
+        first, second = ScriptedLinker([mentioning("Alien")]), ScriptedLinker([FINISHED, mentioning("Alien"), FINISHED])
+        stages = [Stage(first, (OneEach("a"),), 1), Stage(second, (OneEach("b"),))]
+        rounds = Loop(EntityLinker(films()), stages, LastEvidence()).run(QUESTION).rounds
+        assert [one.evidence[0].retriever for one in rounds] == ["a", "b"]
 
 
 class TestAnswer:
