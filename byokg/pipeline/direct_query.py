@@ -16,8 +16,7 @@ from byokg.index.embedder import Embedder
 from byokg.index.normalize import normalize_name
 from byokg.index.static import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import LlmLinker
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.kg_linker import TAGS, LlmLinker
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.llm.prompt_messages import prompt_messages
@@ -26,7 +25,7 @@ from byokg.pipeline.direct import Direct
 from byokg.pipeline.llm_answer import LlmAnswerer
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
-from byokg.retrieval.query import TAGS, QueryRetriever
+from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -237,10 +236,9 @@ def direct_query_pipeline(
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens)
     schema = SchemaRenderer(store.schema(), embedder)
-    relations = RelationMatcher(store.relations, embedder)
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
-        LlmLinker(model, schema, relations, context, ["entities"], prompts, schema_tokens),
+        LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
         entities,
         QueryWriter(model, store, retriever.language, schema, prompts, schema_tokens),
         retriever,

@@ -27,17 +27,25 @@ class LlmAnswerer:
         store: gives the names of nodes.
         context: writes the evidence for the prompt.
         prompts: the prompts; None takes those that ship with the package.
+        unite_drafts: put the draft answers of the first round, which know nothing of the graph, beside the answers:
+            the first answer, then the first draft, then the others.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12.
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `unite_drafts` after "Datasets & Metrics" (H@2).
     """
 
     def __init__(
-        self, model: LanguageModel, store: GraphStore, context: ContextWriter, prompts: PromptLibrary | None = None
+        self,
+        model: LanguageModel,
+        store: GraphStore,
+        context: ContextWriter,
+        prompts: PromptLibrary | None = None,
+        unite_drafts: bool = False,
     ) -> None:
         self._model = model
         self._store = store
         self._context = context
         self._prompt = (prompts or PromptLibrary())["answer"]
+        self._unite_drafts = unite_drafts
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
@@ -46,7 +54,10 @@ class LlmAnswerer:
         reply = self._model.reply(messages, stage=STAGE, question_id=question.id)
         shown = set(written.shown)
         evidence = [item for item in context.evidence if isinstance(item, PathEvidence) and item.id in shown]
-        return self._checked(read_answers(reply.text), evidence)
+        answers: Sequence[WrittenAnswer] = read_answers(reply.text)
+        if self._unite_drafts and context.rounds:
+            answers = _united(answers, context.rounds[0].artifacts.draft_answers)
+        return self._checked(answers, evidence)
 
     def _checked(self, answers: Sequence[WrittenAnswer], evidence: Sequence[PathEvidence]) -> list[AnswerItem]:
         """Tie answers to nodes and to the evidence that holds them."""
@@ -72,3 +83,14 @@ class LlmAnswerer:
             for node in nodes:
                 holders.setdefault(folded[node], {}).setdefault(item, node)
         return holders
+
+
+def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:
+    """Put drafts beside answers, the first of each first; of one name the answer stays, for its citations."""
+    cited = {normalize_name(answer.name): answer for answer in reversed(answers)}
+    added = [WrittenAnswer(draft) for draft in drafts]
+    united: dict[str, WrittenAnswer] = {}
+    for one in (*answers[:1], *added[:1], *answers[1:], *added[1:]):
+        name = normalize_name(one.name)
+        united.setdefault(name, cited.get(name, one))
+    return list(united.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
@@ -14,6 +12,7 @@ from byokg.graph.query_lint import lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import TAGS
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.llm.prompt_messages import prompt_messages
@@ -23,9 +22,6 @@ from byokg.types import Context, Evidence, Feedback, Language, Mention, RowsEvid
 
 RETRIEVER = "query"
 REPAIR_STAGE = "query_repair"
-
-TAGS: Mapping[Language, str] = MappingProxyType({"cypher": "opencypher", "sparql": "sparql"})
-"""Between which tags a language model writes a query of each language."""
 
 _TRIED = "it was tried"
 _NO_ROWS = "it returned no rows"
