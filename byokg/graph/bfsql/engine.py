@@ -12,22 +12,19 @@ against its own "Query Format"; ask for that with an empty list of predicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from byokg.errors import EntityNotFound
 from byokg.graph.bfsql.page import Ordered, Place, edges_before, fingerprint, ordered, read_cursor, write_cursor
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
+from byokg.graph.bfsql.seeds import Nearest, known_seeds
 from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersection
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.syntax.nearest import nearest_names
 from byokg.graph.traversal import select
 from byokg.types import EntityId, Node
-
-Nearest = Callable[[str], Sequence[Node]]
-"""Finds nodes whose names are like a text, the most similar first."""
 
 _FRAME_TOKENS = 90
 """What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
@@ -48,7 +45,7 @@ def bfs_query(store: GraphStore, request: BfsRequest, nearest: Nearest | None = 
     Raises:
         RequestInvalid: the cursor is not one of this request's.
     """
-    seeds, errors = _known(store, request.seeds, nearest)
+    seeds, errors = known_seeds(store, request.seeds, nearest)
     reach = Reach.of(request, request.max_hops)
     subgraph = breadth_first(store, store.numbers(seeds), reach)
     return _response(store, request, "max_hops", reach, seeds, errors, subgraph)
@@ -67,36 +64,11 @@ def intersect_subgraphs(store: GraphStore, request: IntersectRequest, nearest: N
     Raises:
         RequestInvalid: the cursor is not one of this request's.
     """
-    seeds, errors = _known(store, request.seeds, nearest)
+    seeds, errors = known_seeds(store, request.seeds, nearest)
     reach = Reach.of(request, request.k)
     numbers: NodeArray = store.numbers(seeds)
     subgraph = breadth_first(store, numbers[:0], reach) if errors else intersection(store, numbers, reach)
     return _response(store, request, "k", reach, seeds, errors, subgraph)
-
-
-def _known(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None) -> tuple[list[EntityId], list[Json]]:
-    """Return the seeds that are in the graph, each once, and an error for each other one."""
-    asked = [EntityId(seed) for seed in dict.fromkeys(seeds)]
-    lost: list[str] = []
-    while True:
-        try:
-            store.numbers(asked)
-            break
-        except EntityNotFound as error:
-            asked = [seed for seed in asked if seed != error.entity]
-            lost.append(error.entity)
-    return asked, [_seed_error(seed, nearest) for seed in lost]
-
-
-def _seed_error(seed: str, nearest: Nearest | None) -> Json:
-    """Say that a seed is not in the graph, and which nodes may have been meant."""
-    found = [] if nearest is None else nearest(seed)
-    step = "use the id of one of the nearest nodes" if found else "find ids with search_entities"
-    return {
-        "seed": seed,
-        "message": f"no node has the id {seed!r}; {step}",
-        "nearest": [{"id": node.id, "entity_type": node.type, "name": node.name} for node in found],
-    }
 
 
 def _response(

@@ -57,6 +57,7 @@ class EdgeFilter(Strict):
 class Selection(Strict):
     """What all requests for a subgraph have in common: what is in it, and how much of it is shown."""
 
+    seeds: tuple[str, ...] = Field(min_length=1, description="Ids of the nodes to start from, all at once.")
     node_filter: NodeFilter | None = Field(
         None, description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes."
     )
@@ -147,7 +148,6 @@ class BfsRequest(Selection):
     where an omitted one matches everything.
     """
 
-    seeds: tuple[str, ...] = Field(min_length=1, description="Ids of the nodes to start from, all at once.")
     max_hops: int = Field(
         ge=0, description="Edges between a seed and a node at most: 1 for what is said of the seeds, 1 to 3 as a rule."
     )
@@ -180,11 +180,15 @@ def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise RequestInvalid([_problem(model, problem) for problem in error.errors()]) from error
+        raise RequestInvalid(problems(model, error)) from error
+
+
+def problems(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Say what is wrong with each field of a request, and what would be right."""
+    return [_problem(model, problem) for problem in error.errors()]
 
 
 def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
-    """Say what is wrong with one field, and what would be right."""
     place = ".".join(map(str, error["loc"]))
     if error["type"] == "missing":
         return f"{place}: missing; it is required"
