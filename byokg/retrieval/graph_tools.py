@@ -167,6 +167,10 @@ class GraphTools:
         tool = self.tools[name]
         return tool.run(read_request(tool.arguments, arguments))
 
+    def nearest(self, text: str) -> list[Node]:
+        """Return a few nodes whose names are like a text, the most similar first: what an unknown id may have meant."""
+        return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
+
     # The tools
 
     def describe_schema(self, arguments: SchemaArguments) -> Json:
@@ -210,11 +214,11 @@ class GraphTools:
 
     def bfs_query(self, arguments: BfsRequest) -> Json:
         """Return the subgraph around some seeds (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
-        return engine.bfs_query(self._store, self._bounded(arguments), self._nearest)
+        return engine.bfs_query(self._store, self._bounded(arguments), self.nearest)
 
     def describe_entity(self, arguments: EntityArguments) -> Json:
         """Return a node's properties, and its edges counted by predicate and direction."""
-        known, errors = known_seeds(self._store, [arguments.id], self._nearest)
+        known, errors = known_seeds(self._store, [arguments.id], self.nearest)
         if not known:
             return {"errors": errors}
         (node,) = self._store.nodes(known)
@@ -240,7 +244,7 @@ class GraphTools:
 
     def describe_entities(self, arguments: EntitiesArguments) -> Json:
         """Return the properties of several nodes."""
-        known, errors = known_seeds(self._store, arguments.ids, self._nearest)
+        known, errors = known_seeds(self._store, arguments.ids, self.nearest)
         entities = [full_node(node) for node in self._store.nodes(known)]
         fitting = _fitting(entities, self._budget)
         result: Json = {"entities": entities[:fitting]}
@@ -250,7 +254,7 @@ class GraphTools:
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
         """Return what is near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
-        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self._nearest)
+        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest)
 
     def shortest_paths(self, arguments: PathArguments) -> Json:
         """Return the shortest paths between nodes, edges in stored orientation.
@@ -258,8 +262,8 @@ class GraphTools:
         Raises:
             RelationNotFound: a predicate is not in the graph.
         """
-        sources, errors = known_seeds(self._store, arguments.sources, self._nearest)
-        targets, more = known_seeds(self._store, arguments.targets, self._nearest)
+        sources, errors = known_seeds(self._store, arguments.sources, self.nearest)
+        targets, more = known_seeds(self._store, arguments.targets, self.nearest)
         found = shortest_paths(
             self._store,
             sources,
@@ -315,9 +319,6 @@ class GraphTools:
     def _search(self) -> EntityLinker:
         """Finds more, and less similar, than what links the mentions of a question."""
         return EntityLinker(self._store, top_k=_MOST_MATCHES, cutoff=_CUTOFF, extend=True, names=self._entities.names)
-
-    def _nearest(self, text: str) -> list[Node]:
-        return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
 
     def _bounded(self, request: Any) -> Any:
         return request if request.budget_tokens else request.model_copy(update={"budget_tokens": self._budget})

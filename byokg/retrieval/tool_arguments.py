@@ -13,7 +13,9 @@ from byokg.types import Language
 class SchemaArguments(Strict):
     """Arguments of `describe_schema`."""
 
-    question: str = Field("", description="Shows the predicates that matter for it first; else the most frequent.")
+    question: str = Field(
+        default="", description="Shows the predicates that matter for it first; else the most frequent."
+    )
 
 
 class SearchArguments(Strict):
@@ -22,8 +24,8 @@ class SearchArguments(Strict):
     query: str = Field(
         min_length=1, description="A name, an alias or an id, such as Marie Curie; no type, no question."
     )
-    entity_types: tuple[str, ...] = Field((), description="Nodes of these types only; empty for all.")
-    limit: int = Field(10, ge=1, le=50, description="Nodes at most.")
+    entity_types: tuple[str, ...] = Field(default=(), description="Nodes of these types only; empty for all.")
+    limit: int = Field(default=10, ge=1, le=50, description="Nodes at most.")
 
 
 class EntityArguments(Strict):
@@ -43,11 +45,13 @@ class PathArguments(Strict):
 
     sources: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths start.")
     targets: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths end.")
-    k: int = Field(3, ge=1, le=50, description="Paths for each pair of a source and a target, the shortest first.")
-    max_hops: int = Field(4, ge=1, le=8, description="Edges in a path at most.")
-    predicates: tuple[str, ...] = Field((), description="Walk edges of these predicates only; empty for all.")
+    k: int = Field(
+        default=3, ge=1, le=50, description="Paths for each pair of a source and a target, the shortest first."
+    )
+    max_hops: int = Field(default=4, ge=1, le=8, description="Edges in a path at most.")
+    predicates: tuple[str, ...] = Field(default=(), description="Walk edges of these predicates only; empty for all.")
     direction: Literal["both", "out", "in"] = Field(
-        "both", description="Walk edges both ways, from subject to object, or back."
+        default="both", description="Walk edges both ways, from subject to object, or back."
     )
 
 
@@ -55,5 +59,5 @@ class QueryArguments(Strict):
     """Arguments of `run_query`."""
 
     query: str = Field(min_length=1, description="One query that only reads.")
-    language: Language | None = Field(None, description="Needed only where the graph takes several.")
-    max_rows: int = Field(100, ge=1, le=1000, description="Rows at most.")
+    language: Language | None = Field(default=None, description="Needed only where the graph takes several.")
+    max_rows: int = Field(default=100, ge=1, le=1000, description="Rows at most.")

@@ -42,7 +42,8 @@ class NodeFilter(Strict):
     """Which nodes come with all their data."""
 
     entity_types: tuple[str, ...] | None = Field(
-        None, description="Node types as describe_schema spells them. A node matches if its type is in the list."
+        default=None,
+        description="Node types as describe_schema spells them. A node matches if its type is in the list.",
     )
 
 
@@ -50,7 +51,8 @@ class EdgeFilter(Strict):
     """Which edges come with all their data."""
 
     predicates: tuple[str, ...] | None = Field(
-        None, description="Relations as describe_schema spells them. An edge matches if its predicate is in the list."
+        default=None,
+        description="Relations as describe_schema spells them. An edge matches if its predicate is in the list.",
     )
 
 
@@ -59,49 +61,57 @@ class Selection(Strict):
 
     seeds: tuple[str, ...] = Field(min_length=1, description="Ids of the nodes to start from, all at once.")
     node_filter: NodeFilter | None = Field(
-        None, description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes."
+        default=None,
+        description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes.",
     )
     edge_filter: EdgeFilter | None = Field(
-        None,
+        default=None,
         description="Which edges come with all their data and provenance; the others are stubs. Omit for all data on "
         "all edges.",
     )
-    node_types: tuple[str, ...] | None = Field(None, description="Short for node_filter.entity_types.")
-    predicates: tuple[str, ...] | None = Field(None, description="Short for edge_filter.predicates.")
-    topology_only: bool = Field(False, description="Show stubs only, whatever the filters say.")
+    node_types: tuple[str, ...] | None = Field(default=None, description="Short for node_filter.entity_types.")
+    predicates: tuple[str, ...] | None = Field(default=None, description="Short for edge_filter.predicates.")
+    topology_only: bool = Field(default=False, description="Show stubs only, whatever the filters say.")
 
     direction: Literal["both", "out", "in"] = Field(
-        "both", description="Changes which nodes are reached: walk edges both ways, from subject to object, or back."
+        default="both",
+        description="Changes which nodes are reached: walk edges both ways, from subject to object, or back.",
     )
     exclude_entity_types: tuple[str, ...] = Field(
-        (), description="Changes which nodes are reached: these types are left out and not walked through."
+        default=(), description="Changes which nodes are reached: these types are left out and not walked through."
     )
-    exclude_node_types: tuple[str, ...] = Field((), description="The same as exclude_entity_types.")
+    exclude_node_types: tuple[str, ...] = Field(default=(), description="The same as exclude_entity_types.")
     min_confidence: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1,
         description="Changes which nodes are reached: edges whose property `confidence` is lower are left out. Edges "
         "without it stay.",
     )
     min_mentions: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="Changes which nodes are reached: nodes whose property `total_mentions` is lower are left out. "
         "Nodes without it stay.",
     )
     max_degree: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="Changes which nodes are reached: nodes with more edges, other than seeds, are not walked through.",
     )
 
-    limit: int | None = Field(None, ge=1, description="Nodes in this response at most; a cursor leads to the rest.")
-    offset: int = Field(0, ge=0, description="Nodes to skip. A cursor is better: it skips no edge.")
-    cursor: str | None = Field(None, description="`truncated.cursor` of an earlier response to the same request.")
-    max_nodes: int | None = Field(None, ge=1, description="The same as limit; the lower of both counts.")
-    max_edges: int | None = Field(None, ge=1, description="Edges in this response at most.")
-    budget_tokens: int | None = Field(None, ge=100, description="Size of this response, in tokens as estimated.")
+    limit: int | None = Field(
+        default=None, ge=1, description="Nodes in this response at most; a cursor leads to the rest."
+    )
+    offset: int = Field(default=0, ge=0, description="Nodes to skip. A cursor is better: it skips no edge.")
+    cursor: str | None = Field(
+        default=None, description="`truncated.cursor` of an earlier response to the same request."
+    )
+    max_nodes: int | None = Field(default=None, ge=1, description="The same as limit; the lower of both counts.")
+    max_edges: int | None = Field(default=None, ge=1, description="Edges in this response at most.")
+    budget_tokens: int | None = Field(
+        default=None, ge=100, description="Size of this response, in tokens as estimated."
+    )
 
     @model_validator(mode="after")
     def _say_things_once(self) -> Selection:

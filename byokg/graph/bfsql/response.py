@@ -32,7 +32,7 @@ class NodeItem(BaseModel):
 
     id: str
     entity_type: str = Field(description="Empty where the graph has no types.")
-    name: str | None = Field(None, description="Of a full node.")
+    name: str | None = Field(default=None, description="Of a full node.")
 
 
 class EdgeItem(BaseModel):
@@ -80,10 +80,12 @@ class Response(BaseModel):
     edge_count: int = Field(description="Edges in the subgraph, shown here or not.")
     nodes: list[NodeItem]
     edges: list[EdgeItem]
-    restricted_by: list[str] | None = Field(None, description="What made the subgraph smaller than hops alone would.")
-    truncated: Truncated | None = Field(None, description="Missing where nothing follows.")
-    errors: list[SeedError] | None = Field(None, description="Seeds that are not in the graph.")
-    warnings: list[str] | None = Field(None, description="Types and predicates that the graph does not have.")
+    restricted_by: list[str] | None = Field(
+        default=None, description="What made the subgraph smaller than hops alone would."
+    )
+    truncated: Truncated | None = Field(default=None, description="Missing where nothing follows.")
+    errors: list[SeedError] | None = Field(default=None, description="Seeds that are not in the graph.")
+    warnings: list[str] | None = Field(default=None, description="Types and predicates that the graph does not have.")
 
 
 class BfsResponse(Response):
