@@ -34,7 +34,7 @@ class Continuations:
     """For each of the A edges, rows of `edges` that lead on to a node with a name, in edge order."""
 
 
-def are_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
+def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
     """Tell which of N nodes have a name of their own, neither blank nor an identifier: (N,)."""
     asked = distinct(nodes)
     names = [node.name for node in store.nodes(store.ids(asked))]
@@ -53,7 +53,7 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
     asked = distinct(mediators)
     edges, _ = cap(store.edges(asked, Direction.BOTH), MOST_EDGES, per_relation=False)
     other = edges.other
-    useful = are_named(store, other)
+    useful = is_named(store, other)
     bounds = np.searchsorted(edges.origin, np.arange(len(asked) + 1))
     start = reached.head + reached.tail - mediators
     rows = []

@@ -14,7 +14,7 @@ from byokg.graph.traversal import select, triples
 from byokg.index.embedder import Embedder, Vectors
 from byokg.index.similarity import UNIT, Similarity
 from byokg.retrieval.base import Request
-from byokg.retrieval.mediators import are_named, continuations, joined, metapath
+from byokg.retrieval.mediators import continuations, is_named, joined, metapath
 from byokg.retrieval.triple_search import ScoredEdges, TripleSearch, node_count
 from byokg.types import PathEvidence, Triple, TripleEvidence
 
@@ -118,7 +118,7 @@ class TextRetriever:
     def _onward(self, edges: EdgeBatch, question: Vectors) -> dict[int, list[Triple]]:
         """Return the best edges behind the mediator that some of the edges end in, by the row of these."""
         nodes, search = self._search()
-        named = are_named(self._store, np.concatenate((edges.head, edges.tail))).reshape(2, -1)
+        named = is_named(self._store, np.concatenate((edges.head, edges.tail))).reshape(2, -1)
         rows = np.flatnonzero(named[0] ^ named[1]) if self._through else np.zeros(0, np.int64)
         if not len(rows):
             return {}

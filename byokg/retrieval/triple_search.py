@@ -8,6 +8,7 @@ that of the best relation cannot reach the k-th best score, no other triple can.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -160,6 +161,7 @@ class _Found:
         return ScoredEdges(batch, self._scores)
 
 
+@lru_cache(1 << 16)
 def relation_text(label: str) -> str:
     """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
     namespace, own = label_words(label)
