@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from byokg.graph.store import GraphStore
+from byokg.index.normalize import normalize_name
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers
 from byokg.llm.prompt_messages import prompt_messages
@@ -26,17 +29,25 @@ class LlmAnswerer:
         store: gives the names of nodes.
         context: writes the evidence for the prompt.
         prompts: the prompts; None takes those that ship with the package.
+        unite_drafts: put the draft answers of the first round, which know nothing of the graph, beside the answers:
+            the first answer, then the first draft, then the others.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12.
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `unite_drafts` after "Datasets & Metrics" (H@2).
     """
 
     def __init__(
-        self, model: LanguageModel, store: GraphStore, context: ContextWriter, prompts: PromptLibrary | None = None
+        self,
+        model: LanguageModel,
+        store: GraphStore,
+        context: ContextWriter,
+        prompts: PromptLibrary | None = None,
+        unite_drafts: bool = False,
     ) -> None:
         self._model = model
         self._store = store
         self._context = context
         self._prompt = (prompts or PromptLibrary())["answer"]
+        self._unite_drafts = unite_drafts
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
@@ -45,9 +56,21 @@ class LlmAnswerer:
         reply = self._model.reply(messages, stage=STAGE, question_id=question.id)
         shown = {id for items in written.items.values() for id in items}
         grounds = Grounds(self._store, [item for item in context.evidence if item.id in shown])
-        return [
-            _checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(read_answers(reply.text))
-        ]
+        answers: Sequence[WrittenAnswer] = read_answers(reply.text)
+        if self._unite_drafts and context.rounds:
+            answers = _united(answers, context.rounds[0].artifacts.draft_answers)
+        return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
+
+
+def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:
+    """Put drafts beside answers, the first of each first; of one name the answer stays, for its citations."""
+    cited = {normalize_name(answer.name): answer for answer in reversed(answers)}
+    added = [WrittenAnswer(draft) for draft in drafts]
+    united: dict[str, WrittenAnswer] = {}
+    for one in (*answers[:1], *added[:1], *answers[1:], *added[1:]):
+        name = normalize_name(one.name)
+        united.setdefault(name, cited.get(name, one))
+    return list(united.values())
 
 
 def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
