@@ -90,8 +90,6 @@ class ContextWriter:
         self._budget_tokens = budget_tokens
         self._shown = shown
         self._count = count_tokens
-        self._last: tuple[Context, ContextText] | None = None
-        """What was written last: KG-Linker and retrievers of a round show the same."""
 
     def __call__(self, context: Context) -> str:
         """Return the text for the next round: the evidence, and the problems of the last round after it."""
@@ -103,9 +101,6 @@ class ContextWriter:
 
     def write_for_round(self, context: Context) -> ContextText:
         """Write what fits of the evidence, and of the last round's problems, which get a quarter of the budget."""
-        known = self._last
-        if known is not None and known[0] is context:
-            return known[1]
         problems: list[str] = []
         lines = [PROBLEMS]
         last = context.rounds[-1].evidence if context.rounds else ()
@@ -116,9 +111,7 @@ class ContextWriter:
                 if self._count("\n".join(["\n", *lines, line])) <= self._budget_tokens * _FEEDBACK_SHARE:
                     lines.append(line)
                     problems.append(item.id)
-        written = self._written(context, tuple(problems), "\n".join(["\n", *lines]) if problems else "")
-        self._last = context, written
-        return written
+        return self._written(context, tuple(problems), "\n".join(["\n", *lines]) if problems else "")
 
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, beyond = self._ranked(context)
