@@ -9,9 +9,10 @@ from byokg.index.normalize import normalize_name
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers
 from byokg.llm.prompt_messages import prompt_messages
-from byokg.pipeline.context import ContextWriter
+from byokg.pipeline.citations import Grounds
+from byokg.pipeline.context import ContextText, ContextWriter
 from byokg.prompts.template import PromptLibrary
-from byokg.types import AnswerItem, Context, EntityId, PathEvidence, Question
+from byokg.types import AnswerItem, Context, Question
 
 STAGE = "answer"
 
@@ -19,8 +20,9 @@ STAGE = "answer"
 class LlmAnswerer:
     """Asks a language model to answer from the evidence, and checks what it cites.
 
-    An answer cites the evidence that holds its name: what the model cited wrongly is dropped, and evidence that the
-    model was shown and did not cite is added, so an answer without citations is one that the graph does not support.
+    An answer cites the evidence that holds its name or value (`Grounds`); citing a line means the items in it. What the
+    model cited wrongly is dropped. Where nothing is left, the evidence that it was shown and did not cite is taken, so
+    an answer without citations is one that the graph does not support.
 
     Args:
         model: who is asked.
@@ -52,37 +54,12 @@ class LlmAnswerer:
         written = self._context.write(context)
         messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
         reply = self._model.reply(messages, stage=STAGE, question_id=question.id)
-        shown = set(written.shown)
-        evidence = [item for item in context.evidence if isinstance(item, PathEvidence) and item.id in shown]
+        shown = {id for items in written.items.values() for id in items}
+        grounds = Grounds(self._store, [item for item in context.evidence if item.id in shown])
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
-        return self._checked(answers, evidence)
-
-    def _checked(self, answers: Sequence[WrittenAnswer], evidence: Sequence[PathEvidence]) -> list[AnswerItem]:
-        """Tie answers to nodes and to the evidence that holds them."""
-        holders = self._holders(evidence)
-        items = []
-        for place, written in enumerate(answers):
-            held = holders.get(normalize_name(written.name), {})
-            cited = [id for id in written.citations if id in held] or list(held)
-            node = held[cited[0]] if cited else None
-            items.append(AnswerItem(written.name, node, 1 / (1 + place), tuple(cited)))
-        return items
-
-    def _holders(self, evidence: Sequence[PathEvidence]) -> dict[str, dict[str, EntityId]]:
-        """Return, by folded name, the evidence items that hold such a node, and which node: ends before others."""
-        nodes_of = {
-            item.id: dict.fromkeys((*item.ends, *(node for path in item.paths for node in path.nodes)))
-            for item in evidence
-        }
-        ids = list(dict.fromkeys(id for nodes in nodes_of.values() for id in nodes))
-        folded = {node.id: normalize_name(node.name) for node in self._store.nodes(ids)}
-        holders: dict[str, dict[str, EntityId]] = {}
-        for item, nodes in nodes_of.items():
-            for node in nodes:
-                holders.setdefault(folded[node], {}).setdefault(item, node)
-        return holders
+        return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
 
 
 def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:
@@ -94,3 +71,11 @@ def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[Wri
         name = normalize_name(one.name)
         united.setdefault(name, cited.get(name, one))
     return list(united.values())
+
+
+def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
+    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does."""
+    held = grounds.of(answer.name)
+    meant = dict.fromkeys(id for line in answer.citations for id in written.items.get(line, (line,)))
+    citations = tuple(id for id in meant if id in held) or tuple(held)
+    return AnswerItem(answer.name, held[citations[0]] if citations else None, score, citations)

@@ -9,7 +9,6 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
-from byokg.pipeline.context import NOTHING, ContextWriter
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
@@ -43,35 +42,6 @@ def context(*rounds: list[PathEvidence]) -> Context:
     for evidence in rounds:
         gathered = gathered.add(Artifacts(), Linked(), [evidence])
     return gathered
-
-
-class TestContextText:
-    def test_each_item_is_a_line_with_its_number(self) -> None:
-        written = ContextWriter(films()).write(context(found(("directed_by",), ("directed_by", "^directed_by"))))
-        assert written.text.splitlines() == [
-            "[e1] Alien → directed_by → Ridley Scott",
-            "[e2] Alien → directed_by → Ridley Scott ← directed_by ← Blade Runner",
-        ]
-        assert written.shown == ("e1", "e2") and written.left_out == 0
-
-    def test_what_an_earlier_round_found_is_not_repeated(self) -> None:
-        again = context(found(("directed_by",)), found(("directed_by",), ("has_genre",)))
-        assert ContextWriter(films()).write(again).shown == ("e1", "e3")
-
-    def test_where_not_everything_fits_the_newest_round_stays(self) -> None:
-        gathered = context(found(("directed_by",)), found(("has_genre",)))
-        written = ContextWriter(films(), budget_tokens=13, count_tokens=lambda text: len(text.split())).write(gathered)
-        assert written.shown == ("e1", "e2")
-        written = ContextWriter(films(), budget_tokens=9, count_tokens=lambda text: len(text.split())).write(gathered)
-        assert (written.shown, written.left_out, written.tokens) == (("e2",), 1, 6)
-
-    def test_many_ends_are_folded_and_counted(self) -> None:
-        # Drama is the genre of Blade Runner and Titanic.
-        gathered = context(found(("^has_genre",), source="Drama"))
-        assert ContextWriter(films(), shown=1)(gathered) == "[e1] Drama ← has_genre ← Blade Runner … (+1 more)"
-
-    def test_nothing_found_is_said(self) -> None:
-        assert ContextWriter(films())(Context()) == NOTHING
 
 
 # Round one names Alien and one hop; what it finds names Ridley Scott, from whom round two goes on.
