@@ -566,6 +566,16 @@ class TestRetrievers:
         )
         assert "no.such cannot be imported" in refusal("pipeline=byokg", "pipeline.retrievers.mine._target_=no.such")
 
+    def test_a_component_inside_one_is_named_likewise(self) -> None:
+        first = "pipeline.retrievers.rerank.first"
+        words = (f"{first}._target_=byokg.index.reranker_cross_encoder.CrossEncoderReranker", f"{first}.batch_size=8")
+        settings = read_settings(["pipeline=rerank", *words])
+        assert settings.values["pipeline"]["retrievers"]["rerank"]["first"]["batch_size"] == 8
+        assert f"takes no 'batchsize', which {first}.batchsize sets; nearest: batch_size" in refusal(
+            "pipeline=rerank", words[0], f"{first}.batchsize=8"
+        )
+        assert f"has no setting '{first}.batch_size'" in refusal("pipeline=rerank", words[1])
+
     def test_they_are_recorded(self) -> None:
         recorded = read_settings(["pipeline=byokg", "pipeline.retrievers.path=null"]).recorded()
         assert recorded["pipeline"]["retrievers"]["path"] is None
