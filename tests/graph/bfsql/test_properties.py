@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import jsonschema
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
@@ -21,8 +21,7 @@ from tests.graph.bfsql.graphs import Drawn, drawn, filters, hops, seeds
 BFS_SCHEMA = jsonschema.Draft202012Validator(BfsResponse.model_json_schema())
 INTERSECT_SCHEMA = jsonschema.Draft202012Validator(IntersectResponse.model_json_schema())
 
-settings.register_profile("bfsql", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("bfsql")
+checked = settings(deadline=None, max_examples=60)
 
 Json = dict[str, Any]
 
@@ -39,6 +38,7 @@ def edge_keys(response: Mapping[str, Any]) -> Counter[tuple[str, str, str]]:
     return Counter((edge["subject"], edge["predicate"], edge["object"]) for edge in response["edges"])
 
 
+@checked
 @given(drawn(), seeds, hops)
 def test_the_subgraph_is_what_a_plain_search_finds_with_every_edge_among_it(
     graph: Drawn, seeds: list[str], hops: int
@@ -51,6 +51,7 @@ def test_the_subgraph_is_what_a_plain_search_finds_with_every_edge_among_it(
     assert (response["node_count"], response["edge_count"]) == (len(reached), len(inside))
 
 
+@checked
 @given(drawn(), seeds, hops, filters)
 def test_filters_never_change_which_nodes_and_edges_are_there(
     graph: Drawn, seeds: list[str], hops: int, filters: Json
@@ -62,6 +63,7 @@ def test_filters_never_change_which_nodes_and_edges_are_there(
     assert [(edge["subject"], edge["predicate"], edge["object"]) for edge in filtered["edges"]] == spelled
 
 
+@checked
 @given(drawn(), seeds, seeds, hops)
 def test_several_seeds_reach_what_each_of_them_reaches(
     graph: Drawn, some: list[str], others: list[str], hops: int
@@ -72,6 +74,7 @@ def test_several_seeds_reach_what_each_of_them_reaches(
     assert edge_keys(both) >= edge_keys(one) | edge_keys(other)
 
 
+@checked
 @given(drawn(), seeds, hops)
 def test_more_hops_never_reach_less(graph: Drawn, seeds: list[str], hops: int) -> None:
     near, far = (query(graph.store, seeds=seeds, max_hops=each) for each in (hops, hops + 1))
@@ -79,6 +82,7 @@ def test_more_hops_never_reach_less(graph: Drawn, seeds: list[str], hops: int) -
     assert edge_keys(near) <= edge_keys(far)
 
 
+@checked
 @given(
     drawn(),
     seeds,
@@ -115,6 +119,7 @@ def test_pages_put_together_are_the_whole(
         assert all({edge["subject"], edge["object"]} <= shown for edge in page["edges"])
 
 
+@checked
 @given(drawn(), seeds, hops, filters, st.integers(1, 3))
 def test_responses_keep_to_the_exported_schema(
     graph: Drawn, seeds: list[str], hops: int, filters: Json, limit: int
@@ -125,6 +130,7 @@ def test_responses_keep_to_the_exported_schema(
     INTERSECT_SCHEMA.validate(intersect_subgraphs(graph.store, asked))
 
 
+@checked
 @given(drawn(), seeds, hops, st.integers(0, 5))
 def test_neither_the_order_of_records_nor_that_of_seeds_shows(
     graph: Drawn, seeds: list[str], hops: int, seed: int
@@ -140,6 +146,7 @@ def test_neither_the_order_of_records_nor_that_of_seeds_shows(
     assert (other["nodes"], other["edges"]) == (one["nodes"], one["edges"])
 
 
+@checked
 @given(drawn(), st.lists(st.sampled_from(["n0", "n1", "n2", "n3"]), min_size=2, max_size=3, unique=True), hops)
 def test_an_intersection_is_what_every_seed_reaches_alone(graph: Drawn, seeds: list[str], hops: int) -> None:
     asked = IntersectRequest.model_validate({"seeds": seeds, "k": hops})
