@@ -274,9 +274,10 @@ def query(
         raise ConfigError(f"--language {language} is not known; use cypher or sparql")
     if layout not in ("table", "json"):
         raise ConfigError(f"--format {layout} is not known; use table or json")
-    from byokg.cli.query_rows import as_json, show
+    from byokg.cli.query_rows import show
     from byokg.graph.places import close, open_queryable
     from byokg.graph.query import Limits
+    from byokg.graph.row_json import as_json
 
     store = open_queryable(place, cast("Language | None", language))
     try:

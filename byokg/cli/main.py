@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byokg.cli import linking_commands
+from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
@@ -43,6 +44,7 @@ app = typer.Typer(
 app.add_typer(graph_app, name="graph")
 app.add_typer(embedder_app, name="embedder")
 graph_app.command("embed")(embed)
+app.command("bfs")(bfs)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.add_typer(cache_app, name="cache")
