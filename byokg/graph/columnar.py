@@ -490,6 +490,16 @@ class ColumnarGraph:
         lines = "".join(f"{name} {entry['sha256']}\n" for name, entry in sorted(self._files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
+    @property
+    def outgoing(self) -> tuple[Int64, RelationArray, NodeArray]:
+        """Return all edges without a copy, in the order of their numbers.
+
+        Node n has the edges from bounds[n] up to bounds[n + 1], where bounds is (N + 1,); of each edge there are the
+        relation and the tail, (E,) both.
+        """
+        arrays = self._arrays
+        return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
         numbers = self._checked(nodes)
