@@ -2,7 +2,7 @@
 
 Nodes are ordered by hops, then by degree within the subgraph (the highest first), then by id. Edges follow their later
 end: an edge belongs to the response that shows its second node. So pages put together are the whole, and no edge has
-an end that was not shown.
+an end that was not shown. Edges between the same two nodes go by direction, predicate, and number in the store.
 """
 
 from __future__ import annotations
