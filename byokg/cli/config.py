@@ -320,9 +320,11 @@ def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -
     if _WORD.fullmatch(name) is not None and place in _open_mappings(selected):
         return True
     parent = OmegaConf.select(config, place) if place else None
-    holder, _, component = place.rpartition(".")
-    if holder in _holders(selected) and _WORD.fullmatch(component) is not None:
-        return name == _TARGET or isinstance(parent, DictConfig)
+    if "." in place and _WORD.fullmatch(place.rpartition(".")[2]) is not None:
+        # A component inside a component: where one may stand, or one whose signature says what it takes.
+        may_stand = parent is None and (place in _keys(config) or place.rpartition(".")[0] in _holders(selected))
+        if may_stand if name == _TARGET else isinstance(parent, DictConfig) and _TARGET in parent:
+            return True
     if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
         return False
     # A target that is still missing (`???`) is one that the user will name.

@@ -18,6 +18,7 @@ from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
+from byokg.cli.mcp_commands import app as mcp_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
@@ -50,6 +51,7 @@ app.command("bfs")(bfs)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.add_typer(cache_app, name="cache")
+app.add_typer(mcp_app, name="mcp")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

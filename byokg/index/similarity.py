@@ -16,12 +16,16 @@ from byokg.index.dense import DenseNames
 from byokg.index.embedder import Vectors
 
 Int64 = npt.NDArray[np.int64]
+Millionths = npt.NDArray[np.int32]
 
 UNIT = 1_000_000
 """Similarities are whole millionths, so that sums of them are exact and equal ones are equal."""
 
 _SLACK = 10
 """Millionths by which the scan's own sums may differ from those that count."""
+
+_IN_SINGLE = 1 << 26
+"""Numbers of all vectors up to which they are kept in single precision, too: 256 MB."""
 
 _SAMPLE = 1 << 14
 _ROWS_AT_ONCE = 1 << 14
@@ -49,7 +53,9 @@ class Similarity:
 
     def __init__(self, names: DenseNames, owners: int) -> None:
         self._index = names.vectors
-        self._stored = names.vectors.stored
+        stored = names.vectors.stored
+        # Turning half precision into single takes longer than the products, so what is small is kept in single.
+        self._stored = stored.astype(np.float32) if stored.size <= _IN_SINGLE else stored
         number, owner = names.owners
         rows = names.vectors.rows
         places = np.arange(len(names)) if rows is None else np.full(len(names), -1)
@@ -70,7 +76,7 @@ class Similarity:
         """Return how many different names there are to compare with."""
         return len(self._stored)
 
-    def of(self, question: Vectors, owners: npt.NDArray[np.integer]) -> Int64:
+    def of(self, question: Vectors, owners: npt.NDArray[np.integer]) -> Millionths:
         """Return the cosine of each owner's name with a question, in millionths.
 
         Args:
@@ -80,13 +86,21 @@ class Similarity:
         Returns:
             (N,) in [-1,000,000, 1,000,000]; equal names have equal values, whatever else is asked for.
         """
-        out = np.zeros(len(owners), np.int64)
+        out = np.zeros(len(owners), np.int32)
         place = self._place[owners]
         filled = np.flatnonzero(place >= 0)
         for start in range(0, len(filled), _ROWS_AT_ONCE):
             part = filled[start : start + _ROWS_AT_ONCE]
             out[part] = millionths(self._stored[place[part]], question)
         return out
+
+    def all(self, question: Vectors) -> Millionths:
+        """Return what `of` would for every owner: (N,), each name compared once."""
+        products = np.zeros(len(self) + 1, np.int32)  # the last one is for owners without a name, whose place is -1
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            part = slice(start, min(start + _ROWS_AT_ONCE, len(self)))
+            products[part] = millionths(self._stored[part], question)
+        return products.take(self._place, mode="wrap")
 
     def best(self, question: Vectors, names: int) -> Best:
         """Return the owners of the most similar names, by one scan over all of them.
@@ -116,9 +130,9 @@ class Similarity:
         return float((millionths(self._stored[sample], question) >= least).mean())
 
 
-def millionths(vectors: npt.NDArray[np.floating], question: Vectors) -> Int64:
+def millionths(vectors: npt.NDArray[np.floating], question: Vectors) -> Millionths:
     """Return the products of (N, D) vectors with a (D,) one, in millionths; each depends on its own row only."""
     # Not `@`, whose sums depend on how many rows there are.
-    products: Vectors = np.einsum("ij,j->i", vectors.astype(np.float32, copy=False), question)
-    rounded: Int64 = np.rint(products.astype(np.float64) * UNIT).astype(np.int64)
+    products: Vectors = np.vecdot(vectors.astype(np.float32, copy=False), question)
+    rounded: Millionths = np.rint(products * np.float64(UNIT)).astype(np.int32)
     return rounded

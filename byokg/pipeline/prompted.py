@@ -22,13 +22,21 @@ from byokg.pipeline.loop import KGLinker, Loop, Stage
 from byokg.pipeline.parts import Parts, RetrieverMaker
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
+from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.text import TextRetriever
 
 QUERY = "query"
 
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType(
-    {"path": PathRetriever, QUERY: QueryRetriever, "agentic": AgenticRetriever}
+    {
+        "path": PathRetriever,
+        QUERY: QueryRetriever,
+        "agentic": AgenticRetriever,
+        "text": TextRetriever,
+        "bfsql": BfsqlRetriever,
+    }
 )
 """Those of `pipeline=byokg`, with their default settings."""
 

@@ -416,7 +416,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
-        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, byokg, "),
+        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, byokg, "),
         ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
         ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),
         ("graph.path=neo4j://me:s3cret@h", "holds an @"),
@@ -565,6 +565,16 @@ class TestRetrievers:
             "pipeline=byokg", words[0], "pipeline.retrievers.mine.kk=7"
         )
         assert "no.such cannot be imported" in refusal("pipeline=byokg", "pipeline.retrievers.mine._target_=no.such")
+
+    def test_a_component_inside_one_is_named_likewise(self) -> None:
+        first = "pipeline.retrievers.rerank.first"
+        words = (f"{first}._target_=byokg.index.reranker_cross_encoder.CrossEncoderReranker", f"{first}.batch_size=8")
+        settings = read_settings(["pipeline=rerank", *words])
+        assert settings.values["pipeline"]["retrievers"]["rerank"]["first"]["batch_size"] == 8
+        assert f"takes no 'batchsize', which {first}.batchsize sets; nearest: batch_size" in refusal(
+            "pipeline=rerank", words[0], f"{first}.batchsize=8"
+        )
+        assert f"has no setting '{first}.batch_size'" in refusal("pipeline=rerank", words[1])
 
     def test_they_are_recorded(self) -> None:
         recorded = read_settings(["pipeline=byokg", "pipeline.retrievers.path=null"]).recorded()

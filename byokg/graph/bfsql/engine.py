@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from byokg.graph.bfsql.page import Ordered, Place, edges_before, fingerprint, ordered, read_cursor, write_cursor
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
@@ -97,7 +99,7 @@ def _response(
     response.update({name: value for name, value in said.items() if value})
     mark = fingerprint(hops, seeds, reach, subgraph)
     budget = request.budget_tokens
-    room = None if budget is None else budget - _FRAME_TOKENS - estimate_tokens(compact(response))
+    room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
     page = _page(store, subgraph, request, mark, room)
     response["nodes"], response["edges"] = page.nodes, page.edges
     nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.head) - page.after.edges
@@ -126,31 +128,29 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
     """Show nodes and edges from where the cursor points, as many as the bounds allow."""
     total = len(subgraph.nodes)
     before = read_cursor(request.cursor, mark) if request.cursor is not None else Place(min(request.offset, total))
-    stop = total if request.most_nodes is None else min(total, before.nodes + request.most_nodes)
+    most = request.most_nodes
+    last_node = last_wanted = total if most is None else min(total, before.nodes + most)
     if room is not None:
-        stop = min(stop, before.nodes + max(room, 0) // _LEAST_NODE + 1)  # more cannot fit
-    order = ordered(store, subgraph, stop)
+        last_node = min(last_wanted, before.nodes + room // _LEAST_NODE + 1)  # more cannot fit
+    order = ordered(store, subgraph, last_node)
     first_edge = before.edges if request.cursor is not None else edges_before(order, before.nodes)
-    last_edge = len(order.edges)
-    if request.max_edges is not None:
-        last_edge = min(last_edge, first_edge + request.max_edges)
+    last_edge = edges_wanted = min(len(order.edges), first_edge + (request.max_edges or len(order.edges)))
     if room is not None:
-        last_edge = min(last_edge, first_edge + max(room, 0) // _LEAST_EDGE + 1)
-    nodes = _shown_nodes(store, subgraph, order, before.nodes, stop, request)
+        last_edge = min(edges_wanted, first_edge + room // _LEAST_EDGE + 1)
+    nodes = _shown_nodes(store, subgraph, order, before.nodes, last_node, request)
     edges = _shown_edges(store, subgraph, order, first_edge, last_edge, request)
-    spent = False
     if room is not None:
-        later = order.later[first_edge:last_edge].tolist()
-        fitting = _fitting(nodes, edges, [max(0, at - before.nodes) for at in later], room)
-        spent = fitting != (len(nodes), len(edges))
+        later = np.maximum(order.later[first_edge:last_edge] - before.nodes, 0)
+        fitting = _fitting(nodes, edges, later.tolist(), room)
         nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
-    bounds = {
-        "limit": stop < total and request.limit is not None and request.limit == request.most_nodes,
-        "max_nodes": stop < total and request.max_nodes is not None and request.max_nodes == request.most_nodes,
-        "max_edges": last_edge < len(order.edges),
-        "budget_tokens": spent,
-    }
     after = Place(before.nodes + len(nodes), first_edge + len(edges))
+    cut = after.nodes == last_wanted < total
+    bounds = {
+        "limit": cut and most == request.limit,
+        "max_nodes": cut and most == request.max_nodes,
+        "max_edges": after.edges == edges_wanted < len(order.edges),
+        "budget_tokens": after.nodes < last_wanted or after.edges < edges_wanted,
+    }
     return _Page(nodes, edges, after, [name for name, reached in bounds.items() if reached])
 
 
