@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -135,4 +136,4 @@ def test_at_a_hub_few_texts_are_written_and_the_cut_is_told() -> None:
 )
 def test_settings_that_keep_nothing_are_named(setting: str) -> None:
     with pytest.raises(ConfigError, match=f"{setting}=0"):
-        RerankRetriever(countries(), EMBEDDER, **{setting: 0})
+        partial(RerankRetriever, countries(), EMBEDDER)(**{setting: 0})
