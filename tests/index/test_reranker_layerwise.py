@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,5 +161,6 @@ def test_nothing_is_loaded_for_no_texts() -> None:
 
 @pytest.mark.parametrize("setting", ["cutoff_layer", "batch_size", "max_length"])
 def test_settings_below_one_are_named(setting: str) -> None:
+    given: dict[str, Any] = {setting: 0}
     with pytest.raises(ConfigError, match=f"{setting} of the reranker is 0"):
-        partial(LayerwiseReranker, MINICPM)(**{setting: 0})
+        LayerwiseReranker(**given)

@@ -87,11 +87,11 @@ def save_layerwise(folder: Path, files: int = 1, **changes: Any) -> dict[str, to
     if files == 1:
         save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
     else:
-        place = {name: f"model-{number % files}.safetensors" for number, name in enumerate(weights)}
-        for file in sorted(set(place.values())):
-            part = {name: tensor for name, tensor in weights.items() if place[name] == file}
+        lying = {name: f"model-{number % files}.safetensors" for number, name in enumerate(weights)}
+        for file in sorted(set(lying.values())):
+            part = {name: tensor for name, tensor in weights.items() if lying[name] == file}
             save_file(part, str(folder / file), metadata={"format": "pt"})
-        index = {"metadata": {}, "weight_map": place}
+        index = {"metadata": {}, "weight_map": lying}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
     (folder / "config.json").write_text(json.dumps(said), "utf-8")
     tokenizer().save_pretrained(folder)
