@@ -521,7 +521,19 @@ class ColumnarGraph:
             GraphExists: `folder` is taken.
         """
         with new_folder(folder, overwrite) as partial:
-            self._write(partial)
+            self.write_into(partial)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
+        for field in fields(_Arrays):
+            with (folder / f"{field.name}.npy").open("wb") as file:
+                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
+        write_nodes(folder, self._nodes, self._node_properties)
+        if self._edge_properties:
+            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
+                for batch in self._edge_properties:
+                    file.append(batch)
+        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -578,17 +590,6 @@ class ColumnarGraph:
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         return low
-
-    def _write(self, folder: Path) -> None:
-        for field in fields(_Arrays):
-            with (folder / f"{field.name}.npy").open("wb") as file:
-                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
-        write_nodes(folder, self._nodes, self._node_properties)
-        if self._edge_properties:
-            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
-                for batch in self._edge_properties:
-                    file.append(batch)
-        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
 
 # What a folder holds beside the arrays

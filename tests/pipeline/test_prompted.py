@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,6 +26,9 @@ from byokg.types import (
     Question,
 )
 from tests.linking.graphs import films
+
+if TYPE_CHECKING:
+    from byokg.graph.arcadedb import ArcadeStore
 
 QUESTION = Question("q1", "Which films are by the director of Alien?")
 
@@ -113,12 +116,24 @@ class TestModes:
 
     def test_queries_come_first_only_where_the_graph_runs_them(self) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
-        with pytest.raises(ConfigError, match=r"cypher_rounds=2 needs the retriever 'query'.*graph=arcadedb"):
+        with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
             byokg_pipeline(films(), model, cypher_rounds=2)
+        with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
+            byokg_pipeline(films(), model, retrievers={"query": QueryRetriever})
+
+    def test_queries_cannot_come_first_where_they_are_switched_off(self, atlas_store: ArcadeStore) -> None:
+        model = LanguageModel(ScriptedChatModel(replies=("yes",)))
+        with pytest.raises(ConfigError, match="cypher_rounds=2 needs the retriever 'query', which is off"):
+            byokg_pipeline(atlas_store, model, retrievers={"query": None}, cypher_rounds=2)
 
     def test_the_query_retriever_is_left_out_where_the_graph_runs_none(self) -> None:
         pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(replies=("yes",))))
         assert QueryRetriever not in [type(one) for one in pipeline.stages[0].retrievers]
+
+    def test_tokens_are_counted_as_is_said(self) -> None:
+        model = LanguageModel(ScriptedChatModel(replies=("yes",)))
+        with pytest.raises(ConfigError, match="tokens=model needs a language model that brings its tokenizer"):
+            byokg_pipeline(films(), model, tokens="model")
 
 
 class TestDirect:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from byokg.retrieval.base import Request
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
     Artifacts,
+    Cell,
     Context,
     Evidence,
     Feedback,
@@ -51,6 +53,16 @@ def oxigraph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OxigraphStore
     pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
     with build_oxigraph(countries(), tmp_path_factory.mktemp("query") / "store") as store:
         yield store
+
+
+@pytest.fixture(scope="module")
+def northwind_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ArcadeStore, OxigraphStore]]:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    graph = northwind(needed("northwind"))
+    folder = tmp_path_factory.mktemp("northwind") / "store"
+    with ArcadeStore.hold(graph, heap_mb=512) as one, build_oxigraph(graph, folder) as other:
+        yield one, other
 
 
 def request(*queries: str, language: Language = "cypher", context: Context | None = None) -> Request:
@@ -270,3 +282,39 @@ def test_published_gold_queries_give_rows(
     ]
     missing = [one["id"] for one, rows in zip(questions, answered, strict=True) if one["gold_rows"] and not rows]
     assert (len(questions), missing, sum(told)) == (asked, [], doubtful)
+
+
+@pytest.mark.parametrize(
+    ("cypher", "sparql"),
+    [
+        (
+            "MATCH (p:Product)-[:PART_OF]->(:Category {categoryName: 'Beverages'}) RETURN p",
+            "SELECT ?p WHERE { ?p kg:PART_OF ?c . ?c a kg:Category ; kg:categoryName 'Beverages' }",
+        ),
+        (
+            "MATCH (s:Supplier)-[:SUPPLIES]->(p:Product) WHERE p.discontinued = true RETURN DISTINCT s.companyName",
+            "SELECT DISTINCT ?n WHERE { ?s kg:companyName ?n ; kg:SUPPLIES ?p . ?p kg:discontinued true }",
+        ),
+        (
+            "MATCH (p:Product)-[:PART_OF]->(c:Category) RETURN c.categoryName, count(p)",
+            "SELECT ?n (COUNT(?p) AS ?products) WHERE { ?p kg:PART_OF ?c . ?c kg:categoryName ?n } GROUP BY ?n",
+        ),
+        (
+            "MATCH (c:Customer)-[:PURCHASED]->(o:Order) WHERE o.shipCountry = 'Norway' RETURN DISTINCT c, count(o)",
+            "SELECT ?c (COUNT(?o) AS ?n) WHERE { ?c kg:PURCHASED ?o . ?o kg:shipCountry 'Norway' } GROUP BY ?c",
+        ),
+    ],
+)
+def test_the_same_question_gives_the_same_rows_in_either_language(
+    northwind_stores: tuple[ArcadeStore, OxigraphStore], cypher: str, sparql: str
+) -> None:
+    arcade, oxigraph = northwind_stores
+    (one,) = retrieved(arcade, cypher)
+    (other,) = retrieved(oxigraph, sparql, language="sparql")
+    assert isinstance(one, RowsEvidence) and isinstance(other, RowsEvidence)
+    assert Counter(map(by_id, one.rows)) == Counter(map(by_id, other.rows)) and one.rows
+
+
+def by_id(row: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Put a node's id in its place: the properties that come with it differ."""
+    return tuple(cell.id if isinstance(cell, NodeCell) else cell for cell in row)
