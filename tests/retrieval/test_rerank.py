@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,5 +135,6 @@ def test_at_a_hub_few_texts_are_written_and_the_cut_is_told() -> None:
     "setting", ["k", "hops", "top_relations", "top_triples", "hub_cap", "max_nodes", "max_triples"]
 )
 def test_settings_that_keep_nothing_are_named(setting: str) -> None:
+    given: dict[str, Any] = {setting: 0}
     with pytest.raises(ConfigError, match=f"{setting}=0"):
-        RerankRetriever(countries(), EMBEDDER, **{setting: 0})
+        RerankRetriever(countries(), EMBEDDER, **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -130,5 +131,6 @@ def test_threads_share_what_is_made_once() -> None:
 
 @pytest.mark.parametrize(("setting", "value"), [("k", 0), ("through", -1), ("most_names", 0)])
 def test_settings_that_make_no_sense_are_named(setting: str, value: int) -> None:
+    given: dict[str, Any] = {setting: value}
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
-        TextRetriever(countries(), EMBEDDER, **{setting: value})
+        TextRetriever(countries(), EMBEDDER, **given)
