@@ -21,11 +21,14 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from byokg.errors import RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.question_line import as_line
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import (
     CONFIG,
     METRICS_FILE,
     PREDICTIONS,
+    QUESTIONS,
     TIMINGS,
     TRACE,
     UNFINISHED,
@@ -77,21 +80,22 @@ class RunFolder:
     Args:
         path: the folder; made when missing.
         config: what the run belongs to, as written to `config.yaml`.
-        ids: the run's questions in data-set order.
+        examples: the run's questions in data-set order.
 
     Raises:
         RunError: another process is writing to the folder, it belongs to another run, or it holds records
             of no run.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str]) -> None:
+    def __init__(self, path: Path, config: Mapping[str, Any], examples: Sequence[Example]) -> None:
         self.path = path
-        self._ids = ids
+        self._ids = [example.id for example in examples]
         with ExitStack() as open_files:
             try:
                 path.mkdir(parents=True, exist_ok=True)
                 open_files.enter_context(_locked(path))
                 self._claim(config)
+                self._keep_questions(examples)
                 self._written = self._repair()
                 self._files = [open_files.enter_context((path / name).open("ab", buffering=0)) for name in _RECORDS]
             except OSError as error:
@@ -135,7 +139,7 @@ class RunFolder:
         try:
             for file in self._files:
                 os.fsync(file.fileno())
-            if self._written != list(self._ids):
+            if self._written != self._ids:
                 for name in _RECORDS:
                     _keep(self.path / name, self._ids)
         except OSError as error:
@@ -177,9 +181,16 @@ class RunFolder:
             )
         _replace(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
 
+    def _keep_questions(self, examples: Sequence[Example]) -> None:
+        """Write the questions, which the configuration's checksum ties to this run."""
+        if not (self.path / QUESTIONS).exists():
+            # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
+            lines = (as_line(example).encode("utf-8", "backslashreplace") for example in examples)
+            _replace(self.path / QUESTIONS, lines)
+
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
-        for name in (CONFIG, METRICS_FILE, UNFINISHED, *_RECORDS):
+        for name in (CONFIG, QUESTIONS, METRICS_FILE, UNFINISHED, *_RECORDS):
             (self.path / (name + _TEMPORARY)).unlink(missing_ok=True)
         (self.path / METRICS_FILE).unlink(missing_ok=True)
         for name in _RECORDS:
@@ -217,16 +228,23 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
     theirs, ours = config_hash(there), config_hash(config)
     if theirs == ours:
         return
-    before, now = _flat(_belonging(there)), _flat(_belonging(config))
-    keys = [key for key in now | before if before.get(key) != now.get(key)]
-    shown = "; ".join(
-        f"{key}: {before.get(key, 'nothing')} there, {now.get(key, 'nothing')} now" for key in keys[:_DIFFERENCES_SHOWN]
-    )
-    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    shown = differences(_belonging(there), _belonging(config))
     raise RunError(
-        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}{more}); "
+        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}); "
         "choose another out=, or remove the folder"
     )
+
+
+def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name the first settings in which two configurations differ, with both values; empty where there is none."""
+    before, after = _flat(there), _flat(now)
+    keys = [key for key in after | before if before.get(key) != after.get(key)]
+    shown = "; ".join(
+        f"{key}: {before.get(key, 'nothing')} there, {after.get(key, 'nothing')} now"
+        for key in keys[:_DIFFERENCES_SHOWN]
+    )
+    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    return shown + more
 
 
 def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:

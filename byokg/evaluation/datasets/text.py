@@ -35,6 +35,22 @@ def locate(folder: Path, *names: str) -> Path | None:
     return None
 
 
+def found(folder: Path, *names: str) -> Path:
+    """Return what `locate` does.
+
+    Raises:
+        DatasetError: the folder holds none of them.
+    """
+    path = locate(folder, *names)
+    if path is None:
+        suffixes = ", ".join(filter(None, SUFFIXES))
+        wanted = " or ".join(names)
+        raise DatasetError(
+            folder, None, f"holds no {wanted} (nor {suffixes}); point dataset.root at the folder that does"
+        )
+    return path
+
+
 def read_text(path: Path) -> TextFile:
     """Read a whole UTF-8 file; a byte order mark and carriage returns at line ends are dropped.
 
