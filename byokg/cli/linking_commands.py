@@ -80,17 +80,17 @@ def evaluate_linking(
     Mentions are given (the words of the question that name the annotated entity) or spotted (found in the question by
     the offline pipeline). Settings of linking apply to all methods.
     """
-    import itertools
-
     from rich.console import Console
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_store
     from byokg.cli.linking_tables import metrics_json, metrics_tables
+    from byokg.cli.questions import narrowed, picked
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.datasets.folder import by_name, graph_keys
     from byokg.evaluation.linking_runner import MentionSource
     from byokg.evaluation.linking_runner import evaluate_linking as evaluate
+    from byokg.graph.name_index import name_index
     from byokg.pipeline.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
@@ -102,8 +102,9 @@ def evaluate_linking(
             err.print(text, style="dim", markup=False, soft_wrap=True)
 
     dataset: Dataset = settings.build("dataset")
-    examples = list(itertools.islice(dataset.examples(), settings.run.limit))
+    candidates = picked(dataset, settings.run, note)
     store = open_store(settings, dataset, note)
+    examples = narrowed(candidates, settings.run, lambda example: (store, name_index(store)), note)
     if graph_keys(examples, store) == "names":
         note("the graph holds the questions' topics under their names, so these are what is to be found")
         examples = [by_name(example) for example in examples]

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -115,6 +116,31 @@ def evaluate(
     from byokg.cli.evaluation import evaluate as run
 
     run(settings, stdout(), stderr(), quiet, sample if estimate else None)
+
+
+@app.command("merge")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of all shards of one run.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Run folder to write.")],
+) -> None:
+    """Put the shards of a run together and score the whole.
+
+    byokg eval dataset=atlas shard=1/2 out=runs/part-1
+
+    byokg eval dataset=atlas shard=2/2 out=runs/part-2
+
+    byokg merge runs/part-1 runs/part-2 --out runs/whole
+
+    The result is that of the run in one piece, byte for byte but for the timings.
+    """
+    from byokg.evaluation.merge import merge_runs
+    from byokg.evaluation.records import read_config
+    from byokg.evaluation.report_table import metrics_tables
+
+    metrics = merge_runs(folders, out)
+    console = stdout()
+    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
+    console.print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("ask")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import RunError
+from byokg.evaluation.asked import questions_jsonl, read_questions
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import (
@@ -17,7 +18,6 @@ from byokg.evaluation.records import (
     TRACE,
     Lines,
     read_config,
-    read_examples,
     read_predictions,
     read_unfinished,
 )
@@ -70,7 +70,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Metrics:
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    with RunFolder(path, config, examples) as folder:
+    with RunFolder(path, config, [example.id for example in examples], questions_jsonl(examples)) as folder:
         recorded = {prediction.id for prediction in folder.recorded()}
         for part in parts:
             for id, lines in _lines(part):
@@ -90,7 +90,7 @@ def _read(folder: Path) -> _Part:
         raise RunError(f"{str(folder)!r} is a whole run, no shard of one; name folders of runs with shard=K/N")
     if not (folder / METRICS_FILE).is_file():
         raise RunError(f"the shard in {str(folder)!r} is not finished; start it again, and merge then")
-    return _Part(folder, Shard.parse(config["shard"]), config, read_examples(folder))
+    return _Part(folder, Shard.parse(config["shard"]), config, read_questions(folder))
 
 
 def _refuse_incomplete(parts: Sequence[_Part]) -> None:

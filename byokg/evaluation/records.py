@@ -1,7 +1,7 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
-- `questions.jsonl`: the questions asked, with their gold answers, as `datasets.question_line` describes them.
+- `questions.jsonl`: the questions asked, with gold answers and annotations (see `asked`).
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
@@ -35,9 +35,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import yaml
 
-from byokg.errors import DatasetError, RunError
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.question_line import from_line
+from byokg.errors import RunError
 from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, LinkedShare, Metrics, Summary
 from byokg.llm.usage import QuestionUsage
 from byokg.types import Answer, Consumption, EntityId, Evidence, PathEvidence, Round, Spending, Triple
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 CONFIG = "config.yaml"
-QUESTIONS = "questions.jsonl"
 PREDICTIONS = "predictions.jsonl"
 TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
@@ -208,22 +205,6 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
-
-
-def read_examples(folder: Path) -> list[Example]:
-    """Return the questions of a run with their gold answers, in data-set order.
-
-    Raises:
-        RunError: the file is missing, as in runs of earlier versions, or a line of it is no question.
-    """
-    path = folder / QUESTIONS
-    try:
-        with path.open(encoding="utf-8") as file:
-            return [from_line(path, number, line) for number, line in enumerate(file, start=1)]
-    except FileNotFoundError as error:
-        raise RunError(f"no {QUESTIONS} in {str(folder)!r}; start the run again, which writes it") from error
-    except (ValueError, DatasetError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); remove it and start the run again") from error
 
 
 def read_usage(folder: Path) -> list[dict[str, Spending]]:

@@ -21,14 +21,12 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from byokg.errors import RunError
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.question_line import as_line
+from byokg.evaluation.asked import QUESTIONS
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import (
     CONFIG,
     METRICS_FILE,
     PREDICTIONS,
-    QUESTIONS,
     TIMINGS,
     TRACE,
     UNFINISHED,
@@ -68,7 +66,7 @@ def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
     Raises:
         RunError: the folder belongs to another run.
     """
-    if not all((path / name).is_file() for name in (CONFIG, METRICS_FILE, *_RECORDS)):
+    if not all((path / name).is_file() for name in (CONFIG, QUESTIONS, METRICS_FILE, *_RECORDS)):
         return None
     _refuse_another_run(path, config)
     return read_metrics(path)
@@ -80,22 +78,23 @@ class RunFolder:
     Args:
         path: the folder; made when missing.
         config: what the run belongs to, as written to `config.yaml`.
-        examples: the run's questions in data-set order.
+        ids: the run's questions in data-set order.
+        questions: content of `questions.jsonl`, which is written with `config.yaml`.
 
     Raises:
         RunError: another process is writing to the folder, it belongs to another run, or it holds records
             of no run.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any], examples: Sequence[Example]) -> None:
+    def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str], questions: bytes) -> None:
         self.path = path
-        self._ids = [example.id for example in examples]
+        self._questions = questions
+        self._ids = ids
         with ExitStack() as open_files:
             try:
                 path.mkdir(parents=True, exist_ok=True)
                 open_files.enter_context(_locked(path))
                 self._claim(config)
-                self._keep_questions(examples)
                 self._written = self._repair()
                 self._files = [open_files.enter_context((path / name).open("ab", buffering=0)) for name in _RECORDS]
             except OSError as error:
@@ -139,7 +138,7 @@ class RunFolder:
         try:
             for file in self._files:
                 os.fsync(file.fileno())
-            if self._written != self._ids:
+            if self._written != list(self._ids):
                 for name in _RECORDS:
                     _keep(self.path / name, self._ids)
         except OSError as error:
@@ -179,14 +178,8 @@ class RunFolder:
                 f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
                 "them; choose another out="
             )
+        _replace(self.path / QUESTIONS, [self._questions])
         _replace(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
-
-    def _keep_questions(self, examples: Sequence[Example]) -> None:
-        """Write the questions, which the configuration's checksum ties to this run."""
-        if not (self.path / QUESTIONS).exists():
-            # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
-            lines = (as_line(example).encode("utf-8", "backslashreplace") for example in examples)
-            _replace(self.path / QUESTIONS, lines)
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""

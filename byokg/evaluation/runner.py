@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
@@ -128,7 +129,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    with RunFolder(path, config, examples) as folder:
+    with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         tally = _Tally(len(by_id), on_progress)
         recorded = set()
         for prediction in folder.recorded():

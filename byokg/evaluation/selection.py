@@ -70,9 +70,7 @@ def named(examples: Sequence[Example], ids: Collection[str], types: Collection[s
     if unknown:
         held = ", ".join(f"{type} ({count:,})" for type, count in sorted(counts.items()))
         raise ConfigError(f"types: no question has the type {unknown[0]!r}; there are {held}")
-    return [
-        example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)
-    ]
+    return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
 
 
 def drawn(examples: Sequence[Example], draw: Draw) -> list[Example]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
+from byokg.evaluation.asked import QUESTIONS, read_questions
 from byokg.evaluation.merge import merge_runs
-from byokg.evaluation.records import CONFIG, METRICS_FILE, PREDICTIONS, QUESTIONS, TIMINGS, TRACE, read_examples
+from byokg.evaluation.records import CONFIG, METRICS_FILE, PREDICTIONS, TIMINGS, TRACE
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.evaluation.selection import Shard
 from tests.evaluation.scripted import SETTINGS, Scripted, examples
@@ -65,7 +66,7 @@ def test_an_interrupted_merge_is_continued_and_a_finished_one_read(whole: Path, 
 
 
 def test_the_questions_of_a_run_read_back(whole: Path) -> None:
-    assert read_examples(whole) == examples(COUNT)
+    assert read_questions(whole) == tuple(examples(COUNT))
 
 
 def test_missing_and_doubled_shards_are_named(tmp_path: Path) -> None:

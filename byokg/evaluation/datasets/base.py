@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from byokg.graph.store import GraphStore
-from byokg.types import EntityId, Question, Value
+from byokg.types import Cell, EntityId, Question
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Example:
     """Annotated triples that an answer rests on: head, relation, tail, as the set writes them."""
     query: str = ""
     """Annotated graph query whose result is the answer."""
-    rows: tuple[tuple[Value | None, ...], ...] = ()
-    """Result of `query`."""
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"

@@ -9,41 +9,20 @@ Fields (others are ignored):
   the names one by one. Where a question has no `topic_ids`, its `topic_entities` stand for them.
 - `split`, `type`, `answer_type`, `query`: text. `hops`: whole number, 0 or more.
 - `aliases`, `parses`: lists of lists of texts. `support`: list of `[head, relation, tail]`.
-- `rows`: list of lists of texts, numbers, truth values and nulls.
+- `rows`: list of lists of anything.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from byokg.errors import DatasetError
 from byokg.evaluation.datasets.base import Example
-from byokg.types import EntityId
+from byokg.types import Cell, EntityId
 
 _TRIPLE = 3
-
-
-def as_line(example: Example) -> str:
-    """Return the line that `from_line` reads back as the same example; fields that are empty are left out."""
-    record: dict[str, Any] = {"id": example.id, "question": example.question, "answers": example.answers}
-    optional = {
-        "answer_ids": example.answer_ids,
-        "topic_entities": example.topic_entities,
-        "topic_ids": () if example.topic_ids == example.topic_entities else example.topic_ids,
-        "hops": example.hops,
-        "split": example.split,
-        "type": example.type,
-        "answer_type": example.answer_type,
-        "aliases": example.aliases,
-        "parses": example.parses,
-        "support": example.support,
-        "query": example.query,
-        "rows": example.rows,
-    }
-    record |= {name: value for name, value in optional.items() if value not in ((), "", None)}
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def from_line(path: Path, number: int, line: str) -> Example:
@@ -126,13 +105,9 @@ class Fields:
             found.append((each[0], each[1], each[2]))
         return tuple(found)
 
-    def rows(self, field: str) -> tuple[tuple[str | int | float | bool | None, ...], ...]:
+    def rows(self, field: str) -> tuple[tuple[Cell, ...], ...]:
         """Return rows of a query's result."""
-        rows = tuple(tuple(self._inner(field, each)) for each in self._list(field))
-        for value in (value for row in rows for value in row):
-            if value is not None and not isinstance(value, str | int | float | bool):
-                raise self.wrong(f"field {field!r} should list texts, numbers, truth values and nulls, not {value!r}")
-        return rows
+        return tuple(tuple(map(as_cell, self._inner(field, each))) for each in self._list(field))
 
     def hops(self) -> int | None:
         """Return the number of hops."""
@@ -155,3 +130,12 @@ class Fields:
             if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
                 raise self.wrong(f"field {field!r} should list texts or numbers, not {value!r}")
         return tuple(map(str, values))
+
+
+def as_cell(value: Any) -> Cell:
+    """Return a value read from JSON as a cell of a result: lists become tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(map(as_cell, value))
+    if isinstance(value, dict):
+        return {str(key): as_cell(each) for key, each in value.items()}
+    return cast(Cell, value)
