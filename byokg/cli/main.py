@@ -14,6 +14,7 @@ import typer
 
 from byokg.cli import linking_commands
 from byokg.cli.cache_commands import app as cache_app
+from byokg.cli.data_commands import app as data_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
@@ -47,6 +48,7 @@ graph_app.command("embed")(embed)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.add_typer(cache_app, name="cache")
+app.add_typer(data_app, name="data")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
