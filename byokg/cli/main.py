@@ -92,6 +92,9 @@ def evaluate(
         bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
+    multirun: Annotated[
+        bool, typer.Option("--multirun", "-m", help="Run every combination of settings with several values.")
+    ] = False,
 ) -> None:
     """Run a pipeline over a data set and score it.
 
@@ -107,8 +110,20 @@ def evaluate(
 
     byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
 
+    byokg eval -m dataset=atlas linking=exact,fuzzy pipeline.beam=8,32 out=runs/beams
+
     The same command continues a run that was interrupted, and shows the result of one that is finished.
     """
+    if multirun:
+        if show or estimate:
+            raise ConfigError("--show and --estimate are for a single run; leave out -m")
+        from byokg.cli.sweep import sweep
+
+        outcomes = sweep(words or [], stdout(), stderr(), quiet)
+        broken = [outcome for outcome in outcomes if outcome.error]
+        if broken:
+            raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
+        return
     from byokg.cli.config import read_settings, show_settings
 
     settings = read_settings(words or [])
