@@ -88,7 +88,7 @@ def write_graph(root: Path, out: Path, times: Times = "property") -> None:
     nodes: dict[str, None] = {}
     with (out / "edges.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(("head", "relation", "tail", *(("start", "end") if times == "property" else ())))
+        table.writerow(("head", "relation", "tail", *(("start:int", "end:int") if times == "property" else ())))
         for number, line in facts.lines:
             fields = line.split("\t")
             if len(fields) != _COLUMNS:

@@ -20,7 +20,6 @@ SUMS = "SHA256SUMS"
 """File beside what was fetched, in the format of `sha256sum`."""
 
 _PART = ".part"
-_CHUNK = 1 << 20
 _TIMEOUT_S = 60.0
 
 OnProgress = Callable[[str, int, int | None], None]
@@ -180,7 +179,7 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
             left = response.headers.get("Content-Length")
             total = file.bytes if left is None else have + int(left)
             with part.open("ab" if have else "wb") as sink:
-                for chunk in response.iter_raw(_CHUNK):
+                for chunk in response.iter_raw():
                     sink.write(chunk)
                     have += len(chunk)
                     if on_progress is not None:
