@@ -1,9 +1,9 @@
 """A program that kills runs at random moments and continues them.
 
 Of `QUESTIONS` questions each run is started in a process of its own, killed (SIGKILL) and then continued, `KILLS` times
-in all: by turns after a random part of the time that an undisturbed run takes, which includes opening and measuring, and
-shortly after a random number of questions was recorded. Printed are the number of runs killed, how many
-of them had recorded some questions but not all, and how many ended with other bytes than the undisturbed run.
+in all: by turns after a random part of the time that an undisturbed run takes, which includes opening and measuring,
+and shortly after a random number of questions was recorded. Printed are the number of runs killed, how many of them had
+recorded some questions but not all, and how many ended with other bytes than the undisturbed run.
 
 Processes are forked, so that none of them has to import anything.
 """
