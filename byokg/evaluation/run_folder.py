@@ -230,7 +230,7 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Name the first settings in which two configurations differ, with both values; empty where there is none."""
-    before, after = _flat(there), _flat(now)
+    before, after = flat_settings(there), flat_settings(now)
     keys = [key for key in after | before if before.get(key) != after.get(key)]
     shown = "; ".join(
         f"{key}: {before.get(key, 'nothing')} there, {after.get(key, 'nothing')} now"
@@ -247,11 +247,11 @@ def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
     return belonging
 
 
-def _flat(config: object, key: str = "") -> dict[str, str]:
+def flat_settings(config: object, key: str = "") -> dict[str, str]:
     """Return each setting's dotted name and value, the value as Python writes it."""
     if not isinstance(config, Mapping) or not config:
         return {key: repr(config)}
-    entries = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
+    entries = (flat_settings(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
     return {path: value for entry in entries for path, value in entry.items()}
 
 
