@@ -92,7 +92,7 @@ class TestMediators:
     def test_what_they_join_counts_towards_the_limit(self) -> None:
         found = expanded(marriages(), {"Ann": ["people.person.spouse_s", "people.person.parents"]}, max_triples=2)
         assert written(found) == ["Ann people.person.spouse_s m.0m1", "m.0m1 people.marriage.spouse Bob"]
-        assert (found.ends, found.left_out) == (("Bob",), 1)
+        assert (found.ends, found.left_out) == (("Bob",), 2)  # the year of the marriage, and Ann's parent
 
     def test_a_nameless_node_that_leads_nowhere_else_is_an_end(self) -> None:
         store = ColumnarGraph.from_triples([("Ann", "owns", "m.0x1"), ("m.0x1", "part_of", "m.0x2")])
