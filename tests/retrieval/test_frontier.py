@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.oxigraph import build_oxigraph
+from byokg.graph.store import GraphStore
 from byokg.retrieval.frontier import Found, Frontier, expand_relations
 from byokg.types import EntityId
 from tests.linking.graphs import countries, films, marriages
 
 
 def expanded(
-    store: ColumnarGraph,
+    store: GraphStore,
     chosen: dict[str, Sequence[str]],
     max_triples: int = 50,
     hub_cap: int = 100,
@@ -66,6 +69,22 @@ def test_an_edge_between_two_nodes_of_the_frontier_comes_once() -> None:
 
 def test_nothing_chosen_finds_nothing() -> None:
     assert expanded(countries(), {"pe": []}) == Found((), (), (), 0)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"Ann": ["people.person.spouse_s", "people.person.parents"]},
+        {"Bob": ["people.marriage.spouse"], "Cid": ["people.person.spouse_s"]},
+        {"Eva": ["people.person.parents"]},
+    ],
+)
+def test_a_store_that_numbers_as_it_goes_finds_the_same(tmp_path: Path, chosen: dict[str, Sequence[str]]) -> None:
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    with build_oxigraph(marriages(), tmp_path / "store") as store:
+        found = expanded(store, chosen)
+    same = expanded(marriages(), chosen)
+    assert sorted(written(found)) == sorted(written(same)) and sorted(found.ends) == sorted(same.ends)
 
 
 class TestMediators:
