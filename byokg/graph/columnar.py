@@ -490,6 +490,16 @@ class ColumnarGraph:
         lines = "".join(f"{name} {entry['sha256']}\n" for name, entry in sorted(self._files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
+    @property
+    def outgoing(self) -> tuple[Int64, RelationArray, NodeArray]:
+        """Return all edges without a copy, in the order of their numbers.
+
+        Node n has the edges from bounds[n] up to bounds[n + 1], where bounds is (N + 1,); of each edge there are the
+        relation and the tail, (E,) both.
+        """
+        arrays = self._arrays
+        return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
         numbers = self._checked(nodes)
@@ -511,7 +521,19 @@ class ColumnarGraph:
             GraphExists: `folder` is taken.
         """
         with new_folder(folder, overwrite) as partial:
-            self._write(partial)
+            self.write_into(partial)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
+        for field in fields(_Arrays):
+            with (folder / f"{field.name}.npy").open("wb") as file:
+                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
+        write_nodes(folder, self._nodes, self._node_properties)
+        if self._edge_properties:
+            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
+                for batch in self._edge_properties:
+                    file.append(batch)
+        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -568,17 +590,6 @@ class ColumnarGraph:
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         return low
-
-    def _write(self, folder: Path) -> None:
-        for field in fields(_Arrays):
-            with (folder / f"{field.name}.npy").open("wb") as file:
-                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
-        write_nodes(folder, self._nodes, self._node_properties)
-        if self._edge_properties:
-            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
-                for batch in self._edge_properties:
-                    file.append(batch)
-        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
 
 # What a folder holds beside the arrays
