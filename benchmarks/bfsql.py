@@ -182,8 +182,8 @@ def main() -> int:
     places = [example for example in atlas("dev").examples() if example.topic_ids][:QUESTIONS]
     measured: list[tuple[str, ColumnarGraph, Sequence[Example]]] = [
         ("WebQSP dev, as it is", store, asked),
-        ("WebQSP dev, one source an edge", with_sources(store, 1), asked),
-        ("WebQSP dev, three sources an edge", with_sources(store, 3), asked),
+        ("WebQSP dev, 1 source an edge", with_sources(store, 1), asked),
+        ("WebQSP dev, 3 sources an edge", with_sources(store, 3), asked),
         ("atlas dev", import_graph(SHIPPED), places),
     ]
     for name, graph, questions in measured:
