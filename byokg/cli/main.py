@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands
+from byokg.cli import linking_commands, score_commands
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
@@ -46,6 +46,7 @@ graph_app.command("embed")(embed)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.add_typer(cache_app, name="cache")
+app.command("score")(score_commands.score)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
