@@ -47,6 +47,7 @@ app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.add_typer(cache_app, name="cache")
 app.command("score")(score_commands.score)
+app.command("compare")(score_commands.compare)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

@@ -84,3 +84,59 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     if predictions.is_file():
         return read_foreign(predictions, examples)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; all are compared with the first.")],
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Metric profile that all are scored under.")] = "strict",
+    metric: Annotated[str, typer.Option(help="What breakdown and lists are about; the profile's first.")] = "",
+    anchors: Annotated[
+        str, typer.Option(metavar="DATASET", help="Show published figures: webqsp, cwq, metaqa, stark prime, …")
+    ] = "",
+    published_graph: Annotated[
+        bool, typer.Option("--published-graph", help="The graph is the one that published figures are about.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs with other questions on those they share.")
+    ] = False,
+    questions: Annotated[int, typer.Option(min=0, help="Questions won and lost that are listed.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs over the same questions: differences with intervals, by type, questions won and lost.
+
+    byokg compare runs/before runs/after
+
+    byokg compare runs/a runs/b runs/c --profile rog --metric f1
+
+    byokg compare runs/before runs/after --anchors webqsp
+
+    Runs with other questions, another split or another profile are refused without --force. A published figure stands
+    beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
+    """
+    from byokg.cli.compare_tables import anchor_json, anchor_tables, comparison_json, comparison_tables
+    from byokg.evaluation.anchors import read_anchors
+    from byokg.evaluation.compare import compare_runs, read_run
+    from byokg.evaluation.profiles.catalog import PROFILES, chosen
+    from byokg.evaluation.scoring import score_cases
+
+    if profile not in PROFILES:
+        raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
+    published = read_anchors(anchors) if anchors else []
+    read = [read_run(folder) for folder in runs]
+    compared = compare_runs(read, PROFILES[profile], metric, force, seed)
+    ours: dict[tuple[str, str], dict[str, float]] = {}
+    wanted = chosen([each.profile for each in published if each.profile is not None and each.profile in PROFILES])
+    for run in read if wanted else ():
+        for scored in score_cases(run.cases, wanted, seed):
+            for name, estimate in scored.estimates.items():
+                ours.setdefault((scored.profile.name, name), {})[run.name] = estimate.value
+    if as_json:
+        figures = anchor_json(published, read, ours, published_graph)
+        print_json({"comparisons": [comparison_json(one) for one in compared], "published": figures})
+        return
+    console = stdout()
+    for one in compared:
+        console.print(comparison_tables(one, questions))
+    for table in anchor_tables(published, read, ours, published_graph):
+        console.print(table)

@@ -45,7 +45,7 @@ def mcnemar(won: int, lost: int) -> float:
     """
     n = won + lost
     tail = sum(comb(n, k) for k in range(min(won, lost) + 1))
-    return min(1.0, 2 * tail / 2**n)
+    return min(1.0, tail / (1 << max(n - 1, 0)))
 
 
 def paired_difference(
