@@ -44,6 +44,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "dataset": comparison.first.dataset,
         "profile": before.profile.name,
         "questions": len(before.values),
+        "left_out": comparison.left_out,
         "settings": {key: list(values) for key, values in comparison.settings.items()},
         "metrics": {
             name: {"first": before.estimates[name].value, "second": after.estimates[name].value, **_plain(difference)}
@@ -155,6 +156,8 @@ def _metrics(comparison: Comparison) -> Table:
             f"{one.lost:,}",
         )
     failed = f"{before.failed:,} and {after.failed:,} failed"
+    if comparison.left_out:
+        failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
     table.caption = (
         f"{len(before.values):,} questions, {failed}; intervals: paired bootstrap; p, two-sided: McNemar's exact test "
         "for metrics of 0 and 1, else the paired bootstrap; not corrected for looking at several"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.errors import RunError
 from byokg.evaluation.asked import read_questions
@@ -55,6 +56,9 @@ class Comparison:
     first: RecordedRun
     second: RecordedRun
     scores: tuple[ProfileScores, ProfileScores]
+    """On the same questions: those that the profile counts in both runs."""
+    left_out: int
+    """Questions of both runs that the profile does not count in one of them: skipped, or lacking what it compares."""
     metric: str
     """The one that the breakdown and the lists are about."""
     differences: Mapping[str, Difference]
@@ -156,10 +160,13 @@ def _compared(
     cases = [case for case in first.cases if case.id in theirs]
     if not cases:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
-    [before] = score_cases(cases, [profile], seed)
-    [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
-    if not before.n or not after.n:
-        raise RunError(f"profile {profile.name} can score none of the questions: they lack {profile.needs}")
+    before, after = _scored(cases, theirs, profile, seed)
+    both = [case for case, counted in zip(cases, _counted(before) & _counted(after), strict=True) if counted]
+    if not both:
+        raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
+    shared, cases = len(cases), both
+    if len(both) < shared:
+        before, after = _scored(cases, theirs, profile, seed)
     names = [each.name for each in profile.metrics]
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
@@ -176,6 +183,7 @@ def _compared(
         first=first,
         second=second,
         scores=(before, after),
+        left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
         by_type={
@@ -193,6 +201,18 @@ def _compared(
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
         settings=_told(first.settings, second.settings),
     )
+
+
+def _scored(
+    cases: Sequence[Case], theirs: Mapping[str, Case], profile: Profile, seed: int
+) -> tuple[ProfileScores, ProfileScores]:
+    [before] = score_cases(cases, [profile], seed)
+    [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
+    return before, after
+
+
+def _counted(scores: ProfileScores) -> npt.NDArray[np.bool_]:
+    return scores.weights[:, 0] > 0
 
 
 def _told(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
