@@ -19,6 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.retrieved import Retrieved
+from byokg.graph.schema_text import estimate_tokens
+from byokg.llm.usage import QuestionUsage
+from byokg.pipeline.context import shown_text
 from byokg.types import (
     INVERSE,
     Cell,
@@ -69,6 +72,20 @@ def retrieved(example: Example, evidence: Sequence[Evidence], tokens: int | None
         for h, relation, t in wanted
     )
     return Retrieved(tuple(ranks), (found, len(wanted)) if wanted else None, tokens)
+
+
+def context_tokens(usage: QuestionUsage) -> int | None:
+    """Return the tokens of graph context in the last prompt that had any, as estimated; None where no prompt had any.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Table 4 ("#KG Tokens"). Differs: it counts with tiktoken, and reports the
+    median over questions.
+    """
+    for one in reversed(usage.calls):
+        prompt = "\n".join(message.text for message in one.call.messages if message.role == "user")
+        text = shown_text(prompt)
+        if text:
+            return estimate_tokens(text)
+    return None
 
 
 def _golds(example: Example) -> list[tuple[frozenset[str], str | None]]:

@@ -19,11 +19,11 @@ from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
-from byokg.evaluation.retrieval_metrics import retrieved
+from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
-from byokg.llm.usage import UsageMeter
+from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.types import Answer, Question, Spending
 
 _WAITING_PER_WORKER = 2
@@ -289,8 +289,9 @@ def _answer_one(
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        found = retrieved(example, [item for each in answer.rounds for item in each.evidence])
-        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics, found)
+        took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
+        evidence = [item for each in answer.rounds for item in each.evidence]
+        lines = answered(answer, seconds, took, topics, retrieved(example, evidence, context_tokens(took)))
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except (ReplyPending, BudgetExceeded):

@@ -91,7 +91,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
     refuse_too_many(graph)
     if not _holds(out, graph):
         with new_folder(out, overwrite) as folder:
-            graph.save(folder)
+            graph.write_into(folder)
             _build(folder, folder / FOLDER, heap_mb)
         return
     place = out / FOLDER
@@ -264,6 +264,11 @@ class ArcadeStore:
     def relations(self) -> Sequence[str]:
         """Return relation labels; a relation number is a position in this list."""
         return self.graph.relations
+
+    @property
+    def folder(self) -> Path | None:
+        """Return where the graph lies; None for one that is held in memory."""
+        return self.graph.folder
 
     @property
     def checksum(self) -> str | None:

@@ -6,8 +6,11 @@ import pytest
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Outcome, aggregate
-from byokg.evaluation.retrieval_metrics import retrieved
+from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.retrieved import Retrieved
+from byokg.graph.schema_text import estimate_tokens
+from byokg.llm.records import Call, Message
+from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     EdgeCell,
     EntityId,
@@ -68,10 +71,10 @@ def test_a_node_within_a_walk_is_held_too() -> None:
         NodeEvidence("bfs", 1.0, node=Node(HEAT, "Heat", properties={"director": "Michael Mann"})),
         rows("Michael Mann"),
         rows(None, ["x", "MICHAEL MANN"]),
-        rows({"who": NodeCell("mann", "M. M.")}),
-        rows(NodeCell("m1", "Michael Mann")),
-        rows(EdgeCell("heat", "directed_by", "mann")),
-        rows(PathCell((NodeCell("mann", "M"),), ())),
+        rows({"who": NodeCell(MANN, "M. M.")}),
+        rows(NodeCell(EntityId("m1"), "Michael Mann")),
+        rows(EdgeCell(HEAT, "directed_by", MANN)),
+        rows(PathCell((NodeCell(MANN, "M"),), ())),
     ],
 )
 def test_every_kind_of_evidence_is_searched_by_id_and_by_value(item: Evidence) -> None:
@@ -109,7 +112,7 @@ def test_support_triples_are_found_in_one_hop_paths_walks_triples_and_rows() -> 
     )
     evidence = [
         one_hop(MANN, "^directed_by", HEAT),
-        rows(EdgeCell("ali", "directed_by", "mann")),
+        rows(EdgeCell(ALI, "directed_by", MANN)),
         TripleEvidence("text", 1.0, triple=RELEASED),
     ]
     assert retrieved(example(("2001",), support=support), evidence).support == (3, 4)
@@ -145,3 +148,14 @@ def test_retrieval_is_averaged_over_all_questions_and_support_over_those_that_ha
 def test_a_run_that_recorded_no_evidence_has_neither_retrieval_nor_loss() -> None:
     overall = aggregate([Outcome(ZERO), Outcome(ZERO, failed=True)]).overall
     assert (overall.retrieval, overall.loss) == ({}, {})
+
+
+def test_tokens_are_those_of_the_context_in_the_last_prompt_that_had_one() -> None:
+    context = "[e1] Heat → directed_by → Mann\n[e4] name | year\nAli | 2001"
+
+    def call(text: str) -> AnsweredCall:
+        return AnsweredCall("answer", Call("scripted", "m", (Message("system", "[e9] no"), Message("user", text)), {}))
+
+    prompts = (f"# Context\n\n{context}\n\n# Question\n\nWho?", "Which relation?")
+    assert context_tokens(QuestionUsage({}, tuple(map(call, prompts)))) == estimate_tokens(context)
+    assert context_tokens(QuestionUsage({}, (call("Which relation?"),))) is None
