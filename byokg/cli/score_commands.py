@@ -116,14 +116,14 @@ def compare(
     """
     from byokg.cli.compare_tables import anchor_json, anchor_tables, comparison_json, comparison_tables
     from byokg.evaluation.anchors import read_anchors
-    from byokg.evaluation.compare import compare_runs, read_run
+    from byokg.evaluation.compare import compare_runs, read_runs
     from byokg.evaluation.profiles.catalog import PROFILES, chosen
     from byokg.evaluation.scoring import score_cases
 
     if profile not in PROFILES:
         raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
     published = read_anchors(anchors) if anchors else []
-    read = [read_run(folder) for folder in runs]
+    read = read_runs(runs)
     compared = compare_runs(read, PROFILES[profile], metric, force, seed)
     ours: dict[tuple[str, str], dict[str, float]] = {}
     wanted = chosen([each.profile for each in published if each.profile is not None and each.profile in PROFILES])

@@ -71,13 +71,28 @@ class Comparison:
     """What the two runs were told differently, by dotted name."""
 
 
-def read_run(folder: Path) -> RecordedRun:
-    """Read a run folder. Raises `RunError`."""
+def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:
+    """Read run folders, each under a name of its own: as much of the end of its path as tells it from the others.
+
+    Raises:
+        RunError: a folder is given twice, or is none that an evaluation wrote.
+    """
+    places = [folder.resolve() for folder in folders]
+    for folder, place in zip(folders, places, strict=True):
+        if places.count(place) > 1:
+            raise RunError(f"{str(folder)!r} is given more than once; a run differs in nothing from itself")
+    depth = 1
+    while len({place.parts[-depth:] for place in places}) < len(places):
+        depth += 1
+    return [_read_run(place, "/".join(place.parts[-depth:])) for place in places]
+
+
+def _read_run(folder: Path, name: str) -> RecordedRun:
     config = read_config(folder)
     examples = read_questions(folder)
     try:
         return RecordedRun(
-            name=folder.resolve().name,
+            name=name,
             dataset=config["dataset"]["name"],
             dataset_checksum=config["dataset"]["checksum"],
             entities=config["entities"],

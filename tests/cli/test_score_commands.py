@@ -106,7 +106,7 @@ def test_a_judge_needs_a_model_and_the_questions(byokg: Run, foreign: Path) -> N
         (("score", "nowhere"), "there is no 'nowhere'; give a run folder"),
         (("score", "predictions.jsonl", "--profile", "rogue"), "--profile rogue is not known"),
         (("compare", "run1", "--profile", "rogue"), "--profile rogue is not known"),
-        (("compare", "nowhere", "nowhere"), "no config.yaml in 'nowhere'"),
+        (("compare", "nowhere", "elsewhere"), "nowhere'; give the folder that an evaluation wrote"),
         (("compare", "nowhere", "nowhere", "--anchors", "atlas"), "--anchors atlas: nothing published"),
     ],
 )

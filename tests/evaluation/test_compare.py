@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.compare import RecordedRun, compare_runs, differing, read_run
+from byokg.evaluation.compare import RecordedRun, compare_runs, differing, read_runs
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles.catalog import PROFILES
 from byokg.evaluation.records import METRICS_FILE
@@ -39,7 +40,8 @@ class Says:
 def recorded(folder: Path, answers: Mapping[str, str], settings: RunSettings = SETTINGS, count: int = 4) -> RecordedRun:
     """Run an evaluation and read its folder."""
     run_evaluation(Says(answers), EXAMPLES[:count], folder, settings)
-    return read_run(folder)
+    [run] = read_runs([folder])
+    return run
 
 
 @pytest.fixture
@@ -128,4 +130,13 @@ def test_runs_that_share_no_question_are_refused(before: RecordedRun, after: Rec
 
 def test_a_folder_of_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no config.yaml"):
-        read_run(tmp_path)
+        read_runs([tmp_path])
+
+
+def test_runs_are_called_by_what_tells_their_folders_apart(before: RecordedRun, tmp_path: Path) -> None:
+    (tmp_path / "sweep").mkdir()
+    shutil.copytree(tmp_path / "before", tmp_path / "sweep" / "before")
+    names = [run.name for run in read_runs([tmp_path / "before", tmp_path / "sweep" / "before"])]
+    assert names == [f"{tmp_path.name}/before", "sweep/before"]
+    with pytest.raises(RunError, match="is given more than once"):
+        read_runs([tmp_path / "before", tmp_path / "sweep" / ".." / "before"])
