@@ -73,14 +73,18 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     from byokg.evaluation.asked import read_questions
     from byokg.evaluation.cases import join
     from byokg.evaluation.foreign import read_foreign
-    from byokg.evaluation.records import read_predictions
+    from byokg.evaluation.records import read_predictions, read_profile
 
     examples = None
     if any(word.startswith("dataset") for word in words):
         settings = read_settings(words)
         examples = list(settings.build("dataset").examples())[: settings.run.limit]
     if predictions.is_dir():
-        return join(examples or read_questions(predictions), read_predictions(predictions))
+        cases = join(examples or read_questions(predictions), read_predictions(predictions))
+        if read_profile(predictions) is None:
+            missing = sum(case.status != "ok" for case in cases)
+            note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
+        return cases
     if predictions.is_file():
         return read_foreign(predictions, examples)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")

@@ -67,7 +67,19 @@ def test_a_run_is_scored_again_without_its_data_set(byokg: Run, films: Path, run
     for name, figure in record["strict"]["metrics"].items():
         assert figure["value"] == pytest.approx(metrics[name]["value"])
         assert figure["ci95"] == pytest.approx(metrics[name]["ci95"])
-    assert record["stark"]["n"] == 0 or record["stark"]["n"] <= 3
+
+
+def test_a_run_that_is_not_finished_is_scored_and_said_to_be(byokg: Run, runs: tuple[Path, Path]) -> None:
+    (runs[0] / "metrics.json").unlink()
+    predictions = runs[0] / "predictions.jsonl"
+    predictions.write_bytes(b"".join(predictions.read_bytes().splitlines(keepends=True)[:1]))
+    found = byokg("score", runs[0], "--json")
+    assert "run1 is not finished: 2 of 3 questions have no prediction so far" in found.err
+    strict = json.loads(found.out)["profiles"]["strict"]
+    assert (strict["n"], strict["failed"]) == (3, 2)
+    refused = byokg("compare", *runs)
+    assert refused.code == WRONG
+    assert "'run1' is not finished: it has no metrics.json" in refused.err
 
 
 def test_a_data_set_gives_the_gold_answers_of_a_file(byokg: Run, films: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Outcome, aggregate
@@ -159,3 +163,39 @@ def test_tokens_are_those_of_the_context_in_the_last_prompt_that_had_one() -> No
     prompts = (f"# Context\n\n{context}\n\n# Question\n\nWho?", "Which relation?")
     assert context_tokens(QuestionUsage({}, tuple(map(call, prompts)))) == estimate_tokens(context)
     assert context_tokens(QuestionUsage({}, (call("Which relation?"),))) is None
+
+
+ITEMS = st.lists(st.sampled_from("abcdefgh"), max_size=6)
+GOLD = st.lists(st.sampled_from("abcdxyz"), min_size=1, max_size=4, unique=True)
+
+
+def items(values: list[str]) -> list[Evidence]:
+    """Return one row of one value for each."""
+    return [rows(value) for value in values]
+
+
+@given(ITEMS, GOLD)
+def test_recall_is_a_share_that_grows_with_k(values: list[str], gold: list[str]) -> None:
+    found = retrieved(example(tuple(gold)), items(values))
+    shares = [found.recall(k) for k in range(8)]
+    assert shares[0] == 0.0
+    assert shares == sorted(shares)
+    assert shares[-1] == found.recall() == len({*gold} & {*values}) / len(gold)
+
+
+@given(ITEMS, GOLD, st.randoms(use_true_random=False))
+def test_recall_knows_no_order_of_gold_answers_and_only_recall_at_k_one_of_evidence(
+    values: list[str], gold: list[str], order: Random
+) -> None:
+    found = retrieved(example(tuple(gold)), items(values))
+    turned = retrieved(example(tuple(gold[::-1])), items(values))
+    assert [turned.recall(k) for k in range(8)] == [found.recall(k) for k in range(8)]
+    shuffled = sorted(values, key=lambda _: order.random())
+    assert retrieved(example(tuple(gold)), items(shuffled)).recall() == found.recall()
+
+
+@given(ITEMS, GOLD)
+def test_more_evidence_behind_the_rest_changes_no_rank_found_before(values: list[str], gold: list[str]) -> None:
+    before = retrieved(example(tuple(gold)), items(values)).ranks
+    after = retrieved(example(tuple(gold)), [*items(values), *items(["x", "q"])]).ranks
+    assert all(new == old for new, old in zip(after, before, strict=True) if old is not None)
