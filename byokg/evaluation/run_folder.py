@@ -221,16 +221,23 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
     theirs, ours = config_hash(there), config_hash(config)
     if theirs == ours:
         return
-    before, now = flat_settings(_belonging(there)), flat_settings(_belonging(config))
-    keys = [key for key in now | before if before.get(key) != now.get(key)]
-    shown = "; ".join(
-        f"{key}: {before.get(key, 'nothing')} there, {now.get(key, 'nothing')} now" for key in keys[:_DIFFERENCES_SHOWN]
-    )
-    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    shown = differences(_belonging(there), _belonging(config))
     raise RunError(
-        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}{more}); "
+        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}); "
         "choose another out=, or remove the folder"
     )
+
+
+def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name the first settings in which two configurations differ, with both values; empty where there is none."""
+    before, after = flat_settings(there), flat_settings(now)
+    keys = [key for key in after | before if before.get(key) != after.get(key)]
+    shown = "; ".join(
+        f"{key}: {before.get(key, 'nothing')} there, {after.get(key, 'nothing')} now"
+        for key in keys[:_DIFFERENCES_SHOWN]
+    )
+    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    return shown + more
 
 
 def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:

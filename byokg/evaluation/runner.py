@@ -21,6 +21,7 @@ from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
 from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
+from byokg.evaluation.selection import Shard
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
@@ -56,6 +57,8 @@ class RunSettings:
     """Whether pipelines are given the hop count that the data set annotates."""
     seed: int = 0
     """Of the bootstrap; a pipeline's own seed is in `config`."""
+    shard: Shard | None = None
+    """Which part of a run this is; `merge` puts the parts together."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The resolved configuration: nested mappings, lists, text, numbers, booleans and None."""
 
@@ -309,7 +312,8 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
         "schema": SCHEMA,
         "code": asdict(code_version()),
         "dataset": {"name": settings.dataset, "checksum": settings.dataset_checksum},
-        "questions": {"n": len(examples), "checksum": _checksum(examples)},
+        "questions": question_record(examples),
+        "shard": None if settings.shard is None else str(settings.shard),
         "graph": {"checksum": settings.graph_checksum},
         "entities": settings.entities,
         "hops": settings.hops,
@@ -318,14 +322,14 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
     }
 
 
-def _checksum(examples: Sequence[Example]) -> str:
-    """Return a digest of the questions themselves: which of the data set are asked, and how they are scored."""
+def question_record(examples: Sequence[Example]) -> dict[str, Any]:
+    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored."""
     names = [each.name for each in fields(Example)]
     digest = hashlib.sha256()
     for example in examples:
         line = json.dumps([getattr(example, name) for name in names])
         digest.update(line.encode("ascii") + b"\n")
-    return digest.hexdigest()
+    return {"n": len(examples), "checksum": digest.hexdigest()}
 
 
 def _plain(value: object, key: str) -> Any:

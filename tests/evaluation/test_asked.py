@@ -23,7 +23,7 @@ EXAMPLES = (
         aliases=(("A",), ()),
         parses=(("x",), ()),
         support=(("a", "r", "b"),),
-        rows=(("a", 1, None), ("b", 2.5, True)),
+        rows=(("a", 1, None), ("b", {"of": (2.5, True)})),
         hops=0,
     ),
 )

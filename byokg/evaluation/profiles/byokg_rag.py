@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.profiles.base import Metric, Profile
@@ -23,14 +25,25 @@ def _value(value: object) -> str:
         return normalise(text)
 
 
+def _values(cells: Iterable[object]) -> Iterator[object]:
+    """Yield the values in rows, from within lists and maps; a missing one is none."""
+    for cell in cells:
+        if isinstance(cell, Mapping):
+            yield from _values(cell.values())
+        elif isinstance(cell, list | tuple):
+            yield from _values(cell)
+        elif cell is not None:
+            yield cell
+
+
 def _text2cypher(case: Case) -> tuple[float, ...]:
-    gold = {_value(value) for row in case.rows for value in row if value is not None}
+    gold = set(map(_value, _values(case.rows)))
     said = set(map(_value, case.answers))
     return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold)
 
 
 def _has_rows(case: Case) -> bool:
-    return any(value is not None for row in case.rows for value in row)
+    return any(True for _ in _values(case.rows))
 
 
 BYOKG = Profile(

@@ -17,3 +17,9 @@ def test_text2cypher_compares_the_values_of_the_gold_rows() -> None:
     assert TEXT2CYPHER.score(Case("q", ("-",), ("Chai",), rows=rows)) == (0.5, 0.0)
     assert TEXT2CYPHER.score(Case("q", ("-",), ("Tofu",), rows=rows)) == (0.0, 0.0)
     assert not TEXT2CYPHER.scorable(Case("q", ("-",), ("Chai",)))
+
+
+def test_values_within_lists_and_maps_of_a_row_count_each() -> None:
+    rows = ((("Chai", "Chang"), {"unit": "box", "price": None}),)
+    assert TEXT2CYPHER.score(Case("q", ("-",), ("Chang", "Chai", "Box"), rows=rows)) == (1.0, 1.0)
+    assert not TEXT2CYPHER.scorable(Case("q", ("-",), rows=((None, (None,)),)))
