@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands
+from byokg.cli import linking_commands, report_command
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
@@ -45,6 +45,7 @@ app.add_typer(embedder_app, name="embedder")
 graph_app.command("embed")(embed)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
+app.command("report")(report_command.report)
 app.add_typer(cache_app, name="cache")
 
 Words = Annotated[

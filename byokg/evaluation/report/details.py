@@ -1,0 +1,203 @@
+"""What a report shows of one question: answers beside gold answers, and each run's trace as it was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any
+
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import normalise
+from byokg.evaluation.records import Prediction, Timing
+from byokg.evaluation.report.runs import Run, Traces
+from byokg.evaluation.report.texts import Blocks, Texts
+from byokg.graph.store import GraphStore
+from byokg.llm.replies import RecordedReplies, RecordedReply
+from byokg.types import EntityId
+
+_TOLD = ("schema", "id", "rounds", "replies")
+"""Fields of a trace that the page has a place for; others are shown as they are."""
+
+Conversations = Mapping[str, Mapping[str, Any]]
+"""Prompts with their replies by key, long texts replaced by references."""
+
+
+def add_details(
+    runs: Sequence[Run],
+    examples: Sequence[Example],
+    texts: Texts,
+    store: GraphStore | None = None,
+    replies: RecordedReplies | None = None,
+) -> Blocks:
+    """Return one record for each question, in the order of `examples`.
+
+    Args:
+        runs: whose traces are read, one question at a time.
+        examples: the questions.
+        texts: takes the long texts of the records.
+        store: asked for the names of nodes; None shows ids where a trace holds no name.
+        replies: asked for prompts and replies; None leaves them out.
+
+    Raises:
+        RunError: a run has no traces, or they cannot be read.
+        EntityNotFound: a trace holds a node that is not in the store.
+    """
+    blocks, named = Blocks(), _Names(store)
+    with ExitStack() as open_files:
+        traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
+        said = {} if replies is None else _conversations(runs, examples, traces, replies, texts)
+        for example in examples:
+            read = [trace.read(example.id) for trace in traces]
+            record = {
+                "question": example.question,
+                "gold": example.answers,
+                "names": named.of(runs, example, read),
+                "runs": [
+                    _run_detail(run, example, trace, said if replies is not None else None)
+                    for run, trace in zip(runs, read, strict=True)
+                ],
+            }
+            shared = texts.shared(record)
+            blocks.add(shared, len(json.dumps(shared, ensure_ascii=False, separators=(",", ":"))))
+    blocks.close()
+    texts.blocks.close()
+    return blocks
+
+
+def _run_detail(
+    run: Run, example: Example, trace: Mapping[str, Any], said: Conversations | None
+) -> dict[str, Any] | None:
+    """Return one run's part of a question's record; None where the run was not asked."""
+    prediction = run.predictions.get(example.id)
+    if prediction is None:
+        return None
+    record = {
+        **_answers(prediction, example),
+        **_took(run.timings.get(example.id)),
+        "rounds": trace.get("rounds", []),
+        "rest": {name: value for name, value in trace.items() if name not in _TOLD},
+    }
+    keys = list(reply_keys(trace))
+    if said is None:
+        return record | {"calls": None, "unknown": len(keys)}
+    return record | {
+        "calls": [said[key] for key in keys if key in said],
+        "unknown": sum(key not in said for key in keys),
+    }
+
+
+def _answers(prediction: Prediction, example: Example) -> dict[str, Any]:
+    gold = {normalise(name) for name in example.answers}
+    answered = {normalise(name) for name in prediction.answers}
+    return {
+        "status": prediction.status,
+        "error": None if prediction.error is None else asdict(prediction.error),
+        "answers": [
+            {"name": name, "id": id, "grounded": grounded, "citations": citations, "right": normalise(name) in gold}
+            for name, id, grounded, citations in zip(
+                prediction.answers, prediction.answer_ids, prediction.grounded, prediction.citations, strict=True
+            )
+        ],
+        "found": [normalise(name) in answered for name in example.answers],
+        "linked": None if prediction.linked is None else asdict(prediction.linked),
+    }
+
+
+def _took(timing: Timing | None) -> dict[str, Any]:
+    if timing is None:
+        return {"seconds": {}, "usage": {}}
+    return {"seconds": timing.seconds, "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()}}
+
+
+def reply_keys(trace: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of the recorded replies that a trace names, each once, in its order."""
+
+    def keys(value: object) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            for entry in value.values():
+                yield from keys(entry)
+        elif isinstance(value, Sequence):
+            for entry in value:
+                yield from keys(entry)
+
+    yield from dict.fromkeys(keys(trace.get("replies", ())))
+
+
+def _conversations(
+    runs: Sequence[Run],
+    examples: Sequence[Example],
+    traces: Sequence[Traces],
+    replies: RecordedReplies,
+    texts: Texts,
+) -> Conversations:
+    """Read all prompts and replies of the runs, once."""
+    wanted = {
+        key
+        for run, trace in zip(runs, traces, strict=True)
+        for example in examples
+        if example.id in run.predictions
+        for key in reply_keys(trace.read(example.id))
+    }
+    return {each.call.key: texts.shared(_conversation(each)) for each in replies.recorded(wanted)}
+
+
+def _conversation(each: RecordedReply) -> dict[str, Any]:
+    call, reply = each.call, each.reply
+    return {
+        "stage": each.stage,
+        "model": call.model,
+        "messages": [{"role": message.role, "text": message.text} for message in call.messages],
+        "parameters": dict(call.parameters),
+        "reply": reply.text,
+        "tools": [{"name": tool.name, "arguments": dict(tool.arguments)} for tool in reply.tool_calls],
+        "stop": reply.stop,
+        "usage": asdict(reply.usage),
+        "seconds": reply.seconds,
+    }
+
+
+class _Names:
+    """Names of nodes, each looked up once."""
+
+    def __init__(self, store: GraphStore | None) -> None:
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def of(self, runs: Sequence[Run], example: Example, traces: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return the names of a question's nodes, less those that are named as their ids."""
+        told: dict[str, str] = {}
+        ids: dict[str, None] = {}
+        for run, trace in zip(runs, traces, strict=True):
+            prediction = run.predictions.get(example.id)
+            if prediction is not None:
+                told |= {
+                    id: name for id, name in zip(prediction.answer_ids, prediction.answers, strict=True) if id is not None
+                }
+            for one in trace.get("rounds", ()):
+                linked = one.get("linked") or {}
+                told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
+                for item in one.get("evidence", ()):
+                    ids |= dict.fromkeys(_nodes(item))
+        if self._store is not None:
+            new = [EntityId(id) for id in ids if id not in self._known]
+            self._known |= {node.id: node.name for node in self._store.nodes(new)} if new else {}
+        names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
+        return {id: name for id, name in names.items() if name != id}
+
+
+def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the nodes of one piece of evidence; kinds that hold no bare ids, or that are new, have none."""
+    if item.get("kind") == "PathEvidence":
+        yield item["source"]
+        yield from item["ends"]
+        for path in item["paths"]:
+            for head, _, tail, *_ in path:
+                yield head
+                yield tail
+    elif item.get("kind") == "TripleEvidence":
+        yield item["triple"]["head"]
+        yield item["triple"]["tail"]

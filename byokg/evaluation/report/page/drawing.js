@@ -1,0 +1,91 @@
+// The retrieved subgraph as a picture.
+
+// Freebase ids, blank nodes and their like: nodes that stand for an event between others and have no name.
+const NAMELESS = /^(?:[mg]\.[0-9a-z_]{2,}|\/[mg]\/[0-9a-z_]{2,}|_:.+)$/;
+
+let pictures = 0;
+
+function drawing(rounds, view) {
+  const cited = new Set(view.answers.flatMap((answer) => answer.citations));
+  const { edges, names } = edgesOf(rounds, cited);
+  if (!edges.length) return null;
+  const linked = rounds.flatMap((round) => round.linked?.entities ?? []);
+  const topics = new Set(linked.map((entity) => entity.id));
+  const nameOf = (id) => view.names[id] ?? names.get(id) ?? id;
+  const roles = new Map();
+  for (const edge of edges) for (const id of [edge.head, edge.tail]) roles.set(id, view.roleOf(id, nameOf(id)));
+  const kept = new Set([...roles].filter(([, role]) => role).map(([id]) => id));
+  const { edges: drawn, left } = chosen(edges, topics, kept);
+  const label = (node) => {
+    if (node.more) return `+${number(node.more)} more`;
+    const name = plain(nameOf(node.id));
+    return NAMELESS.test(name) && !topics.has(node.id) ? "" : cut(name, 26);
+  };
+  const { nodes, width, height } = place(drawn, topics, label);
+  const arrow = `arrow-${++pictures}`;
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, class: "subgraph", role: "img", "aria-label": `Retrieved subgraph: ${nodes.size} nodes, ${drawn.length} edges` },
+    svg("defs", {}, svg(
+      "marker",
+      { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+      svg("path", { d: "M0,0.8 L7.2,4 L0,7.2 z", class: "arrowhead" }),
+    )),
+  );
+  const labels = [];
+  for (const edge of drawn) {
+    const [path, [x, y]] = curve(nodes.get(edge.head), nodes.get(edge.tail));
+    const group = svg(
+      "g",
+      { class: `edge${edge.cited ? " cited" : ""}` },
+      svg("path", { d: path, "marker-end": `url(#${arrow})` }),
+      svg("title", {}, plain(`${nameOf(edge.head)} → ${edge.relation} → ${edge.more ? "more" : nameOf(edge.tail)}  (${edge.evidence.join(", ")})`)),
+    );
+    group.dataset.evidence = edge.evidence.join(" ");
+    picture.append(group);
+    labels.push(svg("text", { x, y: y - 4, class: "relation" }, cut(plain(lastPart(edge.relation)), 26)));
+  }
+  picture.append(...labels);
+  for (const node of nodes.values()) {
+    const role = topics.has(node.id) ? "topic" : (roles.get(node.id) ?? "");
+    const title = node.more ? null : svg("title", {}, plain(nameOf(node.id) === node.id ? node.id : `${nameOf(node.id)}  ${node.id}`));
+    const shape =
+      node.label === ""
+        ? svg("circle", { cx: node.x + 6, cy: node.y, r: 5 })
+        : svg("rect", { x: node.x, y: node.y - NODE_HEIGHT / 2, width: node.width, height: NODE_HEIGHT, rx: 5 });
+    const text = svg("text", { x: node.x + node.width / 2, y: node.y + 4, class: "middle" }, node.label);
+    picture.append(svg("g", { class: `node ${role}${node.more ? " more" : ""}` }, shape, text, title));
+  }
+  const rest = left ? el("p", { class: "note" }, `${number(left)} more edges are not drawn; all evidence is listed below.`) : null;
+  return el("figure", { class: "picture" }, el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Retrieved subgraph" }, picture), legend(), rest);
+}
+
+// The path of an edge, from its head to its tail, and where its label goes.
+function curve(head, tail) {
+  if (head === tail) {
+    const [x, y] = [head.x + head.width, head.y];
+    return [`M${x},${y - 5} C${x + 34},${y - 24} ${x + 34},${y + 24} ${x + 2},${y + 5}`, [x + 44, y + 4]];
+  }
+  if (head.layer === tail.layer) {
+    const [x1, x2] = [head.x + head.width, tail.x + tail.width];
+    const out = Math.max(x1, x2) + 46;
+    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out, (head.y + tail.y) / 2 + 8]];
+  }
+  const forward = head.layer < tail.layer;
+  const x1 = forward ? head.x + head.width : head.x;
+  const x2 = forward ? tail.x : tail.x + tail.width;
+  const middle = (x1 + x2) / 2;
+  return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2]];
+}
+
+function legend() {
+  const entries = [["topic", "linked"], ["right", "right answer"], ["wrong", "wrong answer"], ["missed", "gold, not answered"]];
+  return el("figcaption", { class: "legend" }, entries.map(([role, title]) => el("span", {}, el("i", { class: role, "aria-hidden": "true" }), title)));
+}
+
+// Light up what a piece of evidence holds.
+function light(picture, id) {
+  for (const edge of picture?.querySelectorAll(".edge") ?? []) {
+    edge.classList.toggle("lit", id !== null && edge.dataset.evidence.split(" ").includes(id));
+  }
+}

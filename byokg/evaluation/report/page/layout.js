@@ -1,0 +1,159 @@
+// The retrieved subgraph: which of it is drawn, and where. The same evidence always gives the same picture.
+
+const NODES_DRAWN = 44;
+const LEAVES_DRAWN = 4; // of one node and relation; the others become "+n more"
+const NODE_HEIGHT = 24;
+const NODE_GAP = 12;
+
+const lower = (text) => String(text).normalize("NFKC").toLowerCase().trim();
+const lastPart = (relation) => relation.split(/[./#]/).filter(Boolean).pop() ?? relation;
+
+// All edges that the evidence holds, each once, those that answers cite first.
+function edgesOf(rounds, cited) {
+  const edges = new Map();
+  const names = new Map();
+  const keep = (item, head, relation, tail) => {
+    if (typeof head !== "string" || typeof tail !== "string" || typeof relation !== "string") return;
+    const key = JSON.stringify([head, relation, tail]);
+    const edge = edges.get(key) ?? { head, relation, tail, evidence: [], cited: false };
+    if (!edge.evidence.includes(item.id)) edge.evidence.push(item.id);
+    edge.cited ||= cited.has(item.id);
+    edges.set(key, edge);
+  };
+  const cells = (item, value) => {
+    if (Array.isArray(value)) value.forEach((each) => cells(item, each));
+    else if (value !== null && typeof value === "object") {
+      if ("head" in value && "relation" in value && "tail" in value) keep(item, value.head, value.relation, value.tail);
+      else if (typeof value.id === "string" && typeof value.name === "string") names.set(value.id, value.name);
+      else Object.values(value).forEach((each) => cells(item, each));
+    }
+  };
+  for (const item of rounds.flatMap((round) => round.evidence ?? [])) {
+    if (item.kind === "PathEvidence") {
+      for (const path of item.paths ?? []) for (const [head, relation, tail] of path) keep(item, head, relation, tail);
+    } else if (item.kind === "TripleEvidence") keep(item, item.triple.head, item.triple.relation, item.triple.tail);
+    else if (item.kind === "RowsEvidence") cells(item, item.rows ?? []);
+  }
+  const order = [...edges.values()].map((edge, at) => [edge, at]);
+  order.sort(([a, i], [b, j]) => b.cited - a.cited || i - j);
+  return { edges: order.map(([edge]) => edge), names };
+}
+
+// Choose edges until enough nodes are in the picture; fold the many leaves of a hub.
+function chosen(edges, topics, kept) {
+  const nodes = new Set();
+  const picked = [];
+  let left = 0;
+  for (const edge of edges) {
+    const fresh = new Set([edge.head, edge.tail].filter((id) => !nodes.has(id)));
+    if (nodes.size + fresh.size > 3 * NODES_DRAWN) {
+      left++;
+      continue;
+    }
+    fresh.forEach((id) => nodes.add(id));
+    picked.push(edge);
+  }
+  const degree = new Map();
+  for (const { head, tail } of picked) for (const id of [head, tail]) degree.set(id, (degree.get(id) ?? 0) + 1);
+  const fans = new Map();
+  const result = [];
+  for (const edge of picked) {
+    const leaf = [edge.tail, edge.head].find((id) => degree.get(id) === 1 && !topics.has(id) && !kept.has(id));
+    if (leaf === undefined) {
+      result.push(edge);
+      continue;
+    }
+    const hub = leaf === edge.tail ? edge.head : edge.tail;
+    const key = JSON.stringify([hub, edge.relation, leaf === edge.tail]);
+    const fan = fans.get(key) ?? [];
+    fans.set(key, fan);
+    fan.push(edge);
+    if (fan.length <= LEAVES_DRAWN) result.push(edge);
+  }
+  for (const [key, fan] of fans) {
+    if (fan.length <= LEAVES_DRAWN) continue;
+    const [hub, relation, outward] = JSON.parse(key);
+    const rest = fan.slice(LEAVES_DRAWN);
+    const more = { id: `more ${key}`, count: rest.length };
+    const edge = outward ? { head: hub, tail: more.id } : { head: more.id, tail: hub };
+    result.push({ ...edge, relation, more, evidence: [...new Set(rest.flatMap((each) => each.evidence))], cited: rest.some((each) => each.cited) });
+  }
+  const counted = new Set();
+  const drawn = result.filter((edge) => {
+    const fresh = [edge.head, edge.tail].filter((id) => !counted.has(id));
+    if (counted.size + fresh.length > NODES_DRAWN) {
+      left++;
+      return false;
+    }
+    fresh.forEach((id) => counted.add(id));
+    return true;
+  });
+  return { edges: drawn, left };
+}
+
+// Put nodes into columns by their distance from what was linked, and order each column by its neighbours.
+function place(edges, topics, label) {
+  const nodes = new Map();
+  for (const edge of edges) {
+    for (const id of [edge.head, edge.tail]) {
+      if (!nodes.has(id)) nodes.set(id, { id, near: [], more: null, layer: -1, rank: 0 });
+    }
+    if (edge.more) nodes.get(edge.more.id).more = edge.more.count;
+    nodes.get(edge.head).near.push(edge.tail);
+    nodes.get(edge.tail).near.push(edge.head);
+  }
+  const all = [...nodes.values()];
+  const walk = (starts) => {
+    starts.forEach((node) => (node.layer = 0));
+    for (let front = starts; front.length; ) {
+      const next = [];
+      for (const node of front) {
+        for (const id of node.near) {
+          const other = nodes.get(id);
+          if (other.layer < 0) {
+            other.layer = node.layer + 1;
+            next.push(other);
+          }
+        }
+      }
+      front = next;
+    }
+  };
+  walk(all.filter((node) => topics.has(node.id)));
+  for (const node of all) if (node.layer < 0) walk([node]);
+  const layers = [];
+  for (const node of all) (layers[node.layer] ??= []).push(node);
+  layers.forEach((layer) => layer.forEach((node, at) => (node.rank = at)));
+  for (let sweep = 0; sweep < 6; sweep++) {
+    for (const layer of sweep % 2 ? [...layers].reverse() : layers) {
+      const weight = new Map(
+        layer.map((node) => {
+          const ranks = node.near.map((id) => nodes.get(id)).filter((other) => other.layer !== node.layer).map((other) => other.rank / layers[other.layer].length);
+          return [node, ranks.length ? ranks.reduce((sum, rank) => sum + rank, 0) / ranks.length : node.rank / layer.length];
+        }),
+      );
+      layer.sort((a, b) => weight.get(a) - weight.get(b) || a.rank - b.rank);
+      layer.forEach((node, at) => (node.rank = at));
+    }
+  }
+  const tall = Math.max(...layers.map((layer) => layer.length));
+  const height = tall * (NODE_HEIGHT + NODE_GAP) + 28;
+  let x = 12;
+  layers.forEach((layer, depth) => {
+    for (const node of layer) {
+      node.label = label(node);
+      node.width = node.label === "" ? 12 : 18 + 6.7 * Array.from(node.label).length;
+    }
+    const width = Math.max(...layer.map((node) => node.width));
+    layer.forEach((node, at) => {
+      node.x = x + (depth === 0 ? width - node.width : 0);
+      node.y = 14 + ((at + 0.5) * (height - 28)) / layer.length;
+    });
+    const relations = edges.filter(({ head, tail }) => Math.min(nodes.get(head).layer, nodes.get(tail).layer) === depth);
+    const longest = Math.max(0, ...relations.map((edge) => Math.min(26, lastPart(edge.relation).length)));
+    x += width + 52 + 5.8 * longest;
+  });
+  const right = Math.max(...all.map((node) => node.x + node.width));
+  const loops = edges.some(({ head, tail }) => nodes.get(head).layer === nodes.get(tail).layer);
+  return { nodes, width: right + (loops ? 130 : 14), height };
+}

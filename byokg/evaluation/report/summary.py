@@ -1,0 +1,191 @@
+"""What a report shows at once: the runs' figures, how they differ from one of them, and the list of questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Outcome, Summary, bootstrap
+from byokg.evaluation.records import Timing
+from byokg.evaluation.report.runs import Run
+from byokg.evaluation.runner import outcome
+from byokg.types import Spending
+
+TEXT_LISTED = 240
+"""Characters of a question in the list; the question itself is shown whole."""
+
+_DIGITS = 6
+
+Outcomes = Mapping[str, Outcome]
+"""One run's outcome of each question it was asked."""
+
+
+def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:
+    """Return what the page shows before anything is opened, as JSON holds it.
+
+    Args:
+        runs: at least one.
+        examples: the questions of any run, in data-set order.
+        baseline: position of the run that the others are compared with.
+        seed: of the bootstrap.
+    """
+    outcomes = [
+        {example.id: outcome(example, run.predictions[example.id]) for example in examples if example.id in run.predictions}
+        for run in runs
+    ]
+    return {
+        "dataset": str((runs[0].config.get("dataset") or {}).get("name", "")),
+        "profile": PROFILE,
+        "metrics": list(METRICS),
+        "baseline": baseline,
+        "runs": [_run(run) for run in runs],
+        "deltas": [
+            _delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline
+        ],
+        "questions": _questions(runs, outcomes, examples),
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    metrics = run.metrics
+    return {
+        "name": run.name,
+        "hash": str(run.config.get("hash", ""))[:12],
+        "settings": _settings(run.config),
+        **_summary(metrics.overall),
+        "by": {
+            "type": {key: _summary(each) for key, each in metrics.by_type.items()},
+            "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
+        },
+        "took": _took(list(run.timings.values())),
+    }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    linked = summary.linked
+    return {
+        "n": summary.n,
+        "failed": summary.failed,
+        "metrics": {metric: _estimate(estimate) for metric, estimate in summary.estimates.items()},
+        "linked": None if linked is None else {**_estimate(linked), "n": linked.n},
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    low, high = estimate.ci95
+    return {"value": _rounded(estimate.value), "ci95": [_rounded(low), _rounded(high)]}
+
+
+def _took(timings: Sequence[Timing]) -> dict[str, Any]:
+    """Average what questions took, as if every reply had been asked for now."""
+    spent = [_spent(timing) for timing in timings]
+    n = max(len(spent), 1)
+    total = sum(spent, Spending())
+    took = total.asked + total.replayed
+    return {
+        "calls": _rounded(total.calls / n),
+        "input_tokens": _rounded(took.input_tokens / n),
+        "output_tokens": _rounded(took.output_tokens / n),
+        # Of a model without a price nothing is known: free would be wrong.
+        "usd": None if took.unpriced else _rounded(took.usd / n),
+        "seconds": _rounded(sum(map(_seconds, timings)) / n),
+        "paid_usd": _rounded(total.asked.usd),
+    }
+
+
+def _spent(timing: Timing) -> Spending:
+    return sum(timing.usage.values(), Spending())
+
+
+def _seconds(timing: Timing) -> float:
+    """Return the wall time of a question; replayed calls are counted with the time they took when they were asked."""
+    return timing.seconds.get("total", 0.0) + _spent(timing).replayed.seconds
+
+
+def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, other: int, seed: int) -> dict[str, Any]:
+    """Compare a run with the baseline on the questions of both: mean differences with paired bootstrap intervals."""
+    common = [id for id in outcomes[baseline] if id in outcomes[other]]
+    delta: dict[str, Any] = {
+        "run": other,
+        "n": len(common),
+        "changed": _changed(runs[baseline].config, runs[other].config),
+        "metrics": {},
+        "won": 0,
+        "lost": 0,
+    }
+    if common:
+        before, after = (np.array([astuple(each[id].scores) for id in common]) for each in (outcomes[baseline], outcomes[other]))
+        difference = after - before
+        low, high = bootstrap(difference, seed)
+        for column, metric in enumerate(METRICS):
+            estimate = Estimate(float(difference[:, column].mean()), (float(low[column]), float(high[column])))
+            delta["metrics"][metric] = _estimate(estimate)
+        delta["won"] = int((difference[:, 0] > 0).sum())
+        delta["lost"] = int((difference[:, 0] < 0).sum())
+    return delta
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:
+    """Return the settings in which two runs differ: name, value of the first, value of the second."""
+    old, new = _settings(before), _settings(after)
+    return [[key, old.get(key), new.get(key)] for key in old | new if old.get(key) != new.get(key)]
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a run was made with, each setting under its dotted name, in the order of its file."""
+    grants = {name: config[name] for name in ("entities", "hops", "seed") if name in config}
+    code = config.get("code") or {}
+    rest = {"code": code.get("digest", "")} if isinstance(code, Mapping) else {}
+    return _flat({**(config.get("config") or {}), **grants, **rest})
+
+
+def _flat(value: object, key: str = "") -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
+    entries = (_flat(entry, f"{key}.{name}" if key else str(name)) for name, entry in value.items())
+    return {path: text for entry in entries for path, text in entry.items()}
+
+
+def _questions(runs: Sequence[Run], outcomes: Sequence[Outcomes], examples: Sequence[Example]) -> dict[str, Any]:
+    """Return the list of questions column by column; per run, null stands for a question it was not asked."""
+
+    def column(value: Any, places: Sequence[str]) -> list[Any]:
+        return [value(id) for id in places]
+
+    ids = [example.id for example in examples]
+    return {
+        "id": ids,
+        "text": [example.question[:TEXT_LISTED] for example in examples],
+        "type": [example.type for example in examples],
+        "hops": [example.hops for example in examples],
+        "runs": [
+            {
+                "hit": column(lambda id, its=its: int(its[id].scores.hit) if id in its else None, ids),
+                "f1": column(lambda id, its=its: round(its[id].scores.f1, 3) if id in its else None, ids),
+                "failed": [position for position, id in enumerate(ids) if id in its and its[id].failed],
+                "seconds": column(lambda id, run=run: _of(run, id, _seconds), ids),
+                "usd": column(lambda id, run=run: _of(run, id, _usd), ids),
+                "calls": column(lambda id, run=run: _of(run, id, lambda timing: _spent(timing).calls), ids),
+            }
+            for run, its in zip(runs, outcomes, strict=True)
+        ],
+    }
+
+
+def _of(run: Run, id: str, measure: Any) -> float | None:
+    timing = run.timings.get(id)
+    return None if timing is None else round(measure(timing), _DIGITS)
+
+
+def _usd(timing: Timing) -> float:
+    spent = _spent(timing)
+    return spent.asked.usd + spent.replayed.usd
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), _DIGITS)
