@@ -42,7 +42,7 @@ const taken = (run, measure) =>
 
 // Accuracy against what it takes. Runs that no other run beats in both are joined: the frontier.
 function tradeoff(runs, metric, measure) {
-  const [width, height, left, right, top, bottom] = [560, 300, 46, 16, 14, 40];
+  const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
   const points = runs
     .map((run, at) => ({ at, name: run.name, x: taken(run, measure), ...run.metrics[metric] }))
     .filter((point) => point.x !== null);
@@ -69,7 +69,7 @@ function tradeoff(runs, metric, measure) {
   chart.append(
     svg("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "axis" }),
     svg("text", { x: width - right, y: height - 5, class: "tick end strong" }, MEASURES[measure].title),
-    svg("text", { x: left - 38, y: 10, class: "tick strong" }, `${metricTitle(metric)}, %`),
+    svg("text", { x: 2, y: 11, class: "tick strong" }, `${metricTitle(metric)}, %`),
   );
   const frontier = [...points]
     .sort((a, b) => a.x - b.x || b.value - a.value)
@@ -81,17 +81,20 @@ function tradeoff(runs, metric, measure) {
   const labels = [];
   for (const point of points) {
     const [px, py] = [x(point.x), y(point.value)];
-    const near = px > width * 0.72;
-    let level = py + 4;
-    while (labels.some((other) => Math.abs(other.level - level) < 13 && Math.abs(other.px - px) < 130)) level += 13;
-    labels.push({ px, level });
+    const label = cut(plain(point.name), 30);
+    const long = 6.6 * label.length;
+    const near = px + 12 + long > width;
+    const start = near ? px - 10 - long : px + 10;
+    let level = py - 7;
+    while (labels.some((other) => Math.abs(other.level - level) < 14 && other.start < start + long && start < other.end)) level += 14;
+    labels.push({ start, end: start + long, level });
     chart.append(
       svg(
         "g",
         { class: colour(point.at) },
         svg("line", { x1: px, x2: px, y1: y(point.ci95[0]), y2: y(point.ci95[1]), class: "interval" }),
         svg("circle", { cx: px, cy: py, r: 5, class: "point" }),
-        svg("text", { x: px + (near ? -10 : 10), y: level, class: `label${near ? " end" : ""}` }, cut(plain(point.name), 28)),
+        svg("text", { x: px + (near ? -10 : 10), y: level, class: `label${near ? " end" : ""}` }, label),
         svg("title", {}, `${plain(point.name)}: ${percent(point.value)} %, ${MEASURES[measure].text(point.x)}`),
       ),
     );
@@ -107,7 +110,7 @@ function differences(deltas, runs, metric) {
   const width = 240;
   const x = linear(-reach, reach, 8, width - 8);
   const rows = deltas.map((delta) => {
-    const name = el("td", { class: "name" }, swatch(delta.run), runs[delta.run].name, changes(delta.changed));
+    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta.changed));
     if (!delta.n) return el("tr", {}, name, el("td", { colspan: 4, class: "dim" }, "no question in common"));
     const { value, ci95 } = delta.metrics[metric];
     const sure = ci95[0] > 0 || ci95[1] < 0;

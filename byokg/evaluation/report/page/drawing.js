@@ -32,9 +32,14 @@ function drawing(rounds, view) {
       svg("path", { d: "M0,0.8 L7.2,4 L0,7.2 z", class: "arrowhead" }),
     )),
   );
+  picture.style.minWidth = `${0.75 * width}px`;
   const labels = [];
+  const between = new Map(); // edges between the same two nodes are drawn beside each other
   for (const edge of drawn) {
-    const [path, [x, y]] = curve(nodes.get(edge.head), nodes.get(edge.tail));
+    const pair = JSON.stringify([edge.head, edge.tail].sort());
+    const beside = between.get(pair) ?? 0;
+    between.set(pair, beside + 1);
+    const [path, [x, y]] = curve(nodes.get(edge.head), nodes.get(edge.tail), beside);
     const group = svg(
       "g",
       { class: `edge${edge.cited ? " cited" : ""}` },
@@ -61,21 +66,22 @@ function drawing(rounds, view) {
 }
 
 // The path of an edge, from its head to its tail, and where its label goes.
-function curve(head, tail) {
+function curve(head, tail, beside) {
   if (head === tail) {
     const [x, y] = [head.x + head.width, head.y];
     return [`M${x},${y - 5} C${x + 34},${y - 24} ${x + 34},${y + 24} ${x + 2},${y + 5}`, [x + 44, y + 4]];
   }
   if (head.layer === tail.layer) {
     const [x1, x2] = [head.x + head.width, tail.x + tail.width];
-    const out = Math.max(x1, x2) + 46;
-    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out, (head.y + tail.y) / 2 + 8]];
+    const out = head.right + 34 + 18 * beside;
+    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out - 6, (head.y + tail.y) / 2 + 8 + 13 * beside]];
   }
   const forward = head.layer < tail.layer;
   const x1 = forward ? head.x + head.width : head.x;
   const x2 = forward ? tail.x : tail.x + tail.width;
   const middle = (x1 + x2) / 2;
-  return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2]];
+  const bend = 20 * beside; // a curve reaches three quarters of what its control points do
+  return [`M${x1},${head.y} C${middle},${head.y + bend} ${middle},${tail.y + bend} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2 + 0.75 * bend]];
 }
 
 function legend() {

@@ -11,8 +11,14 @@ function nodeName(id, view, name = view.names[id] ?? id) {
   return role ? el("mark", { class: role, title, dir: "auto" }, cut(name, 200)) : el("span", { class: "entity", title, dir: "auto" }, cut(name, 200));
 }
 
-function relation(label, inverse) {
-  return el("span", { class: "hop" }, inverse ? "← " : "→ ", el("i", {}, cut(label, 120)), inverse ? " ←" : " →");
+const arrow = (inverse) => (inverse ? "←" : "→");
+
+// Relations one after the other, an arrow before each and one to where the last leads: → a ← b ←
+function hops(labels) {
+  const inverse = (label) => label.startsWith("^");
+  return el("span", { class: "hop" },
+    labels.map((label) => [arrow(inverse(label)), " ", el("i", {}, cut(label.replace(/^\^/, ""), 120)), " "]),
+    labels.length ? arrow(inverse(labels.at(-1))) : null);
 }
 
 function properties(record) {
@@ -48,18 +54,20 @@ function listed(values, count, draw) {
 
 const KINDS = {
   PathEvidence(item, view) {
-    const hops = item.relations.map((label) => relation(label.replace(/^\^/, ""), label.startsWith("^")));
     const ends = item.ends.slice(0, ENDS_LISTED).map((id, at) => [at ? el("span", { class: "dim" }, " | ") : null, nodeName(id, view)]);
     const left = (item.n_ends ?? item.ends.length) - Math.min(item.ends.length, ENDS_LISTED);
     const rest = [left > 0 && ` (+${number(left)} more)`, item.truncated && " (cut short)"];
-    const times = item.paths.flat().filter((step) => step[5] && Object.keys(step[5]).length);
-    const facts = times.slice(0, 3).map(([head, label, tail, , , its]) =>
-      el("div", { class: "fact" }, nodeName(head, view), " ", relation(label, false), " ", nodeName(tail, view), " ", properties(its)));
-    return [el("p", {}, nodeName(item.source, view), " ", hops, " ", ends, el("span", { class: "dim" }, rest)), facts];
+    const facts = new Map(item.paths.flat().filter((step) => Object.keys(step[5] ?? {}).length).map((step) => [JSON.stringify(step), step]));
+    const draw = ([head, label, tail, , , its]) =>
+      el("div", { class: "fact" }, nodeName(head, view), " ", hops([label]), " ", nodeName(tail, view), " ", properties(its));
+    const folded = facts.size
+      ? el("details", { class: "facts" }, el("summary", {}, facts.size === 1 ? "one edge with properties" : `${number(facts.size)} edges with properties`), [...facts.values()].map(draw))
+      : null;
+    return [el("p", {}, nodeName(item.source, view), " ", hops(item.relations), " ", ends, el("span", { class: "dim" }, rest)), folded];
   },
   TripleEvidence(item, view) {
     const { head, relation: label, tail, properties: its } = item.triple;
-    return el("p", {}, nodeName(head, view), " ", relation(label, false), " ", nodeName(tail, view), " ", properties(its), item.stub && el("span", { class: "dim" }, " (stub)"));
+    return el("p", {}, nodeName(head, view), " ", hops([label]), " ", nodeName(tail, view), " ", properties(its), item.stub && el("span", { class: "dim" }, " (stub)"));
   },
   NodeEvidence(item, view) {
     const { id, name, type, properties: its } = item.node;
@@ -91,7 +99,7 @@ function cell(value, view) {
     const role = view.roleOf(null, String(value));
     return role ? el("mark", { class: role, dir: "auto" }, cut(String(value), 400)) : el("span", { dir: "auto" }, cut(String(value), 400));
   }
-  if ("relation" in value && "head" in value) return [nodeName(value.head, view), " ", relation(value.relation, false), " ", nodeName(value.tail, view)];
+  if ("relation" in value && "head" in value) return [nodeName(value.head, view), " ", hops([value.relation]), " ", nodeName(value.tail, view)];
   if (typeof value.id === "string" && typeof value.name === "string") return nodeName(value.id, view, value.name);
   return cut(JSON.stringify(value), 400);
 }

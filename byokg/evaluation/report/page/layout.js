@@ -147,6 +147,7 @@ function place(edges, topics, label) {
     const width = Math.max(...layer.map((node) => node.width));
     layer.forEach((node, at) => {
       node.x = x + (depth === 0 ? width - node.width : 0);
+      node.right = x + width;
       node.y = 14 + ((at + 0.5) * (height - 28)) / layer.length;
     });
     const relations = edges.filter(({ head, tail }) => Math.min(nodes.get(head).layer, nodes.get(tail).layer) === depth);

@@ -39,7 +39,9 @@ function drawLeaderboard() {
   const columns = [
     ...report.metrics.map((metric) => [metric, metricTitle(metric), (run) => run.metrics[metric].value, "share"]),
     ...(linked ? [["linked", "Linked", (run) => run.linked?.value ?? null, "share"]] : []),
-    ...Object.entries(COLUMNS).map(([key, [title, value, text]]) => [key, title, value, text]),
+    ...Object.entries(COLUMNS)
+      .filter(([, [, value]]) => runs.some((run) => value(run) !== 0))
+      .map(([key, [title, value, text]]) => [key, title, value, text]),
     ["failed", "Failed", (run) => run.failed, (value) => number(value)],
     ["n", "Questions", (run) => run.n, (value) => number(value)],
   ];
@@ -91,13 +93,13 @@ function drawLeaderboard() {
   });
   const told =
     `Profile ${report.profile}; percentages, with half the width of their 95 % bootstrap intervals. ` +
-    "Failed questions score zero. Time, calls, tokens and US$ are means for one question, recorded replies counted " +
-    "as if they had been asked for.";
+    "Failed questions score zero. What questions took is the mean of all, recorded replies counted as if they had been " +
+    "asked for.";
   byId("leaderboard").replaceChildren(
     el("h2", {}, "Leaderboard"),
     el("div", { class: "wide" }, el("table", { class: "figures leaders" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), head)), el("tbody", {}, rows))),
     el("p", { class: "note" }, told),
-    runs.map((run, at) => settingsOf(run, at)),
+    ...runs.map((run, at) => settingsOf(run, at)),
   );
 }
 
@@ -129,6 +131,7 @@ function drawCharts() {
     ));
   }
   const kinds = ["type", "hops"].filter((each) => runs.some((run) => Object.keys(run.by[each]).length));
+  const lost = runs.some((run) => run.loss);
   if (kinds.length) {
     const choose = choice("Group by", kinds.map((each) => [each, each === "type" ? "Type" : "Hops"]), by, (value) => {
       overview.by = value;
@@ -136,8 +139,9 @@ function drawCharts() {
       byId("breakdown").querySelector("[aria-checked=true]").focus();
     });
     panels.push(panel("breakdown", `${metricTitle(metric)} by ${by === "type" ? "type of question" : "hops"}, %`, kinds.length > 1 ? choose : null, breakdown(runs, by, metric)));
+    if (!lost) panels.at(-1).classList.add("broad");
   }
-  if (runs.some((run) => run.loss)) panels.push(panel("loss", "Where questions are lost", null, funnel(runs)));
+  if (lost) panels.push(panel("loss", "Where questions are lost", null, funnel(runs)));
   byId("panels").replaceChildren(...panels);
 }
 

@@ -36,7 +36,7 @@ function artifacts(written) {
   if (written.draft_answers?.length) entry("Draft answers", written.draft_answers.map((each) => el("span", { class: "chip", dir: "auto" }, cut(each, 200))));
   if (written.paths?.length) {
     entry("Paths", listed(written.paths, 5, (path) =>
-      el("div", { class: "path" }, path.relations.map((label) => el("span", { class: "hop" }, label.startsWith("^") ? "← " : "→ ", el("i", {}, cut(label.replace(/^\^/, ""), 120)), " ")), path.score ? el("span", { class: "number dim" }, significantScore(path.score)) : null)));
+      el("div", { class: "path" }, hops(path.relations), path.score ? el("span", { class: "number dim" }, significantScore(path.score)) : null)));
   }
   for (const query of written.queries ?? []) entry(cut(query.language ?? "Query", 20), longText(query.text ?? "", "code"));
   if (written.bfsql) entry("BFS-QL", longText(written.bfsql, "code"));
