@@ -15,9 +15,11 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
+from byokg.evaluation.retrieval_metrics import retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
@@ -125,7 +127,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    with RunFolder(path, config, list(by_id)) as folder:
+    with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         tally = _Tally(len(by_id), on_progress)
         recorded = set()
         for prediction in folder.recorded():
@@ -178,7 +180,8 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or prediction.status != "ok":
         return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
-    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops, linked=linked)
+    scores = score(prediction.answers, example.answers)
+    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
 
 
 class _Tally:
@@ -286,7 +289,8 @@ def _answer_one(
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics)
+        found = retrieved(example, [item for each in answer.rounds for item in each.evidence])
+        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics, found)
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except (ReplyPending, BudgetExceeded):

@@ -83,13 +83,14 @@ def path_evidence(walk: Walk) -> PathEvidence:
 def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
     assert answered(answer(), 1.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
-        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null}\n'
+        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null,'
+        '"drafts":[],"retrieved":null}\n'
     )
 
 
 def test_a_prediction_says_which_of_the_topics_that_had_to_be_found_any_round_linked() -> None:
     lines = answered(answer(), 1.5, topics=[Z, M, Z])
-    assert b'"linked":{"gold":["z","m"],"found":["z"]}}' in lines.predictions
+    assert b'"linked":{"gold":["z","m"],"found":["z"]},' in lines.predictions
     assert parse_prediction(lines.predictions, "here").linked == LinkedTopics(("z", "m"), ("z",))
 
 
@@ -109,7 +110,8 @@ def test_a_failed_prediction_names_the_error() -> None:
     assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
-        'stores take ids, so pass names through an EntityLinker first"},"linked":null}\n'
+        'stores take ids, so pass names through an EntityLinker first"},"linked":null,'
+        '"drafts":[],"retrieved":null}\n'
     )
 
 

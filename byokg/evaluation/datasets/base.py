@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from byokg.types import EntityId, Question
+from byokg.types import EntityId, Question, Value
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,18 @@ class Example:
     hops: int | None = None
     split: str = ""
     type: str = ""
+    answer_type: str = ""
+    """What kind of thing the answers are, where the set says so (CronQuestions: `entity` or `time`)."""
+    aliases: tuple[tuple[str, ...], ...] = ()
+    """Other names of each answer, parallel to `answers`; empty where the set lists none."""
+    parses: tuple[tuple[str, ...], ...] = ()
+    """Answer ids of each annotated reading of the question (WebQSP); empty where there is one reading only."""
+    support: tuple[tuple[str, str, str], ...] = ()
+    """Annotated triples that an answer rests on: head, relation, tail, as the set writes them."""
+    query: str = ""
+    """Annotated graph query whose result is the answer."""
+    rows: tuple[tuple[Value | None, ...], ...] = ()
+    """Result of `query`."""
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
