@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byokg.cli.terminal import print_json, stdout
 from byokg.errors import ConfigError
 from byokg.graph.cache_folder import user_cache
 
@@ -42,20 +43,17 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Count recorded replies and their tokens by provider, model and stage."""
-    import json
     from dataclasses import asdict
-
-    from rich.console import Console
 
     with _opened(store) as replies:
         counts, size, waiting = replies.counts(), replies.path.stat().st_size, len(replies.pending())
         total = sum(count.replies for count in counts)
         if as_json:
             record = {"file": str(replies.path), "bytes": size, "replies": total, "pending": waiting}
-            print(json.dumps({**record, "counts": [asdict(count) for count in counts]}, indent=2))
+            print_json({**record, "counts": [asdict(count) for count in counts]})
             return
         if counts:
-            Console(highlight=False).print(_table(counts))
+            stdout().print(_table(counts))
         noun = "reply" if total == 1 else "replies"
         print(f"{total:,} {noun} in {replies.path} ({size / 1e6:,.1f} MB)")
         if waiting:

@@ -55,24 +55,22 @@ _SERVERS = frozenset(SCHEMES.values())
 _OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
 """Graph options that know which places they open."""
 
-_PLACES = frozenset(
-    {
-        "out",
-        "workers",
-        "graph.path",
-        "graph.cache",
-        "dataset.root",
-        "dataset.graph",
-        "embedding.path",
-        *(
-            f"llm.{name}"
-            for name in (
-                *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching", "batch"),
-                *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
-            )
-        ),
-    }
-)
+_PLACES_IN = {
+    "graph": (
+        *("path", "cache", "region", "endpoint_url", "ca_file", "user_agent", "timeout_hint", "timeout_s"),
+        *("patience_s", "attempts", "page_rows", "fetch_size", "reply_mb", "heap_mb", "memory_mb"),
+    ),
+    "dataset": ("root", "graph"),
+    "embedding": (
+        *("path", "base_url", "region", "profile", "endpoint_url", "device"),
+        *("batch_size", "timeout_s", "max_retries"),
+    ),
+    "llm": (
+        *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching", "batch"),
+        *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
+    ),
+}
+_PLACES = frozenset({"out", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)})
 """Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files)."""
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from byokg.cli.terminal import folder_given, in_these_words, stderr
 from byokg.errors import ConfigError, GraphExists
 
 embedder_app = typer.Typer(no_args_is_help=True, help="Make an embedder of your own, and look at one.")
@@ -47,7 +48,7 @@ def distill_model(
         with new_folder(out, overwrite, refuse_taken) as partial:
             distill(model, partial, dimensions, quantize.value, revision, device)
     except GraphExists as error:
-        raise _in_words_of_the_command(error) from None
+        raise in_these_words(error) from None
     seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
     print(f"distilled {model} to {out}: {StaticEmbedder(out).name}, {size:.1f} MB, in {seconds:.0f} s")
@@ -73,7 +74,7 @@ def info(
 
 
 def embed(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A built graph.")],
+    place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")],
     words: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="embedding=OPTION and its settings.")
     ] = None,
@@ -96,8 +97,6 @@ def embed(
     The index lies in DIR/dense, one for each embedder. What was embedded is kept and never embedded again: the same
     command goes on after an interruption.
     """
-    from rich.console import Console
-
     from byokg.cli.config import read_settings
     from byokg.cli.progress import embedding_shown
     from byokg.graph.cache_folder import user_cache
@@ -108,21 +107,17 @@ def embed(
     if cache is not None and no_cache:
         raise ConfigError("--cache and --no-cache exclude each other; give one")
     chosen = None if layout is None else checked_layout(layout)
+    folder = folder_given(place, "byokg graph embed")
     graph = ColumnarGraph.open(folder)
     embedder = read_settings(words or []).build("embedding")
     kept = None if no_cache else cache or user_cache() / "embeddings"
     began = time.perf_counter()
     try:
-        with embedding_shown("embedding", Console(stderr=True, highlight=False), quiet) as progress:
+        with embedding_shown("embedding", stderr(), quiet) as progress:
             names = build_dense(graph, embedder, kept, progress, chosen, overwrite)
     except GraphExists as error:
-        raise _in_words_of_the_command(error) from None
-    place = index_folder(folder, embedder)
-    size = sum(path.stat().st_size for path in place.iterdir()) / 1e6
+        raise in_these_words(error) from None
+    index = index_folder(folder, embedder)
+    size = sum(path.stat().st_size for path in index.iterdir()) / 1e6
     seconds = time.perf_counter() - began
-    print(f"embedded {len(names):,} names with {embedder.name} into {place}: {size:.1f} MB, in {seconds:.1f} s")
-
-
-def _in_words_of_the_command(error: GraphExists) -> GraphExists:
-    error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
-    return error
+    print(f"embedded {len(names):,} names with {embedder.name} into {index}: {size:.1f} MB, in {seconds:.1f} s")

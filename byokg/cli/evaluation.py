@@ -89,10 +89,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
 def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None) -> Bench:
     store = open_store(settings, dataset, note)
     try:
-        seen = store
-        if isinstance(store, CypherStore | SparqlEndpoint):
-            server = store
-            seen = watched(server, lambda: server.node_count, note)  # the names of a server's nodes take their time
+        seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
         given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}

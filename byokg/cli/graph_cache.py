@@ -12,7 +12,7 @@ from pathlib import Path
 from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
 from byokg.graph.cache_folder import user_cache
 from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.folder import FORMAT, VERSION
+from byokg.graph.folder import FORMAT, VERSION, new_folder
 from byokg.graph.importers import build_graph, source_files
 from byokg.graph.name_index import build_names
 
@@ -54,7 +54,9 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         return folder
     began = time.perf_counter()
     try:
-        graph = build_graph(source, folder, overwrite=damaged)
+        with new_folder(folder, overwrite=damaged) as partial:  # graph and names appear together, or not at all
+            build_names(build_graph(source, partial))
+        graph = ColumnarGraph.open(folder)
     except GraphError as error:
         try:
             graph = ColumnarGraph.open(folder)  # another process was quicker
@@ -62,8 +64,6 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
             if isinstance(error, ImportFailed):
                 raise error from None
             raise GraphError(f"{error} (name another folder with graph.cache=DIR)") from error
-    else:
-        build_names(graph)
     seconds = time.perf_counter() - began
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
     note(f"graph: {folder} (built from {source}: {counts})")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from byokg.cli.terminal import note, print_json, stderr, stdout
-from byokg.errors import ConfigError, GraphExists, QueryFailed, QueryRefused
+from byokg.cli.terminal import folder_given, in_these_words, note, print_json, stderr, stdout
+from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
 
 if TYPE_CHECKING:
     from byokg.graph.columnar import ColumnarGraph
@@ -66,7 +66,7 @@ def build(
     from byokg.graph.engines import NAMES, add_engine, engines_in, refuse_missing
     from byokg.graph.folder import new_folder, refuse_taken
 
-    folder, wanted = _folder(out, "--out"), _languages(cypher, sparql)
+    folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
     settings = _node_settings(id_property, name_property)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
@@ -74,13 +74,13 @@ def build(
     try:
         refuse_taken(folder, overwrite)
         with new_folder(folder, overwrite) as partial:  # graph, names and engines appear together, or not at all
-            graph = _make(source, partial, False, settings)
+            graph = _make(source, partial, settings)
             seconds = time.perf_counter() - began
             indexed = _index_names(graph, aliases or [])
             for language in wanted:
                 add_engine(partial, language)
     except GraphExists as error:
-        raise _in_these_words(error) from error
+        raise in_these_words(error) from error
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
@@ -88,10 +88,11 @@ def build(
     _say_engines(folder, wanted)
     for language in had:
         if language not in wanted:
-            note(f"its {NAMES[language]} engine went with the graph before; build it anew: byokg graph engine {out}")
+            again = f"byokg graph engine {out} --{language}"
+            note(f"its {NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
-def _make(source: str, out: Path, overwrite: bool, settings: dict[str, Any]) -> ColumnarGraph:
+def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
     """Import files, or copy what a server holds, into a folder."""
     from byokg.graph.address import is_address
 
@@ -100,7 +101,7 @@ def _make(source: str, out: Path, overwrite: bool, settings: dict[str, Any]) -> 
 
         if settings:
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
-        return build_graph(source, out, overwrite)
+        return build_graph(source, out)
     from byokg.cli.progress import copied
     from byokg.graph.columnar import ColumnarGraph
     from byokg.graph.exporter import copy_graph
@@ -110,7 +111,7 @@ def _make(source: str, out: Path, overwrite: bool, settings: dict[str, Any]) -> 
         note(f"reading {store.name}")
         with copied("copying", store.node_count, store.edge_count, stderr()) as progress:
             graph = copy_graph(store, progress)
-    graph.save(out, overwrite)
+    graph.save(out)
     return ColumnarGraph.open(out)
 
 
@@ -133,7 +134,7 @@ def names(place: Annotated[str, typer.Argument(metavar="DIR", help="A built grap
     """
     from byokg.graph.columnar import ColumnarGraph
 
-    print(_index_names(ColumnarGraph.open(_folder(place, "byokg graph names")), aliases or []))
+    print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
 
 
 @graph_app.command("engine")
@@ -149,23 +150,14 @@ def engine(
         raise ConfigError("which engine? add --cypher (ArcadeDB), --sparql (Oxigraph), or both")
     from byokg.graph.engines import add_engine, refuse_missing
 
-    folder = _folder(place, "byokg graph engine")
+    folder = folder_given(place, "byokg graph engine")
     refuse_missing(wanted)
     for language in wanted:
         try:
             add_engine(folder, language, overwrite)
         except GraphExists as error:
-            raise _in_these_words(error) from error
+            raise in_these_words(error) from error
         _say_engines(folder, [language])
-
-
-def _folder(place: str, what: str) -> Path:
-    """Return a folder's path; refuse an address, without repeating it."""
-    from byokg.graph.address import is_address
-
-    if is_address(place):
-        raise ConfigError(f"{what} takes no address; name a folder")
-    return Path(place).expanduser()
 
 
 def _languages(cypher: bool, sparql: bool) -> list[Language]:
@@ -179,12 +171,6 @@ def _say_engines(folder: Path, languages: list[Language]) -> None:
     if "sparql" in languages:
         text = "SELECT * { ?s ?p ?o } LIMIT 5"
         print(f"built its SPARQL engine; try: byokg graph query {folder} --language sparql '{text}'")
-
-
-def _in_these_words(error: GraphExists) -> GraphExists:
-    """Return the error with the library's advice in the words of this command."""
-    error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
-    return error
 
 
 def _node_settings(id_property: str | None, name_property: str | None) -> dict[str, Any]:
@@ -301,13 +287,13 @@ def query(
         except QueryFailed:
             _say_unknown_names(store, text)
             raise
+        if layout == "json":
+            print_json(as_json(rows))
+        else:
+            show(rows, stdout())
         _say_unknown_names(store, text)
     finally:
         close(store)
-    if layout == "json":
-        print_json(as_json(rows))
-    else:
-        show(rows, stdout())
 
 
 def _say_unknown_names(store: Queryable, text: str) -> None:
@@ -316,8 +302,8 @@ def _say_unknown_names(store: Queryable, text: str) -> None:
 
     try:
         findings = lint_query(store, text)
-    except QueryFailed:
-        return  # the query itself has been answered; what it names cannot be looked up
+    except GraphError:
+        return  # what became of the query itself is said anyway
     for finding in findings:
         stderr().print(
             f"note: line {finding.line}, column {finding.column}: {finding.message}", markup=False, soft_wrap=True
@@ -338,5 +324,5 @@ def export(
 
     with opened(place, **_node_settings(id_property, name_property)) as store:
         with copied("exporting", store.node_count, store.edge_count, stderr()) as progress:
-            export_graph(store, _folder(out, "--out"), progress)
+            export_graph(store, folder_given(out, "--out"), progress)
         print(f"exported {store.name} to {out}")

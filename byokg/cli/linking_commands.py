@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
+from byokg.cli.graph_commands import AsJson
+from byokg.cli.terminal import note, print_json, stdout
 from byokg.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from byokg.linking.entities import EntityLinker
 
 Word = TypeVar("Word", bound=str)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 _LINKER = "byokg.linking.entities.entity_linker"
 _DISAMBIGUATED = "both, disambiguated"
@@ -45,7 +43,8 @@ def link(
     """
     from byokg.cli.config import read_settings
     from byokg.cli.linking_tables import looked_up, show
-    from byokg.graph.places import open_graph
+    from byokg.cli.progress import watched
+    from byokg.graph.places import opened
     from byokg.linking.entities import METHODS, Fusion, entity_linker
 
     known = _one_of("--method", method, METHODS)
@@ -53,16 +52,20 @@ def link(
     for number, text in enumerate(mentions, start=1):
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
-    store = open_graph(place)
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
-    linker = entity_linker(store, embedder, known, top, fusion=fused, extend=True, disambiguate=bool(question.strip()))
-    found = looked_up(store, linker, mentions, question, top)
+    with opened(place) as store:
+        linker = entity_linker(
+            watched(store, note),
+            *(embedder, known, top),
+            fusion=fused,
+            extend=True,
+            disambiguate=bool(question.strip()),
+        )
+        found = looked_up(store, linker, mentions, question, top)
     if as_json:
-        _print_json({"graph": store.name, "method": method, "question": question or None, "mentions": found})
+        print_json({"graph": store.name, "method": method, "question": question or None, "mentions": found})
     else:
-        from rich.console import Console
-
-        show(found, Console(highlight=False), explain)
+        show(found, stdout(), explain)
 
 
 def evaluate_linking(
@@ -82,49 +85,51 @@ def evaluate_linking(
     """
     import itertools
 
-    from rich.console import Console
-
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_store
     from byokg.cli.linking_tables import metrics_json, metrics_tables
+    from byokg.cli.progress import watched
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.datasets.folder import by_name, graph_keys
     from byokg.evaluation.linking_runner import MentionSource
     from byokg.evaluation.linking_runner import evaluate_linking as evaluate
+    from byokg.graph.places import close
     from byokg.pipeline.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])
-    err = Console(stderr=True, highlight=False)
 
-    def note(text: str) -> None:
+    def say(text: str) -> None:
         if not quiet:
-            err.print(text, style="dim", markup=False, soft_wrap=True)
+            note(text)
 
     dataset: Dataset = settings.build("dataset")
     examples = list(itertools.islice(dataset.examples(), settings.run.limit))
-    store = open_store(settings, dataset, note)
-    if graph_keys(examples, store) == "names":
-        note("the graph holds the questions' topics under their names, so these are what is to be found")
-        examples = [by_name(example) for example in examples]
-    lacking = sum(not example.topic_ids for example in examples)
-    if lacking:
-        note(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")
-    embedder: Embedder = settings.build("embedding")
-    linkers = _linkers(settings, store, embedder)
-    spotter = mention_spotter(store, embedder, next(iter(linkers.values()))) if source == "spotted" else None
+    store = open_store(settings, dataset, say)
+    try:
+        if graph_keys(examples, store) == "names":
+            say("the graph holds the questions' topics under their names, so these are what is to be found")
+            examples = [by_name(example) for example in examples]
+        lacking = sum(not example.topic_ids for example in examples)
+        if lacking:
+            say(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")
+        embedder: Embedder = settings.build("embedding")
+        linkers = _linkers(settings, watched(store, say), embedder)
+        spotter = mention_spotter(store, embedder, next(iter(linkers.values()))) if source == "spotted" else None
 
-    def progress(name: str, done: int, total: int) -> None:
-        if done == total:
-            note(f"{name}: {total:,} questions linked")
+        def progress(name: str, done: int, total: int) -> None:
+            if done == total:
+                say(f"{name}: {total:,} questions linked")
 
-    measured = evaluate(linkers, examples, store, source, spotter, settings.run.seed, progress)
+        measured = evaluate(linkers, examples, store, source, spotter, settings.run.seed, progress)
+    finally:
+        close(store)
     if as_json:
-        _print_json(
+        print_json(
             {"dataset": dataset.name, "mentions": source, "settings": settings.recorded(), **metrics_json(measured)}
         )
     else:
-        Console(highlight=False).print(metrics_tables(measured, dataset.name, source))
+        stdout().print(metrics_tables(measured, dataset.name, source))
 
 
 def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[str, EntityLinker]:
@@ -155,8 +160,3 @@ def _one_of(option: str, given: str, known: Sequence[Word]) -> Word:
         if word == given:
             return word
     raise ConfigError(f"{option} {given} is not known; use one of {', '.join(known)}")
-
-
-def _print_json(value: Mapping[str, object]) -> None:
-    utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
-    print(json.dumps(value, ensure_ascii=not utf8, indent=2))

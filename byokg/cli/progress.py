@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from byokg.cli.terminal import print_line
 from byokg.evaluation.runner import Progress as Done
+from byokg.graph.cypher_store import CypherStore
+from byokg.graph.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore
 from byokg.index.dense import Embedded
 from byokg.types import EntityId
@@ -119,7 +122,7 @@ def copied(title: str, nodes: int | None, edges: int | None, console: Console) -
     of_edges = f" of {edges:,}" if edges is not None else ""
     if not console.is_terminal:
         yield lambda done, edges_done: pace.line(
-            done, lambda: _print(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
+            done, lambda: print_line(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
         )
         return
     with Progress(
@@ -159,9 +162,11 @@ class Watched:
         self._note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
 
 
-def watched(store: GraphStore, nodes: Callable[[], int | None], note: Callable[[str], None]) -> GraphStore:
-    """Return the store, saying through `note` how far the reading of its entities is; `nodes` counts them."""
-    return cast(GraphStore, Watched(store, nodes, note))
+def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
+    """Return a store that says, if it is a server, how far the reading of its entities is."""
+    if isinstance(store, CypherStore | SparqlEndpoint):
+        return cast(GraphStore, Watched(store, lambda: store.node_count, note))
+    return store
 
 
 class _Pace:
@@ -188,7 +193,3 @@ class _Pace:
             return f"{done:,} nodes ({rate:,.0f}/s)"
         left = max(self._total - done, 0) / rate if rate else 0.0
         return f"{done:,} of {self._total:,} nodes ({rate:,.0f}/s, {left:,.0f} s left)"
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

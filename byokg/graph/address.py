@@ -41,8 +41,8 @@ _ENVIRONMENT: dict[ServerKind, str] = {
     "sparql": "BYOKG_SPARQL_TOKEN, or BYOKG_SPARQL_USER and BYOKG_SPARQL_PASSWORD",
 }
 
-_USER = re.compile(r"(\w://)[^\s/@:]*:\S*@")
-"""A name and a password before a host. Greedy, because a password may hold an @ or a /."""
+_USER = re.compile(r"(\w://)(?:[^\s/@:]*:\S*|[^\s/@:]+)@")
+"""A name and a password, or a token, before a host. Greedy, because a password may hold an @ or a /."""
 
 _PARAMETER = re.compile(
     r"([?&][^=&\s]*(?:key|token|secret|passw|pwd|auth|credential)[^=&\s]*=)[^&\s'\"]+", re.IGNORECASE

@@ -266,6 +266,11 @@ class ArcadeStore:
         return self.graph.relations
 
     @property
+    def folder(self) -> Path | None:
+        """Return where the graph lies; None for one that is held in memory."""
+        return self.graph.folder
+
+    @property
     def checksum(self) -> str | None:
         """Return the checksum of the graph; None for one that is held in memory."""
         return self.graph.checksum

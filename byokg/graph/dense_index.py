@@ -15,7 +15,7 @@ from byokg.errors import ConfigError, GraphExists, IndexUnusable
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import new_folder
 from byokg.graph.name_index import name_entries
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedder import Embedder, folder_name
 from byokg.index.identifiers import is_identifier
@@ -59,7 +59,7 @@ def dense_names(
         IndexUnusable: the saved index is damaged or that of another graph, or there is none and too many names.
         EmbedderFailed: the embedder failed.
     """
-    if isinstance(store, ColumnarGraph) and store.folder is not None:
+    if isinstance(store, SavedGraph) and store.folder is not None:
         folder = index_folder(store.folder, embedder)
         if folder.exists():
             return DenseNames.open(folder, embedder, store.checksum or "")

@@ -25,12 +25,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from byokg.errors import QueryRefused
-from byokg.graph.lint import Finding, lint_cypher, lint_sparql
 from byokg.graph.syntax.cypher import parse_cypher
 from byokg.graph.syntax.sparql import parse_sparql
 from byokg.graph.syntax.tokens import Edit, RowLimit, Unreadable, apply, place, readings, shortened
-
-__all__ = ["CheckedQuery", "Finding", "check_cypher", "check_sparql", "lint_cypher", "lint_sparql"]
 
 T = TypeVar("T")
 

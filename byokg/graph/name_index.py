@@ -15,7 +15,7 @@ from byokg.errors import ConfigError
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import new_folder
 from byokg.graph.literals import ALL_VALUES
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, SavedGraph
 from byokg.index.names import NameIndex
 from byokg.types import Value
 
@@ -65,7 +65,7 @@ def name_index(store: GraphStore) -> NameIndex:
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
     """
-    if isinstance(store, ColumnarGraph) and store.folder is not None and (store.folder / NAMES).exists():
+    if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
         return NameIndex.open(store.folder / NAMES, store.checksum)
     return NameIndex.of(name_entries(store))
 

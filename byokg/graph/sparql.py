@@ -158,7 +158,11 @@ class SparqlEndpoint(SparqlStore):
                 except QueryFailed:
                     self._schema = self._read_schema(SAMPLE)
                 if self._cache is not None:
-                    extra = {"prefixes": dict(self._prefixes.namespaces), "relations": list(self._relations.keys())}
+                    extra = {
+                        "prefixes": dict(self._prefixes.namespaces),
+                        "relations": list(self._relations.keys()),
+                        "classes": list(self._classes or ()),
+                    }
                     self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
             return self._schema
 
@@ -179,7 +183,8 @@ class SparqlEndpoint(SparqlStore):
         if len(self._relations):
             return None  # some relations have numbers and labels already, and these may be others
         try:
-            prefixes, relations = Prefixes(dict(kept.extra["prefixes"])), [str(iri) for iri in kept.extra["relations"]]
+            prefixes = Prefixes(dict(kept.extra["prefixes"]))
+            relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
         except (KeyError, TypeError, ValueError):
             return None
         names = [relation.name for relation in kept.schema.relations]
@@ -187,7 +192,7 @@ class SparqlEndpoint(SparqlStore):
             return None
         if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
             return None
-        self._prefixes = prefixes
+        self._prefixes, self._classes = prefixes, tuple(classes)
         self._relation_numbers(relations)
         return kept.schema
 

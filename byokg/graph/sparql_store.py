@@ -194,14 +194,15 @@ class SparqlStore(ABC):
 
     @property
     def class_iris(self) -> Sequence[str]:
-        """Return the IRIs of all classes that nodes have, asked for once; some of them where there are too many."""
+        """Return the IRIs of the classes that the schema counts; asked for where the schema was not read here."""
+        self.schema()
         if self._classes is None:
-            try:
-                rows = self._gather("?t ?count", lambda _: sparql.type_counts(None), [""])
-            except QueryFailed:
-                rows = self._gather("?t ?count", lambda _: sparql.type_counts(SAMPLE), [""])
-            self._classes = tuple(sorted({row["t"]["value"] for row in rows}))
+            self._classes = self._class_iris(self._gather("?t ?count", lambda _: sparql.type_counts(None), [""]))
         return self._classes
+
+    @staticmethod
+    def _class_iris(rows: Iterable[Binding]) -> Sequence[str]:
+        return tuple(sorted({row["t"]["value"] for row in rows}))
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -579,7 +580,8 @@ class SparqlStore(ABC):
             for row in ask("?p ?k ?least ?most", sparql.edge_properties()):
                 edge_details.setdefault(row["p"]["value"], []).append(self._detail(row))
         types = Counter[str]()
-        for row in ask("?t ?count", sparql.type_counts(sample)):
+        classes = ask("?t ?count", sparql.type_counts(sample))
+        for row in classes:
             types[local_name(row["t"]["value"])] += int(row["count"]["value"])
         if sample is None:
             for row in ask("?count", sparql.untyped_count(reified)):
@@ -592,6 +594,7 @@ class SparqlStore(ABC):
                 node_details.setdefault(kind, []).append(self._detail(row))
         details = {kind: _each_once(found) for kind, found in sorted(node_details.items())}
         self._relation_numbers(sorted(counts))
+        self._classes = self._class_iris(classes)
         relations = []
         for iri, label in zip(self._relations.keys(), self._labels, strict=True):
             of_edges = _each_once(edge_details.get(iri, []))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +148,19 @@ class Schema:
     """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
     sampled: str = ""
     """What was looked at, and what that says nothing certain about; empty where everything was."""
+
+
+@runtime_checkable
+class SavedGraph(Protocol):
+    """A store whose node numbers are those of a graph folder, so that the indexes in the folder are for it, too."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Return where the graph lies; None for one in memory."""
+
+    @property
+    def checksum(self) -> str | None:
+        """Return the checksum of the graph; None for one in memory."""
 
 
 class GraphStore(Protocol):

@@ -57,6 +57,7 @@ def test_where_credentials_belong_is_said() -> None:
         ("GET https://host/q?query=x&apikey=s3cret&limit=1", "GET https://host/q?query=x&apikey=…&limit=1"),
         ("?access_token=s3cret'", "?access_token=…'"),
         ("neo4j://me:s3/c@r:et@host", "neo4j://…@host"),
+        ("GET https://s3cret@host/sparql", "GET https://…@host/sparql"),
         (
             "no entity 'http://example.org/a@b' in bolt://host:7687",
             "no entity 'http://example.org/a@b' in bolt://host:7687",

@@ -27,6 +27,7 @@ from byokg.errors import (
 from byokg.graph import arcadedb
 from byokg.graph.arcadedb import FOLDER, ArcadeStore, build_arcade
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.name_index import build_names, name_index
 from byokg.graph.query import Limits
 from byokg.graph.store import Direction
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
@@ -396,3 +397,12 @@ class TestHold:
     def test_a_store_from_a_folder_holds_no_other_graph(self, films: Path) -> None:
         with ArcadeStore.open(films) as store, pytest.raises(GraphError, match="read-only"):
             store.replace(ColumnarGraph.from_triples(FILMS))
+
+
+def test_indexes_of_the_graph_folder_serve_the_engine_too(films: Path) -> None:
+    build_names(ColumnarGraph.open(films))
+    with ArcadeStore.open(films, heap_mb=HEAP_MB) as store:
+        assert (store.folder, store.checksum) == (ColumnarGraph.open(films).folder, ColumnarGraph.open(films).checksum)
+        (films / "names" / "meta.json").write_text("{")
+        with pytest.raises(GraphCorrupt):
+            name_index(store)  # the saved one is read: it is not made in memory

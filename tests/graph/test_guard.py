@@ -419,6 +419,11 @@ def writes(draw: st.DrawFn) -> str:
     return draw(gaps).join(["", *before, shell]) + after
 
 
+def test_an_option_without_a_value_is_refused() -> None:
+    assert "has no value" in str(refusal("CYPHER runtime="))
+    assert "has no value" in str(refusal("CYPHER 25 planner=cost runtime= ;"))
+
+
 class TestGenerated:
     @settings(max_examples=500)
     @given(reads())

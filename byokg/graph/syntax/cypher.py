@@ -83,7 +83,11 @@ class _Parser(PatternParser):
             if self.advance().key == "CYPHER":
                 self.accept("number")
                 while self.is_name() and self.ahead() == "=":
-                    self.go_to(self.at + 3)
+                    self.advance()
+                    self.advance()
+                    if self.key == "end":
+                        raise self.unexpected("an option of CYPHER has no value; write it, or leave the option out")
+                    self.advance()
         return (self.tokens[0].start, self.token.start) if self.at else None
 
     def statement(self, edits: list[Edit]) -> CypherQuery:
