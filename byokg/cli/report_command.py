@@ -1,108 +1,78 @@
-"""`byokg report`: finished runs as one page that can be opened anywhere."""
+"""`byokg report`: finished runs as one page that opens anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli.terminal import note
 from byokg.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from byokg.evaluation.report.runs import Run
+    from byokg.graph.places import Opened
 
 
 def report(
-    words: Annotated[
-        list[str], typer.Argument(metavar="RUN… [KEY=VALUE]…", help="Run folders, and where the data set lies.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of finished runs over one data set.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
     baseline: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run that others are compared with; the first unless given.")
     ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="GRAPH", help="The runs' graph, to show names where traces hold ids.")
+    ] = None,
     replies: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
     ] = None,
-    graph: Annotated[
-        bool, typer.Option("--graph/--no-graph", help="Look up the names of nodes in the graph.")
-    ] = True,
 ) -> None:
     """Write a report about runs as one HTML file that needs no network.
 
     byokg report runs/a runs/b --out report.html
 
-    byokg report runs/mine dataset.root=DIR --replies ~/.cache/byokg/replies.sqlite
-
-    The data set is the one of the runs; settings say where it lies (`dataset.root=DIR`, `graph.path=DIR`).
+    byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
     """
-    from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import open_store
     from byokg.evaluation.report.page import build_page, write_page
-    from byokg.evaluation.report.runs import asked_examples, read_runs
-    from byokg.graph.places import close, identity
+    from byokg.evaluation.report.runs import asked_by, read_runs
+    from byokg.graph.places import close
     from byokg.llm.replies import RecordedReplies
 
-    folders = [Path(word) for word in words if _is_folder(word)]
-    if not folders:
-        raise ConfigError("no run is named; give the folders that evaluations wrote: byokg report runs/NAME")
-    runs = read_runs(folders)
-    settings = read_settings([*_dataset_words(runs[0].config), *(word for word in words if not _is_folder(word))])
-    dataset = settings.build("dataset")
-    _check("data set", str(runs[0].folder), _checksum(runs[0].config, "dataset"), dataset.checksum)
-    examples = asked_examples(dataset.examples(), runs)
-    store = open_store(settings, dataset, note) if graph else None
-    recorded = None if replies is None else RecordedReplies(replies, "replay")
-    try:
+    first = _position(runs, baseline)
+    read = read_runs(runs)
+    examples = asked_by(read)
+    with ExitStack() as opened:
+        store = None if graph is None else _graph_of(read[0], graph)
         if store is not None:
-            _check("graph", str(runs[0].folder), _checksum(runs[0].config, "graph"), identity(store))
-        page = build_page(runs, examples, _position(folders, baseline), store, recorded)
-    finally:
-        if store is not None:
-            close(store)
-        if recorded is not None:
-            recorded.close()
+            opened.callback(close, store)
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        page = build_page(read, examples, first, store, recorded)
     write_page(page, out)
     print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
 
 
-def _is_folder(word: str) -> bool:
-    """Tell a run from a setting; the jobs of a sweep have `=` in their folders' names."""
-    return "=" not in word or Path(word).is_dir()
-
-
-def _dataset_words(config: Mapping[str, Any]) -> list[str]:
-    """Return the settings that name a run's data set, as the run recorded them: all but where it lies."""
-    made = config.get("config") or {}
-    option = (made.get("options") or {}).get("dataset")
-    if option is None:
-        return []
-    kept = {
-        key: value
-        for key, value in (made.get("dataset") or {}).items()
-        if key != "_target_" and isinstance(value, str | int | float | bool)
-    }
-    return [f"dataset={option}", *(f"dataset.{key}={value}" for key, value in kept.items())]
-
-
-def _checksum(config: Mapping[str, Any], part: str) -> str:
-    return str((config.get(part) or {}).get("checksum", ""))
-
-
-def _check(what: str, run: str, recorded: str, found: str) -> None:
-    """Refuse a data set or a graph that is not the one of the run."""
-    if recorded != found:
-        hint = "; or leave names of nodes out with --no-graph" if what == "graph" else ""
-        raise RunError(
-            f"{run!r} is a run over a {what} with checksum {recorded[:12]}, the one here has {found[:12]}; "
-            f"name the {what} as it was named for the run{hint}"
-        )
-
-
-def _position(folders: Sequence[Path], baseline: Path | None) -> int:
+def _position(runs: Sequence[Path], baseline: Path | None) -> int:
     """Return which of the runs is the baseline."""
     if baseline is None:
         return 0
-    places = [folder.resolve() for folder in folders]
+    places = [run.resolve() for run in runs]
     if baseline.resolve() not in places:
-        raise ConfigError(f"--baseline {baseline} is none of the runs; name one of {', '.join(map(str, folders))}")
+        raise ConfigError(f"--baseline {baseline} is none of the runs; name one of {', '.join(map(str, runs))}")
     return places.index(baseline.resolve())
+
+
+def _graph_of(run: Run, place: str) -> Opened:
+    """Open a graph, and refuse one that is not the run's."""
+    from byokg.graph.places import close, identity, open_graph
+
+    store = open_graph(place)
+    recorded, found = str((run.config.get("graph") or {}).get("checksum")), identity(store)
+    if recorded != found:
+        close(store)
+        raise RunError(
+            f"{str(run.folder)!r} is a run over a graph with checksum {recorded[:12]}, that of --graph {place} is "
+            f"{found[:12]}; name the graph of the run, or leave --graph out"
+        )
+    return store

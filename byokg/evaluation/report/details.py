@@ -17,7 +17,7 @@ from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId
 
-_TOLD = ("schema", "id", "rounds", "replies")
+_TOLD = ("schema", "id", "rounds", "calls", "replies", "answers")
 """Fields of a trace that the page has a place for; others are shown as they are."""
 
 Conversations = Mapping[str, Mapping[str, Any]]
@@ -73,8 +73,9 @@ def _run_detail(
     prediction = run.predictions.get(example.id)
     if prediction is None:
         return None
+    scores = {answer["name"]: answer["score"] for answer in trace.get("answers", ())}
     record = {
-        **_answers(prediction, example),
+        **_answers(prediction, example, scores),
         **_took(run.timings.get(example.id)),
         "rounds": trace.get("rounds", []),
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
@@ -88,17 +89,21 @@ def _run_detail(
     }
 
 
-def _answers(prediction: Prediction, example: Example) -> dict[str, Any]:
+def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
     gold = {normalise(name) for name in example.answers}
     answered = {normalise(name) for name in prediction.answers}
     return {
         "status": prediction.status,
         "error": None if prediction.error is None else asdict(prediction.error),
         "answers": [
-            {"name": name, "id": id, "grounded": grounded, "citations": citations, "right": normalise(name) in gold}
-            for name, id, grounded, citations in zip(
-                prediction.answers, prediction.answer_ids, prediction.grounded, prediction.citations, strict=True
-            )
+            {
+                "name": name,
+                "id": id,
+                "score": scores.get(name),
+                "citations": citations,
+                "right": normalise(name) in gold,
+            }
+            for name, id, citations in zip(prediction.answers, prediction.answer_ids, prediction.citations, strict=True)
         ],
         "found": [normalise(name) in answered for name in example.answers],
         "linked": None if prediction.linked is None else asdict(prediction.linked),
@@ -113,18 +118,7 @@ def _took(timing: Timing | None) -> dict[str, Any]:
 
 def reply_keys(trace: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the recorded replies that a trace names, each once, in its order."""
-
-    def keys(value: object) -> Iterator[str]:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            for entry in value.values():
-                yield from keys(entry)
-        elif isinstance(value, Sequence):
-            for entry in value:
-                yield from keys(entry)
-
-    yield from dict.fromkeys(keys(trace.get("replies", ())))
+    yield from dict.fromkeys([call["reply"] for call in trace.get("calls", ())] or trace.get("replies", ()))
 
 
 def _conversations(
@@ -175,7 +169,9 @@ class _Names:
             prediction = run.predictions.get(example.id)
             if prediction is not None:
                 told |= {
-                    id: name for id, name in zip(prediction.answer_ids, prediction.answers, strict=True) if id is not None
+                    id: name
+                    for id, name in zip(prediction.answer_ids, prediction.answers, strict=True)
+                    if id is not None
                 }
             for one in trace.get("rounds", ()):
                 linked = one.get("linked") or {}

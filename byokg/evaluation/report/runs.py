@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from byokg.errors import RunError
+from byokg.evaluation.asked import read_questions
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import (
@@ -32,8 +33,10 @@ class Run:
     folder: Path
     config: Mapping[str, Any]
     metrics: Metrics
+    questions: tuple[Example, ...]
+    """In data-set order."""
     predictions: Mapping[str, Prediction]
-    """By question, in data-set order; likewise `timings`."""
+    """By question; likewise `timings`."""
     timings: Mapping[str, Timing]
 
 
@@ -47,7 +50,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
         The runs in the order given, named by the shortest ends of their paths that tell them apart.
 
     Raises:
-        RunError: a folder holds no finished run, is given twice, or two runs are of different data sets.
+        RunError: a folder holds no finished run, is given twice, or two runs are over different data sets.
     """
     names = run_names(folders)
     runs = [_read_run(folder, name) for folder, name in zip(folders, names, strict=True)]
@@ -77,21 +80,21 @@ def run_names(folders: Sequence[Path]) -> list[str]:
     return ["/".join(its[-length:]).removeprefix("//") for its in parts]
 
 
-def asked_examples(examples: Iterable[Example], runs: Sequence[Run]) -> list[Example]:
-    """Return the examples that any of the runs was asked, in data-set order.
+def asked_by(runs: Sequence[Run]) -> list[Example]:
+    """Return the questions that any of the runs was asked: those of the first run, then what others asked besides.
 
     Raises:
-        RunError: a run answers a question that the data set does not have.
+        RunError: two runs disagree on what a question is, or what its gold answers are.
     """
-    asked = {id for run in runs for id in run.predictions}
-    found = [example for example in examples if example.id in asked]
-    strangers = asked - {example.id for example in found}
-    if strangers:
-        raise RunError(
-            f"{len(strangers):,} questions of the runs are not in the data set (first: {min(strangers)!r}); name the "
-            "data set as it was named for the runs"
-        )
-    return found
+    asked: dict[str, Example] = {}
+    for run in runs:
+        for example in run.questions:
+            if asked.setdefault(example.id, example) != example:
+                raise RunError(
+                    f"question {example.id!r} of {str(run.folder)!r} differs in text or gold answers from the one "
+                    "of the runs before it; report on runs of one version of the data set"
+                )
+    return list(asked.values())
 
 
 class Traces:
@@ -146,6 +149,7 @@ def _read_run(folder: Path, name: str) -> Run:
         folder=folder,
         config=read_config(folder),
         metrics=read_metrics(folder),
+        questions=read_questions(folder),
         predictions={each.id: each for each in read_predictions(folder)},
         timings={each.id: each for each in read_timings(folder)},
     )

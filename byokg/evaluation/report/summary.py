@@ -8,8 +8,10 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.loss import STAGES
 from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Outcome, Summary, bootstrap
 from byokg.evaluation.records import Timing
 from byokg.evaluation.report.runs import Run
@@ -35,18 +37,16 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         seed: of the bootstrap.
     """
     outcomes = [
-        {example.id: outcome(example, run.predictions[example.id]) for example in examples if example.id in run.predictions}
-        for run in runs
+        {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
     return {
         "dataset": str((runs[0].config.get("dataset") or {}).get("name", "")),
         "profile": PROFILE,
         "metrics": list(METRICS),
+        "stages": list(STAGES),
         "baseline": baseline,
         "runs": [_run(run) for run in runs],
-        "deltas": [
-            _delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline
-        ],
+        "deltas": [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline],
         "questions": _questions(runs, outcomes, examples),
     }
 
@@ -73,6 +73,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
         "failed": summary.failed,
         "metrics": {metric: _estimate(estimate) for metric, estimate in summary.estimates.items()},
         "linked": None if linked is None else {**_estimate(linked), "n": linked.n},
+        "loss": dict(summary.loss) or None,
     }
 
 
@@ -119,8 +120,7 @@ def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, oth
         "lost": 0,
     }
     if common:
-        before, after = (np.array([astuple(each[id].scores) for id in common]) for each in (outcomes[baseline], outcomes[other]))
-        difference = after - before
+        difference = _scores(outcomes[other], common) - _scores(outcomes[baseline], common)
         low, high = bootstrap(difference, seed)
         for column, metric in enumerate(METRICS):
             estimate = Estimate(float(difference[:, column].mean()), (float(low[column]), float(high[column])))
@@ -128,6 +128,11 @@ def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, oth
         delta["won"] = int((difference[:, 0] > 0).sum())
         delta["lost"] = int((difference[:, 0] < 0).sum())
     return delta
+
+
+def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the scores of questions, (N, M)."""
+    return np.array([astuple(outcomes[id].scores) for id in ids])
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:
@@ -152,39 +157,29 @@ def _flat(value: object, key: str = "") -> dict[str, str]:
 
 
 def _questions(runs: Sequence[Run], outcomes: Sequence[Outcomes], examples: Sequence[Example]) -> dict[str, Any]:
-    """Return the list of questions column by column; per run, null stands for a question it was not asked."""
-
-    def column(value: Any, places: Sequence[str]) -> list[Any]:
-        return [value(id) for id in places]
-
-    ids = [example.id for example in examples]
+    """Return the list of questions, column by column."""
     return {
-        "id": ids,
+        "id": [example.id for example in examples],
         "text": [example.question[:TEXT_LISTED] for example in examples],
         "type": [example.type for example in examples],
         "hops": [example.hops for example in examples],
-        "runs": [
-            {
-                "hit": column(lambda id, its=its: int(its[id].scores.hit) if id in its else None, ids),
-                "f1": column(lambda id, its=its: round(its[id].scores.f1, 3) if id in its else None, ids),
-                "failed": [position for position, id in enumerate(ids) if id in its and its[id].failed],
-                "seconds": column(lambda id, run=run: _of(run, id, _seconds), ids),
-                "usd": column(lambda id, run=run: _of(run, id, _usd), ids),
-                "calls": column(lambda id, run=run: _of(run, id, lambda timing: _spent(timing).calls), ids),
-            }
-            for run, its in zip(runs, outcomes, strict=True)
-        ],
+        "runs": [_columns(run, its, examples) for run, its in zip(runs, outcomes, strict=True)],
     }
 
 
-def _of(run: Run, id: str, measure: Any) -> float | None:
-    timing = run.timings.get(id)
-    return None if timing is None else round(measure(timing), _DIGITS)
-
-
-def _usd(timing: Timing) -> float:
-    spent = _spent(timing)
-    return spent.asked.usd + spent.replayed.usd
+def _columns(run: Run, outcomes: Outcomes, examples: Sequence[Example]) -> dict[str, list[Any]]:
+    """Return one run's columns; null stands for a question it was not asked, or of which nothing was measured."""
+    its = [outcomes.get(example.id) for example in examples]
+    timings = [run.timings.get(example.id) for example in examples]
+    spent = [None if timing is None else _spent(timing) for timing in timings]
+    return {
+        "hit": [None if each is None else int(each.scores.hit) for each in its],
+        "f1": [None if each is None else round(each.scores.f1, 3) for each in its],
+        "stage": [None if each is None else STAGES.index(each.stage) for each in its],
+        "seconds": [None if timing is None else _rounded(_seconds(timing)) for timing in timings],
+        "usd": [None if each is None else _rounded(each.asked.usd + each.replayed.usd) for each in spent],
+        "calls": [None if each is None else each.calls for each in spent],
+    }
 
 
 def _rounded(value: float) -> float:

@@ -171,12 +171,8 @@ function breakdown(runs, by, metric) {
   return el("table", { class: "figures breakdown" }, el("tbody", {}, rows));
 }
 
-const STAGES = [
-  ["not_linked", "not linked"],
-  ["not_retrieved", "linked, not retrieved"],
-  ["not_answered", "retrieved, not answered"],
-  ["answered", "answered"],
-];
+// What questions that no stage lost so far have reached.
+const REACHED = { failed: "not failed", not_linked: "topic linked", not_retrieved: "answer retrieved", not_answered: "answered" };
 
 // Where questions are lost: how many are still in play after each stage.
 function funnel(runs) {
@@ -184,12 +180,13 @@ function funnel(runs) {
     .map((run, at) => [run, at])
     .filter(([run]) => run.loss)
     .map(([run, at]) => {
-      const total = STAGES.reduce((sum, [stage]) => sum + run.loss[stage], 0);
+      const total = report.stages.reduce((sum, stage) => sum + run.loss[stage], 0);
       let left = total;
       const steps = [["asked", total, 0]];
-      for (const [at, title] of [["not_linked", "topic linked"], ["not_retrieved", "answer retrieved"], ["not_answered", "answered"]]) {
-        left -= run.loss[at];
-        steps.push([title, left, run.loss[at]]);
+      for (const stage of report.stages) {
+        if (!(stage in REACHED) || (stage === "failed" && !run.loss.failed)) continue;
+        left -= run.loss[stage];
+        steps.push([REACHED[stage], left, run.loss[stage]]);
       }
       const rows = steps.map(([title, count, lost]) =>
         el(

@@ -28,29 +28,31 @@ function drawing(rounds, view) {
     { viewBox: `0 0 ${width} ${height}`, width, height, class: "subgraph", role: "img", "aria-label": `Retrieved subgraph: ${nodes.size} nodes, ${drawn.length} edges` },
     svg("defs", {}, svg(
       "marker",
-      { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+      { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" },
       svg("path", { d: "M0,0.8 L7.2,4 L0,7.2 z", class: "arrowhead" }),
     )),
   );
   picture.style.minWidth = `${0.75 * width}px`;
   const labels = [];
-  const between = new Map(); // edges between the same two nodes are drawn beside each other
-  for (const edge of drawn) {
-    const pair = JSON.stringify([edge.head, edge.tail].sort());
-    const beside = between.get(pair) ?? 0;
-    between.set(pair, beside + 1);
-    const [path, [x, y]] = curve(nodes.get(edge.head), nodes.get(edge.tail), beside);
+  for (const { head, tail, edges: its } of bundled(drawn)) {
+    const [path, [x, y]] = curve(nodes.get(head), nodes.get(tail));
+    const says = ({ head: from, relation, tail: to, more, evidence: ids }) =>
+      `${more?.id === from ? "more" : nameOf(from)} → ${relation} → ${more?.id === to ? "more" : nameOf(to)}  (${ids.join(", ")})`;
     const group = svg(
       "g",
-      { class: `edge${edge.cited ? " cited" : ""}` },
-      svg("path", { d: path, "marker-end": `url(#${arrow})` }),
-      svg("title", {}, plain(`${nameOf(edge.head)} → ${edge.relation} → ${edge.more ? "more" : nameOf(edge.tail)}  (${edge.evidence.join(", ")})`)),
+      { class: `edge${its.some((edge) => edge.cited) ? " cited" : ""}` },
+      svg("path", {
+        d: path,
+        "marker-end": its.some((edge) => edge.head === head) ? `url(#${arrow})` : null,
+        "marker-start": its.some((edge) => edge.head !== head) ? `url(#${arrow})` : null,
+      }),
+      svg("title", {}, plain(its.map(says).join("\n"))),
     );
-    group.dataset.evidence = edge.evidence.join(" ");
+    group.dataset.evidence = [...new Set(its.flatMap((edge) => edge.evidence))].join(" ");
     picture.append(group);
-    labels.push(svg("text", { x, y: y - 4, class: "relation" }, cut(plain(lastPart(edge.relation)), 26)));
+    const relations = [...new Set(its.map((edge) => lastPart(edge.relation)))].join(", ");
+    labels.push(svg("text", { x, y: y - 4, class: "relation" }, cut(plain(relations), RELATION_LENGTH)));
   }
-  picture.append(...labels);
   for (const node of nodes.values()) {
     const role = topics.has(node.id) ? "topic" : (roles.get(node.id) ?? "");
     const title = node.more ? null : svg("title", {}, plain(nameOf(node.id) === node.id ? node.id : `${nameOf(node.id)}  ${node.id}`));
@@ -61,27 +63,39 @@ function drawing(rounds, view) {
     const text = svg("text", { x: node.x + node.width / 2, y: node.y + 4, class: "middle" }, node.label);
     picture.append(svg("g", { class: `node ${role}${node.more ? " more" : ""}` }, shape, text, title));
   }
+  picture.append(...labels);
   const rest = left ? el("p", { class: "note" }, `${number(left)} more edges are not drawn; all evidence is listed below.`) : null;
   return el("figure", { class: "picture" }, el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Retrieved subgraph" }, picture), legend(), rest);
 }
 
+// Edges between the same two nodes, drawn as one.
+function bundled(edges) {
+  const bundles = new Map();
+  for (const edge of edges) {
+    const pair = JSON.stringify([edge.head, edge.tail].sort());
+    const bundle = bundles.get(pair) ?? { head: edge.head, tail: edge.tail, edges: [] };
+    bundle.edges.push(edge);
+    bundles.set(pair, bundle);
+  }
+  return [...bundles.values()];
+}
+
 // The path of an edge, from its head to its tail, and where its label goes.
-function curve(head, tail, beside) {
+function curve(head, tail) {
   if (head === tail) {
     const [x, y] = [head.x + head.width, head.y];
     return [`M${x},${y - 5} C${x + 34},${y - 24} ${x + 34},${y + 24} ${x + 2},${y + 5}`, [x + 44, y + 4]];
   }
   if (head.layer === tail.layer) {
     const [x1, x2] = [head.x + head.width, tail.x + tail.width];
-    const out = head.right + 34 + 18 * beside;
-    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out - 6, (head.y + tail.y) / 2 + 8 + 13 * beside]];
+    const out = head.right + 40;
+    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out, (head.y + tail.y) / 2 + 8]];
   }
   const forward = head.layer < tail.layer;
   const x1 = forward ? head.x + head.width : head.x;
   const x2 = forward ? tail.x : tail.x + tail.width;
   const middle = (x1 + x2) / 2;
-  const bend = 20 * beside; // a curve reaches three quarters of what its control points do
-  return [`M${x1},${head.y} C${middle},${head.y + bend} ${middle},${tail.y + bend} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2 + 0.75 * bend]];
+  return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2]];
 }
 
 function legend() {

@@ -76,7 +76,7 @@ const KINDS = {
   RowsEvidence(item, view) {
     const head = el("thead", {}, el("tr", {}, item.columns.map((column) => el("th", { scope: "col" }, cut(column, 80)))));
     const body = item.rows.slice(0, ROWS_LISTED).map((cells) => el("tr", {}, cells.map((value) => el("td", {}, cell(value, view)))));
-    const left = item.rows.length - ROWS_LISTED;
+    const left = (item.n_rows ?? item.rows.length) - Math.min(item.rows.length, ROWS_LISTED);
     const rest = [left > 0 && `+${number(left)} more rows`, item.truncated && "cut short"].filter(Boolean).join(", ");
     return [
       el("p", { class: "dim" }, item.language),

@@ -3,7 +3,8 @@
 const NODES_DRAWN = 44;
 const LEAVES_DRAWN = 4; // of one node and relation; the others become "+n more"
 const NODE_HEIGHT = 24;
-const NODE_GAP = 12;
+const NODE_GAP = 14;
+const RELATION_LENGTH = 30; // characters of an edge's label
 
 const lower = (text) => String(text).normalize("NFKC").toLowerCase().trim();
 const lastPart = (relation) => relation.split(/[./#]/).filter(Boolean).pop() ?? relation;
@@ -151,7 +152,7 @@ function place(edges, topics, label) {
       node.y = 14 + ((at + 0.5) * (height - 28)) / layer.length;
     });
     const relations = edges.filter(({ head, tail }) => Math.min(nodes.get(head).layer, nodes.get(tail).layer) === depth);
-    const longest = Math.max(0, ...relations.map((edge) => Math.min(26, lastPart(edge.relation).length)));
+    const longest = Math.max(0, ...relations.map((edge) => Math.min(RELATION_LENGTH, lastPart(edge.relation).length)));
     x += width + 52 + 5.8 * longest;
   });
   const right = Math.max(...all.map((node) => node.x + node.width));

@@ -12,6 +12,7 @@ const list = {
 const OUTCOMES = [
   ["", "Any outcome"], ["right", "Right"], ["partly", "Partly right"], ["wrong", "Wrong"], ["failed", "Failed"],
 ];
+const LOST = [["not_linked", "Lost: not linked"], ["not_retrieved", "Lost: not retrieved"], ["not_answered", "Lost: not answered"]];
 const COMPARED = [["won", "Won against the baseline"], ["lost", "Lost against the baseline"], ["differ", "Runs disagree"]];
 const SORTS = [
   ["given", "As in the data set"], ["worst", "F1, worst first"], ["best", "F1, best first"],
@@ -20,9 +21,11 @@ const SORTS = [
 
 function showList() {
   const { questions, runs } = report;
-  for (const its of questions.runs) its.failed = new Set(its.failed);
   questions.folded = questions.text.map((text, at) => `${text}\n${questions.id[at]}`.toLowerCase());
   const types = [...new Set(questions.type)].sort();
+  const outcomes = [...OUTCOMES];
+  if (runs.some((run) => run.loss)) outcomes.push(...LOST);
+  if (runs.length > 1) outcomes.push(...COMPARED);
   const set = (name) => (value) => {
     list.filters[name] = value;
     filterList();
@@ -44,7 +47,7 @@ function showList() {
   });
   const filters = [
     runs.length > 1 && selection("Run", runs.map((run, at) => [String(at), cut(run.name, 48)]), "0", (value) => chooseRun(Number(value))),
-    selection("Outcome", runs.length > 1 ? [...OUTCOMES, ...COMPARED] : OUTCOMES, "", set("outcome")),
+    selection("Outcome", outcomes, "", set("outcome")),
     types.length > 1 && selection("Type", [["", "Any type"], ...types.map((type) => [`=${type}`, type || "no type"])], "", set("type")),
     selection("Order", SORTS, "given", set("sort")),
   ];
@@ -77,11 +80,16 @@ function chooseRun(run) {
   filterList();
 }
 
+const stageOf = (its, at) => report.stages[its.stage[at]];
+
 const TESTS = {
   right: (its, at) => its.hit[at] === 1,
   partly: (its, at) => its.f1[at] > 0 && its.f1[at] < 1,
   wrong: (its, at) => its.hit[at] === 0,
-  failed: (its, at) => its.failed.has(at),
+  failed: (its, at) => stageOf(its, at) === "failed",
+  not_linked: (its, at) => stageOf(its, at) === "not_linked",
+  not_retrieved: (its, at) => stageOf(its, at) === "not_retrieved",
+  not_answered: (its, at) => stageOf(its, at) === "not_answered",
   won: (its, at, base) => its.hit[at] === 1 && base.hit[at] === 0,
   lost: (its, at, base) => its.hit[at] === 0 && base.hit[at] === 1,
   differ: (its, at, base, all) => new Set(all.map((each) => each.hit[at]).filter((hit) => hit !== null)).size > 1,
@@ -139,7 +147,7 @@ function drawRows() {
 function outcomeOf(run, at) {
   const its = report.questions.runs[run];
   if (its.hit[at] === null) return ["none", "·", "not asked"];
-  if (its.failed.has(at)) return ["failed", "!", "failed"];
+  if (stageOf(its, at) === "failed") return ["failed", "!", "failed"];
   if (its.hit[at] === 0) return ["wrong", "✗", "wrong"];
   return its.f1[at] === 1 ? ["right", "✓", "right"] : ["partly", "✓", "partly right"];
 }

@@ -96,6 +96,7 @@ function answers(its) {
       answer.citations.length
         ? el("span", { class: "citations" }, answer.citations.slice(0, 6).map((id) => el("button", { type: "button", class: "quiet", title: "Go to this evidence", click: () => goTo(id) }, id)), answer.citations.length > 6 && el("span", { class: "dim" }, ` +${answer.citations.length - 6}`))
         : el("span", { class: "tag warn" }, "not grounded"),
+      answer.score !== null && el("span", { class: "number dim", title: "Score" }, significantScore(answer.score)),
     )));
 }
 
@@ -112,6 +113,11 @@ function goTo(id) {
   item.focus({ preventScroll: true });
 }
 
+const REACHED_SAID = {
+  failed: "failed", not_linked: "not linked", not_retrieved: "linked, not retrieved",
+  not_answered: "retrieved, not answered", answered: "answered",
+};
+
 function took(its) {
   const stages = Object.values(its.usage);
   const sum = (name) => stages.reduce((total, stage) => total + stage.asked[name] + stage.replayed[name], 0);
@@ -120,6 +126,7 @@ function took(its) {
     figures.push(["calls", number(sum("calls"))], ["tokens in", number(sum("input_tokens"))], ["tokens out", number(sum("output_tokens"))]);
     figures.push(["US$", sum("unpriced") ? "unknown" : MEASURES.usd.text(sum("usd"))]);
   }
+  if (report.runs[opened.run].loss) figures.push(["reached", REACHED_SAID[stageOf(report.questions.runs[opened.run], opened.question)]]);
   if (its.linked) figures.push(["topics linked", `${its.linked.found.length} of ${its.linked.gold.length}`]);
   return el("dl", { class: "took" }, figures.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
