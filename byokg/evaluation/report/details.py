@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from byokg.evaluation.datasets.base import Example
@@ -20,23 +20,30 @@ from byokg.types import EntityId
 _TOLD = ("schema", "id", "rounds", "calls", "replies", "answers")
 """Fields of a trace that the page has a place for; others are shown as they are."""
 
-Conversations = Mapping[str, Mapping[str, Any]]
-"""Prompts with their replies by key, long texts replaced by references."""
+
+@dataclass(frozen=True)
+class Details:
+    """What can be opened in a report, in compressed blocks."""
+
+    questions: Blocks
+    """One record for each question, in order."""
+    calls: Blocks
+    """Prompts with their replies; the questions' records refer to them by number."""
+    texts: Blocks
+    """Lines of long texts; both of the others refer to them."""
 
 
-def add_details(
+def read_details(
     runs: Sequence[Run],
     examples: Sequence[Example],
-    texts: Texts,
     store: GraphStore | None = None,
     replies: RecordedReplies | None = None,
-) -> Blocks:
-    """Return one record for each question, in the order of `examples`.
+) -> Details:
+    """Return what each question's record, and each call of a model, says.
 
     Args:
         runs: whose traces are read, one question at a time.
         examples: the questions.
-        texts: takes the long texts of the records.
         store: asked for the names of nodes; None shows ids where a trace holds no name.
         replies: asked for prompts and replies; None leaves them out.
 
@@ -44,30 +51,33 @@ def add_details(
         RunError: a run has no traces, or they cannot be read.
         EntityNotFound: a trace holds a node that is not in the store.
     """
-    blocks, named = Blocks(), _Names(store)
+    questions, calls, texts, named = Blocks(), Blocks(), Texts(), _Names(store)
     with ExitStack() as open_files:
         traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
-        said = {} if replies is None else _conversations(runs, examples, traces, replies, texts)
+        numbers = None
+        if replies is not None:
+            wanted = _wanted(runs, examples, traces)
+            numbers = {each.call.key: _add(calls, texts.shared(_call(each))) for each in replies.recorded(wanted)}
         for example in examples:
             read = [trace.read(example.id) for trace in traces]
             record = {
                 "question": example.question,
                 "gold": example.answers,
                 "names": named.of(runs, example, read),
-                "runs": [
-                    _run_detail(run, example, trace, said if replies is not None else None)
-                    for run, trace in zip(runs, read, strict=True)
-                ],
+                "runs": [_run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
             }
-            shared = texts.shared(record)
-            blocks.add(shared, len(json.dumps(shared, ensure_ascii=False, separators=(",", ":"))))
-    blocks.close()
-    texts.blocks.close()
-    return blocks
+            _add(questions, texts.shared(record))
+    for blocks in (questions, calls, texts.blocks):
+        blocks.close()
+    return Details(questions, calls, texts.blocks)
+
+
+def _add(blocks: Blocks, record: object) -> int:
+    return blocks.add(record, len(json.dumps(record, ensure_ascii=False)))
 
 
 def _run_detail(
-    run: Run, example: Example, trace: Mapping[str, Any], said: Conversations | None
+    run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
 ) -> dict[str, Any] | None:
     """Return one run's part of a question's record; None where the run was not asked."""
     prediction = run.predictions.get(example.id)
@@ -81,12 +91,8 @@ def _run_detail(
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
     }
     keys = list(reply_keys(trace))
-    if said is None:
-        return record | {"calls": None, "unknown": len(keys)}
-    return record | {
-        "calls": [said[key] for key in keys if key in said],
-        "unknown": sum(key not in said for key in keys),
-    }
+    known = [] if numbers is None else [numbers[key] for key in keys if key in numbers]
+    return record | {"calls": known, "replies": len(keys), "asked": numbers is not None}
 
 
 def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
@@ -121,31 +127,23 @@ def reply_keys(trace: Mapping[str, Any]) -> Iterator[str]:
     yield from dict.fromkeys([call["reply"] for call in trace.get("calls", ())] or trace.get("replies", ()))
 
 
-def _conversations(
-    runs: Sequence[Run],
-    examples: Sequence[Example],
-    traces: Sequence[Traces],
-    replies: RecordedReplies,
-    texts: Texts,
-) -> Conversations:
-    """Read all prompts and replies of the runs, once."""
-    wanted = {
+def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:
+    """Return the keys of all replies that the runs used."""
+    return {
         key
         for run, trace in zip(runs, traces, strict=True)
         for example in examples
         if example.id in run.predictions
         for key in reply_keys(trace.read(example.id))
     }
-    return {each.call.key: texts.shared(_conversation(each)) for each in replies.recorded(wanted)}
 
 
-def _conversation(each: RecordedReply) -> dict[str, Any]:
+def _call(each: RecordedReply) -> dict[str, Any]:
     call, reply = each.call, each.reply
     return {
         "stage": each.stage,
         "model": call.model,
         "messages": [{"role": message.role, "text": message.text} for message in call.messages],
-        "parameters": dict(call.parameters),
         "reply": reply.text,
         "tools": [{"name": tool.name, "arguments": dict(tool.arguments)} for tool in reply.tool_calls],
         "stop": reply.stop,

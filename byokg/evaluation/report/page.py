@@ -18,10 +18,10 @@ from pathlib import Path
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.report.details import add_details
+from byokg.evaluation.report.details import read_details
 from byokg.evaluation.report.runs import Run
 from byokg.evaluation.report.summary import summarise
-from byokg.evaluation.report.texts import Blocks, Texts, packed
+from byokg.evaluation.report.texts import Blocks, packed
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies
 
@@ -51,10 +51,10 @@ def build_page(
         RunError: a run has no traces, or they cannot be read.
         EntityNotFound: a trace holds a node that is not in the store.
     """
-    texts = Texts()
-    details = add_details(runs, examples, texts, store, replies)
+    details = read_details(runs, examples, store, replies)
+    blocks = {"questions": details.questions, "calls": details.calls, "texts": details.texts}
     summary = summarise(runs, examples, baseline)
-    summary["blocks"] = {"details": details.starts, "texts": texts.blocks.starts}
+    summary["blocks"] = {name: each.starts for name, each in blocks.items()}
     style = _part("report.css")
     script = '"use strict";\n{\n' + "".join(_part(f"{name}.js") for name in SCRIPTS) + "}\n"
     parts = {
@@ -63,7 +63,7 @@ def build_page(
         "script": script,
         "script_hash": _hash(script),
         "summary": packed(summary),
-        "blocks": _elements("details", details) + _elements("texts", texts.blocks),
+        "blocks": "".join(_elements(name, each) for name, each in blocks.items()),
     }
     return _SLOT.sub(lambda slot: parts[slot[1]], _part("page.html"))
 
@@ -100,6 +100,6 @@ def _hash(text: str) -> str:
 def _elements(name: str, blocks: Blocks) -> str:
     # Of a type that no browser runs: data that a script reads.
     return "".join(
-        f'<script type="text/plain" id="{name}-{number}">{block}</script>\n'
+        f'<script type="text/plain" id="block-{name}-{number}">{block}</script>\n'
         for number, block in enumerate(blocks.packed)
     )

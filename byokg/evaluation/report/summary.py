@@ -22,6 +22,8 @@ TEXT_LISTED = 240
 """Characters of a question in the list; the question itself is shown whole."""
 
 _DIGITS = 6
+_CHOSEN = "options."
+"""Before the name of a group in a run's record, where the option that was chosen stands."""
 
 Outcomes = Mapping[str, Outcome]
 """One run's outcome of each question it was asked."""
@@ -138,7 +140,16 @@ def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:
     """Return the settings in which two runs differ: name, value of the first, value of the second."""
     old, new = _settings(before), _settings(after)
-    return [[key, old.get(key), new.get(key)] for key in old | new if old.get(key) != new.get(key)]
+    changed = [key for key in old | new if old.get(key) != new.get(key)]
+    others = tuple(f"{key.removeprefix(_CHOSEN)}." for key in changed if key.startswith(_CHOSEN))
+
+    def follows(key: str) -> bool:
+        """Tell whether a difference says no more than that another option of a group was chosen."""
+        return key.startswith(others) or (
+            bool(others) and not key.startswith(_CHOSEN) and (key not in old or key not in new)
+        )
+
+    return [[key.removeprefix(_CHOSEN), old.get(key), new.get(key)] for key in changed if not follows(key)]
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:

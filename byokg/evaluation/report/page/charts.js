@@ -57,7 +57,7 @@ function tradeoff(runs, metric, measure) {
   for (const tick of y.ticks) {
     chart.append(
       svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }),
-      svg("text", { x: left - 8, y: y(tick) + 4, class: "tick end" }, number(100 * tick)),
+      svg("text", { x: left - 8, y: y(tick) + 4, class: "tick end" }, number(Math.abs(100 * tick))),
     );
   }
   for (const tick of x.ticks) {
@@ -142,7 +142,7 @@ const swatch = (run) => el("span", { class: `swatch ${colour(run)}`, "aria-hidde
 function changes(changed) {
   if (!changed.length) return el("small", {}, "the same settings");
   const listed = changed.slice(0, 4).map(([key, before, after]) =>
-    el("span", { title: plain(`${key}: ${before ?? "unset"} → ${after ?? "unset"}`) }, `${cut(key, 40)} `, el("b", {}, cut(after ?? "unset", 40))),
+    el("span", { title: plain(`${key}: ${before ?? "unset"} → ${after ?? "unset"}`) }, `${cut(key, 40)} `, el("b", {}, cut(after ?? "unset", 24))),
   );
   const more = changed.length > 4 ? `and ${changed.length - 4} more` : null;
   return el("small", { class: "changes" }, listed, more && el("span", {}, more));
@@ -174,39 +174,29 @@ function breakdown(runs, by, metric) {
 // What questions that no stage lost so far have reached.
 const REACHED = { failed: "not failed", not_linked: "topic linked", not_retrieved: "answer retrieved", not_answered: "answered" };
 
-// Where questions are lost: how many are still in play after each stage.
+// Where questions are lost: how many are left after each stage, and how many it lost.
 function funnel(runs) {
-  const tables = runs
-    .map((run, at) => [run, at])
-    .filter(([run]) => run.loss)
-    .map(([run, at]) => {
-      const total = report.stages.reduce((sum, stage) => sum + run.loss[stage], 0);
-      let left = total;
-      const steps = [["asked", total, 0]];
-      for (const stage of report.stages) {
-        if (!(stage in REACHED) || (stage === "failed" && !run.loss.failed)) continue;
-        left -= run.loss[stage];
-        steps.push([REACHED[stage], left, run.loss[stage]]);
-      }
-      const rows = steps.map(([title, count, lost]) =>
-        el(
-          "tr",
-          {},
-          el("th", { scope: "row" }, title),
-          el("td", { class: "bars" }, svg(
-            "svg",
-            { viewBox: "0 0 400 16", preserveAspectRatio: "none", class: `share ${colour(at)}`, "aria-hidden": "true" },
-            svg("rect", { x: 0, y: 0, width: 400, height: 16, class: "track" }),
-            svg("rect", { x: 0, y: 0, width: (400 * (count + lost)) / (total || 1), height: 16, class: "lost" }),
-            svg("rect", { x: 0, y: 0, width: (400 * count) / (total || 1), height: 16, class: "fill" }),
-          )),
-          el("td", { class: "number" }, number(count)),
-          el("td", { class: "number dim" }, `${percent(count / (total || 1))} %`),
-          el("td", { class: "number bad" }, lost ? `−${number(lost)}` : ""),
-        ),
-      );
-      const name = runs.length > 1 ? el("caption", {}, swatch(at), run.name) : null;
-      return el("table", { class: "figures funnel" }, name, el("tbody", {}, rows));
-    });
-  return el("div", { class: "funnels" }, tables);
+  const its = runs.map((run, at) => [run, at]).filter(([run]) => run.loss);
+  const left = new Map(its.map(([run, at]) => [at, report.stages.reduce((sum, stage) => sum + run.loss[stage], 0)]));
+  const totals = new Map(left);
+  const bar = ([run, at], lost) => {
+    const [count, total] = [left.get(at), totals.get(at) || 1];
+    const drawn = svg(
+      "svg",
+      { viewBox: "0 0 400 14", preserveAspectRatio: "none", class: `share ${colour(at)}`, "aria-hidden": "true" },
+      svg("rect", { x: 0, y: 2, width: 400, height: 10, class: "track" }),
+      svg("rect", { x: 0, y: 2, width: (400 * (count + lost)) / total, height: 10, class: "lost" }),
+      svg("rect", { x: 0, y: 2, width: (400 * count) / total, height: 10, class: "fill" }),
+    );
+    const figures = [percent(count / total), number(count), lost ? `−${number(lost)}` : ""];
+    return el("div", { class: "share-row", title: plain(run.name) }, drawn, figures.map((text, part) => el("span", { class: `number${part === 2 ? " bad" : part ? " dim" : ""}` }, text)));
+  };
+  const line = (title, lost) => el("tr", {}, el("th", { scope: "row" }, title), el("td", { class: "bars" }, its.map((each) => bar(each, lost(each[0])))));
+  const rows = [line("asked", () => 0)];
+  for (const stage of report.stages) {
+    if (!(stage in REACHED) || (stage === "failed" && its.every(([run]) => !run.loss.failed))) continue;
+    for (const [run, at] of its) left.set(at, left.get(at) - run.loss[stage]);
+    rows.push(line(REACHED[stage], (run) => run.loss[stage]));
+  }
+  return el("table", { class: "figures breakdown funnel" }, el("tbody", {}, rows));
 }

@@ -4,7 +4,7 @@ const MARK = "\u0001";
 const KEPT = 24; // inflated blocks of each kind kept in memory
 
 let report; // what the page shows at once
-const inflated = { details: new Map(), texts: new Map() };
+const inflated = { questions: new Map(), calls: new Map(), texts: new Map() };
 
 async function unpack(id) {
   const element = byId(id);
@@ -39,7 +39,7 @@ async function block(kind, position) {
   let found = kept.get(at);
   if (found === undefined) {
     await parsed();
-    found = unpack(`${kind}-${at}`);
+    found = unpack(`block-${kind}-${at}`);
   }
   kept.delete(at); // the latest last
   kept.set(at, found);
@@ -48,9 +48,16 @@ async function block(kind, position) {
   return values[position - report.blocks[kind][at]];
 }
 
-// The record of a question, its texts put together again.
+// The record of a question, its texts put together again, and the calls that it refers to.
 async function detail(position) {
-  return filled(await block("details", position));
+  const record = await filled(await block("questions", position));
+  for (const its of record.runs) {
+    if (!its) continue;
+    const calls = [];
+    for (const call of its.calls) calls.push(await filled(await block("calls", call)));
+    its.calls = calls;
+  }
+  return record;
 }
 
 async function filled(value) {

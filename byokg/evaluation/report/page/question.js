@@ -132,20 +132,19 @@ function took(its) {
 }
 
 function calls(its) {
-  if (its.calls === null) {
-    return its.unknown ? el("p", { class: "note" }, `${number(its.unknown)} replies of models are recorded; make the report with --replies to see them.`) : null;
-  }
-  if (!its.calls.length && !its.unknown) return null;
+  if (!its.replies) return null;
+  if (!its.asked) return el("p", { class: "note" }, `Models replied ${number(its.replies)} times; make the report with --replies FILE to read it.`);
   const drawn = its.calls.map((call) => {
     const { input_tokens: sent, output_tokens: received } = call.usage;
-    const head = `${call.model}, ${number(sent)} tokens in, ${number(received)} out${call.stop === "end" ? "" : `, stopped: ${call.stop}`}`;
+    const head = `${call.model}, ${number(sent)} tokens in, ${number(received)} out, ${MEASURES.seconds.text(call.seconds)}${call.stop === "end" ? "" : `, stopped: ${call.stop}`}`;
     const messages = call.messages.map((message) => [el("h4", {}, message.role), longText(message.text)]);
     const tools = call.tools.length ? longText(JSON.stringify(call.tools, null, 1), "code") : null;
     const node = section(call.stage || "call", head, messages, el("h4", {}, "reply"), longText(call.reply, "block reply"), tools);
     node.open = false;
     return node;
   });
-  const missing = its.unknown ? el("p", { class: "note" }, `${number(its.unknown)} replies are not in the file that was given.`) : null;
+  const lacking = its.replies - its.calls.length;
+  const missing = lacking ? el("p", { class: "note" }, `${number(lacking)} replies are not in the file that was given.`) : null;
   return el("section", { class: "round" }, el("h3", {}, "Prompts and replies"), drawn, missing);
 }
 
