@@ -176,6 +176,7 @@ class _Names:
                 told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
                 for item in one.get("evidence", ()):
                     ids |= dict.fromkeys(_nodes(item))
+                    told |= dict(_named(item))
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
             self._known |= {node.id: node.name for node in self._store.nodes(new)} if new else {}
@@ -195,3 +196,23 @@ def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
     elif item.get("kind") == "TripleEvidence":
         yield item["triple"]["head"]
         yield item["triple"]["tail"]
+
+
+def _named(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that a piece of evidence itself names, with their names."""
+
+    def cells(value: object) -> Iterator[tuple[str, str]]:
+        if isinstance(value, Mapping):
+            if isinstance(value.get("id"), str) and isinstance(value.get("name"), str):
+                yield value["id"], value["name"]
+            else:
+                for entry in value.values():
+                    yield from cells(entry)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            for entry in value:
+                yield from cells(entry)
+
+    if item.get("kind") == "NodeEvidence":
+        yield from cells(item["node"])
+    elif item.get("kind") == "RowsEvidence":
+        yield from cells(item["rows"])

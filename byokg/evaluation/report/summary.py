@@ -97,7 +97,6 @@ def _took(timings: Sequence[Timing]) -> dict[str, Any]:
         # Of a model without a price nothing is known: free would be wrong.
         "usd": None if took.unpriced else _rounded(took.usd / n),
         "seconds": _rounded(sum(map(_seconds, timings)) / n),
-        "paid_usd": _rounded(total.asked.usd),
     }
 
 

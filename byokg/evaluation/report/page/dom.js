@@ -8,8 +8,10 @@ const UNSEEN_ALL = new RegExp(UNSEEN.source, "gu");
 
 function make(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value === null || value === undefined) continue;
     if (typeof value === "function") node.addEventListener(name, value);
+    else if (name.startsWith("aria-")) node.setAttribute(name, String(value));
+    else if (value === false) continue;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
   add(node, children);

@@ -7,11 +7,11 @@ let pictures = 0;
 
 function drawing(rounds, view) {
   const cited = new Set(view.answers.flatMap((answer) => answer.citations));
-  const { edges, names } = edgesOf(rounds, cited);
+  const edges = edgesOf(rounds, cited);
   if (!edges.length) return null;
   const linked = rounds.flatMap((round) => round.linked?.entities ?? []);
   const topics = new Set(linked.map((entity) => entity.id));
-  const nameOf = (id) => view.names[id] ?? names.get(id) ?? id;
+  const nameOf = (id) => view.names[id] ?? id;
   const roles = new Map();
   for (const edge of edges) for (const id of [edge.head, edge.tail]) roles.set(id, view.roleOf(id, nameOf(id)));
   const kept = new Set([...roles].filter(([, role]) => role).map(([id]) => id));

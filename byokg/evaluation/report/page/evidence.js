@@ -71,7 +71,7 @@ const KINDS = {
   },
   NodeEvidence(item, view) {
     const { id, name, type, properties: its } = item.node;
-    return el("p", {}, nodeName(id, view, name), type && el("span", { class: "tag" }, cut(type, 80)), " ", properties(its));
+    return el("p", {}, nodeName(id, view, name), " ", type && el("span", { class: "tag" }, cut(type, 80)), " ", properties(its));
   },
   RowsEvidence(item, view) {
     const head = el("thead", {}, el("tr", {}, item.columns.map((column) => el("th", { scope: "col" }, cut(column, 80)))));

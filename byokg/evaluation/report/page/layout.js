@@ -12,7 +12,6 @@ const lastPart = (relation) => relation.split(/[./#]/).filter(Boolean).pop() ?? 
 // All edges that the evidence holds, each once, those that answers cite first.
 function edgesOf(rounds, cited) {
   const edges = new Map();
-  const names = new Map();
   const keep = (item, head, relation, tail) => {
     if (typeof head !== "string" || typeof tail !== "string" || typeof relation !== "string") return;
     const key = JSON.stringify([head, relation, tail]);
@@ -25,7 +24,6 @@ function edgesOf(rounds, cited) {
     if (Array.isArray(value)) value.forEach((each) => cells(item, each));
     else if (value !== null && typeof value === "object") {
       if ("head" in value && "relation" in value && "tail" in value) keep(item, value.head, value.relation, value.tail);
-      else if (typeof value.id === "string" && typeof value.name === "string") names.set(value.id, value.name);
       else Object.values(value).forEach((each) => cells(item, each));
     }
   };
@@ -37,7 +35,7 @@ function edgesOf(rounds, cited) {
   }
   const order = [...edges.values()].map((edge, at) => [edge, at]);
   order.sort(([a, i], [b, j]) => b.cited - a.cited || i - j);
-  return { edges: order.map(([edge]) => edge), names };
+  return order.map(([edge]) => edge);
 }
 
 // Choose edges until enough nodes are in the picture; fold the many leaves of a hub.

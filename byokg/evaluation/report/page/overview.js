@@ -88,7 +88,7 @@ function drawLeaderboard() {
     const made = ["options.pipeline", "options.llm", "options.embedding"].map((key) => run.settings[key]);
     const model = run.settings["llm.model"];
     const how = [made[0], model ?? made[1], made[2]].filter((part) => part && part !== "none").join(" · ");
-    const base = runs.length > 1 && at === report.baseline ? el("span", { class: "tag" }, "baseline") : null;
+    const base = runs.length > 1 && at === report.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null;
     return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch(at), cut(run.name, 60), base, el("small", {}, cut(how, 90))), cells);
   });
   const told =
