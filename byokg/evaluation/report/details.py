@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.records import Prediction, Timing
@@ -17,7 +18,7 @@ from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId
 
-_TOLD = ("schema", "id", "rounds", "calls", "replies", "answers")
+_TOLD = ("schema", "id", "rounds", "calls", "answers")
 """Fields of a trace that the page has a place for; others are shown as they are."""
 
 
@@ -60,12 +61,18 @@ def read_details(
             numbers = {each.call.key: _add(calls, texts.shared(_call(each))) for each in replies.recorded(wanted)}
         for example in examples:
             read = [trace.read(example.id) for trace in traces]
-            record = {
-                "question": example.question,
-                "gold": example.answers,
-                "names": named.of(runs, example, read),
-                "runs": [_run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
-            }
+            try:
+                record = {
+                    "question": example.question,
+                    "gold": example.answers,
+                    "names": named.of(runs, example, read),
+                    "runs": [_run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
+                }
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise RunError(
+                    f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no record "
+                    f"of a run ({error!r}); start the run again in another folder"
+                ) from error
             _add(questions, texts.shared(record))
     for blocks in (questions, calls, texts.blocks):
         blocks.close()
@@ -124,7 +131,7 @@ def _took(timing: Timing | None) -> dict[str, Any]:
 
 def reply_keys(trace: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the recorded replies that a trace names, each once, in its order."""
-    yield from dict.fromkeys([call["reply"] for call in trace.get("calls", ())] or trace.get("replies", ()))
+    yield from dict.fromkeys(call["reply"] for call in trace.get("calls", ()))
 
 
 def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:

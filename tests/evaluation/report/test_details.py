@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from byokg.errors import RunError
 from byokg.evaluation.report.details import Details, read_details, reply_keys
 from byokg.evaluation.report.runs import Run, asked_by, read_runs
 from byokg.graph.importers import build_graph
@@ -78,10 +81,17 @@ def test_prompts_and_replies_are_found_by_their_keys(folders: tuple[Path, Path],
     assert (without["calls"], without["replies"], without["asked"]) == ([], 2, False)
 
 
-def test_replies_are_named_by_calls_or_in_a_list() -> None:
+def test_a_reply_that_answered_two_calls_is_shown_once() -> None:
     assert list(reply_keys({"calls": [{"reply": "b"}, {"reply": "a"}, {"reply": "b"}]})) == ["b", "a"]
-    assert list(reply_keys({"replies": ["a", "b"]})) == ["a", "b"]
     assert list(reply_keys({})) == []
+
+
+def test_a_trace_that_is_none_is_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    runs = with_replies(folders[0], tmp_path / "run", b"")
+    trace = tmp_path / "run" / "trace.jsonl"
+    trace.write_bytes(trace.read_bytes().replace(b'"source":"f1"', b'"sauce":"f1"', 1))
+    with pytest.raises(RunError, match=r"the trace of question 'q1' in .* is no record of a run"):
+        questions(runs)
 
 
 def test_what_a_later_version_records_is_kept(folders: tuple[Path, Path], tmp_path: Path) -> None:

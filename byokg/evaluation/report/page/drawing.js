@@ -103,6 +103,15 @@ function legend() {
   return el("figcaption", { class: "legend" }, entries.map(([role, title]) => el("span", {}, el("i", { class: role, "aria-hidden": "true" }), title)));
 }
 
+// Scroll a picture that is taller than its frame to what was linked.
+function centre() {
+  const frame = document.querySelector(".picture .wide");
+  const node = frame?.querySelector(".node.topic") ?? frame?.querySelector(".node");
+  if (!node) return;
+  const [outer, inner] = [frame.getBoundingClientRect(), node.getBoundingClientRect()];
+  frame.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
+}
+
 // Light up what a piece of evidence holds.
 function light(picture, id) {
   for (const edge of picture?.querySelectorAll(".edge") ?? []) {

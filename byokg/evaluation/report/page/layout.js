@@ -1,7 +1,8 @@
 // The retrieved subgraph: which of it is drawn, and where. The same evidence always gives the same picture.
 
 const NODES_DRAWN = 44;
-const LEAVES_DRAWN = 4; // of one node and relation; the others become "+n more"
+const LEAVES_OF_RELATION = 4; // of one node; the others become "+n more"
+const LEAVES_OF_NODE = 12;
 const NODE_HEIGHT = 24;
 const NODE_GAP = 14;
 const RELATION_LENGTH = 30; // characters of an edge's label
@@ -40,54 +41,50 @@ function edgesOf(rounds, cited) {
 
 // Choose edges until enough nodes are in the picture; fold the many leaves of a hub.
 function chosen(edges, topics, kept) {
+  const some = fewest(edges, 4 * NODES_DRAWN);
+  const byRelation = folded(some.edges, topics, kept, LEAVES_OF_RELATION, (edge, hub) => JSON.stringify([hub, edge.relation, hub === edge.head]));
+  const byHub = folded(byRelation, topics, kept, LEAVES_OF_NODE, (edge, hub) => JSON.stringify([hub]));
+  const drawn = fewest(byHub, NODES_DRAWN);
+  return { edges: drawn.edges, left: some.left + drawn.left };
+}
+
+// The first edges that touch no more nodes than this, and how many are left out.
+function fewest(edges, count) {
   const nodes = new Set();
-  const picked = [];
-  let left = 0;
-  for (const edge of edges) {
-    const fresh = new Set([edge.head, edge.tail].filter((id) => !nodes.has(id)));
-    if (nodes.size + fresh.size > 3 * NODES_DRAWN) {
-      left++;
-      continue;
-    }
+  const first = edges.filter((edge) => {
+    const fresh = [edge.head, edge.tail].filter((id) => !nodes.has(id));
+    if (nodes.size + fresh.length > count) return false;
     fresh.forEach((id) => nodes.add(id));
-    picked.push(edge);
-  }
-  const degree = new Map();
-  for (const { head, tail } of picked) for (const id of [head, tail]) degree.set(id, (degree.get(id) ?? 0) + 1);
-  const fans = new Map();
-  const result = [];
-  for (const edge of picked) {
-    const leaf = [edge.tail, edge.head].find((id) => degree.get(id) === 1 && !topics.has(id) && !kept.has(id));
-    if (leaf === undefined) {
-      result.push(edge);
-      continue;
-    }
-    const hub = leaf === edge.tail ? edge.head : edge.tail;
-    const key = JSON.stringify([hub, edge.relation, leaf === edge.tail]);
-    const fan = fans.get(key) ?? [];
-    fans.set(key, fan);
-    fan.push(edge);
-    if (fan.length <= LEAVES_DRAWN) result.push(edge);
-  }
-  for (const [key, fan] of fans) {
-    if (fan.length <= LEAVES_DRAWN) continue;
-    const [hub, relation, outward] = JSON.parse(key);
-    const rest = fan.slice(LEAVES_DRAWN);
-    const more = { id: `more ${key}`, count: rest.length };
-    const edge = outward ? { head: hub, tail: more.id } : { head: more.id, tail: hub };
-    result.push({ ...edge, relation, more, evidence: [...new Set(rest.flatMap((each) => each.evidence))], cited: rest.some((each) => each.cited) });
-  }
-  const counted = new Set();
-  const drawn = result.filter((edge) => {
-    const fresh = [edge.head, edge.tail].filter((id) => !counted.has(id));
-    if (counted.size + fresh.length > NODES_DRAWN) {
-      left++;
-      return false;
-    }
-    fresh.forEach((id) => counted.add(id));
     return true;
   });
-  return { edges: drawn, left };
+  return { edges: first, left: edges.length - first.length };
+}
+
+// Of the leaves of one group keep a few, and let one node stand for the others. Topics and answers are no leaves.
+function folded(edges, topics, kept, count, groupOf) {
+  const degree = new Map();
+  for (const { head, tail } of edges) for (const id of [head, tail]) degree.set(id, (degree.get(id) ?? 0) + 1);
+  const groups = new Map();
+  const result = [];
+  for (const edge of edges) {
+    const leaf = [edge.tail, edge.head].find((id) => degree.get(id) === 1 && !topics.has(id) && !kept.has(id));
+    const hub = leaf === edge.tail ? edge.head : edge.tail;
+    const key = leaf === undefined ? null : groupOf(edge, hub);
+    const group = groups.get(key) ?? { hub, edges: [] };
+    groups.set(key, group);
+    group.edges.push(edge);
+    if (key === null || group.edges.length <= count) result.push(edge);
+  }
+  for (const [key, { hub, edges: its }] of groups) {
+    const rest = its.slice(count);
+    if (key === null || !rest.length) continue;
+    const relations = new Set(rest.map((edge) => edge.relation));
+    const more = { id: `more ${key}`, count: rest.reduce((sum, edge) => sum + (edge.more?.count ?? 1), 0) };
+    const ends = rest.every((edge) => edge.tail === hub) ? { head: more.id, tail: hub } : { head: hub, tail: more.id };
+    const relation = relations.size === 1 ? [...relations][0] : `${relations.size} other relations`;
+    result.push({ ...ends, relation, more, evidence: [...new Set(rest.flatMap((edge) => edge.evidence))], cited: rest.some((edge) => edge.cited) });
+  }
+  return result;
 }
 
 // Put nodes into columns by their distance from what was linked, and order each column by its neighbours.

@@ -35,6 +35,7 @@ function showRun(run) {
     el("div", { id: "run-panel", role: tabs ? "tabpanel" : null, "aria-label": plain(report.runs[run].name) }, its ? runContent(its, record) : el("p", { class: "empty" }, "This run was not asked this question.")),
   );
   byId("detail").scrollTop = 0;
+  centre();
   byId("status").textContent = plain(`${cut(record.question, 200)}: ${outcomeOf(run, question)[2]}`);
   rememberPlace();
 }
