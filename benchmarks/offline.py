@@ -31,7 +31,7 @@ from byokg.evaluation.metrics import normalise
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph
-from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import PathEvidence
 
@@ -74,7 +74,7 @@ class Bench:
     def evaluate(
         self,
         name: str,
-        pipeline: Byokg,
+        pipeline: Loop,
         examples: Sequence[Example],
         entities: Literal["gold", "linked"],
         hops: Literal["gold", "predicted"] = "predicted",

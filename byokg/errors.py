@@ -32,6 +32,7 @@ ByokgError
 │   ├── StoresMixed        edges of two stores would be joined, whose numbers have nothing in common
 │   ├── OpenFileLimit      a graph has more relations than files may be open
 │   ├── StoreUnavailable   a server or engine cannot be reached (retryable)
+│   ├── RequestInvalid     a request for a subgraph, or of a graph tool, is malformed
 │   └── QueryFailed        a query gave no answer
 │       ├── QueryRefused   the guard does not let it run (writes, calls out, several statements)
 │       ├── QueryInvalid   the engine does not understand it
@@ -46,7 +47,7 @@ ByokgError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -320,6 +321,14 @@ class StoreUnavailable(GraphError):
     def __init__(self, store: str, reason: str) -> None:
         super().__init__(f"{store} cannot be reached: {reason}; check its address, and that it runs")
         self.store = store
+
+
+class RequestInvalid(GraphError):
+    """A request for a subgraph is malformed. The message is fit to be shown to the language model that wrote it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"the request cannot be read: {'; '.join(problems)}")
+        self.problems = tuple(problems)
 
 
 class QueryFailed(GraphError):

@@ -2,8 +2,9 @@
 
 Hydra composes the groups (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are set on what it composed,
 so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them. An option of a component
-group names a class or function in `_target_`, whose signature says which settings there are and of which type;
-the settings of the run itself are `RunOptions`.
+group names a class or function in `_target_`, whose signature says which settings there are and of which type; a
+mapping of several such components by name, such as a pipeline's retrievers, is handed over as what makes each. The
+settings of the run itself are `RunOptions`.
 """
 
 from __future__ import annotations
@@ -295,7 +296,7 @@ def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | N
     """Set one value given as text, where a setting of that name exists."""
     known = list(_keys(config))
     value: Any = None if text == "null" else text
-    if key not in known:
+    if key not in known and not (value is None and _is_named_component(config, key, selected)):
         if not _is_open(config, key, selected):
             raise _unknown(key, known, selected)
         value = _natural(text)
@@ -319,6 +320,11 @@ def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -
     if _WORD.fullmatch(name) is not None and place in _open_mappings(selected):
         return True
     parent = OmegaConf.select(config, place) if place else None
+    if "." in place and _WORD.fullmatch(place.rpartition(".")[2]) is not None:
+        # A component inside a component: where one may stand, or one whose signature says what it takes.
+        may_stand = parent is None and (place in _keys(config) or place.rpartition(".")[0] in _holders(selected))
+        if may_stand if name == _TARGET else isinstance(parent, DictConfig) and _TARGET in parent:
+            return True
     if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
         return False
     # A target that is still missing (`???`) is one that the user will name.
@@ -333,6 +339,31 @@ def _open_mappings(selected: Mapping[str, str | None]) -> set[str]:
             content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
             found |= {f"{group}.{name}" for name, value in content.items() if value == {}}
     return found
+
+
+def _is_named_component(config: DictConfig, key: str, selected: Mapping[str, str | None]) -> bool:
+    """Tell whether a key names one of several components, which can be left out."""
+    holder, _, name = key.rpartition(".")
+    return holder in _holders(selected) and name in OmegaConf.select(config, holder)
+
+
+def _holders(selected: Mapping[str, str | None]) -> set[str]:
+    """Return the settings of the chosen options that hold several components, each by its name."""
+    found = set()
+    for group in COMPONENTS:
+        if selected.get(group):
+            content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
+            found |= {f"{group}.{name}" for name, value in content.items() if _holds_components(value)}
+    return found
+
+
+def _holds_components(value: Any) -> bool:
+    """Tell whether a value is a mapping of components by name, of which some may be left out."""
+    return (
+        isinstance(value, Mapping)
+        and _TARGET not in value
+        and any(isinstance(each, Mapping) and _TARGET in each for each in value.values())
+    )
 
 
 def _natural(text: str) -> Any:
@@ -441,6 +472,8 @@ def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:
             checked[name] = value
         elif isinstance(value, Mapping) and _TARGET in value:
             checked[name] = _checked(value, key)
+        elif _holds_components(value):
+            checked[name] = {each: node and _checked(node, f"{key}.{each}") for each, node in value.items()}
         elif name in parameters:
             checked[name] = _converted(value, _annotation(target, parameters[name]), key)
         elif open_ended:
@@ -520,11 +553,7 @@ def _build(node: Mapping[str, Any], place: str, given: Mapping[str, object]) -> 
     """Call a component's target with its settings and what is given."""
     name = node[_TARGET]
     target = _located(name, f"{place}.{_TARGET}")
-    arguments = {
-        key: _build(value, f"{place}.{key}", {}) if isinstance(value, Mapping) and _TARGET in value else value
-        for key, value in node.items()
-        if key != _TARGET
-    }
+    arguments = _arguments(node, place)
     try:
         inspect.signature(target).bind(**arguments, **given)
     except TypeError as error:
@@ -537,6 +566,24 @@ def _build(node: Mapping[str, Any], place: str, given: Mapping[str, object]) -> 
         raise
     except Exception as error:  # code that is not ours raises what it likes
         raise ConfigError(f"{place}: {name} refused its settings: {_refusal(error, arguments)}") from error
+
+
+def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return the settings of a component, those that are components themselves built."""
+    arguments = {}
+    for key, value in node.items():
+        if isinstance(value, Mapping) and _TARGET in value:
+            value = _build(value, f"{place}.{key}", {})
+        elif _holds_components(value):
+            value = {name: each and _maker(each, f"{place}.{key}.{name}") for name, each in value.items()}
+        if key != _TARGET:
+            arguments[key] = value
+    return arguments
+
+
+def _maker(node: Mapping[str, Any], place: str) -> Callable[..., Any]:
+    """Return a component's target with its settings; whoever calls it gives the rest."""
+    return functools.partial(_located(node[_TARGET], f"{place}.{_TARGET}"), **_arguments(node, place))
 
 
 def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from byokg.errors import GraphCorrupt, GraphError, GraphNotFound, ImportFailed
 from byokg.graph.cache_folder import user_cache
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.folder import FORMAT, VERSION, new_folder
-from byokg.graph.importers import build_graph, source_files
+from byokg.graph.importers import import_into, source_files
 from byokg.graph.name_index import build_names
 
 _HASH_DIGITS = 12
@@ -55,7 +55,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
     began = time.perf_counter()
     try:
         with new_folder(folder, overwrite=damaged) as partial:  # graph and names appear together, or not at all
-            build_names(build_graph(source, partial))
+            build_names(import_into(source, partial))
         graph = ColumnarGraph.open(folder)
     except GraphError as error:
         try:

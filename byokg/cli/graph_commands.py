@@ -97,11 +97,11 @@ def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
     from byokg.graph.address import is_address
 
     if not is_address(source):
-        from byokg.graph.importers import build_graph
+        from byokg.graph.importers import import_into
 
         if settings:
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
-        return build_graph(source, out)
+        return import_into(source, out)
     from byokg.cli.progress import copied
     from byokg.graph.columnar import ColumnarGraph
     from byokg.graph.exporter import copy_graph
@@ -111,7 +111,7 @@ def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
         note(f"reading {store.name}")
         with copied("copying", store.node_count, store.edge_count, stderr()) as progress:
             graph = copy_graph(store, progress)
-    graph.save(out)
+    graph.write_into(out)
     return ColumnarGraph.open(out)
 
 
@@ -274,9 +274,10 @@ def query(
         raise ConfigError(f"--language {language} is not known; use cypher or sparql")
     if layout not in ("table", "json"):
         raise ConfigError(f"--format {layout} is not known; use table or json")
-    from byokg.cli.query_rows import as_json, show
+    from byokg.cli.query_rows import show
     from byokg.graph.places import close, open_queryable
     from byokg.graph.query import Limits
+    from byokg.graph.row_json import as_json
 
     store = open_queryable(place, cast("Language | None", language))
     try:

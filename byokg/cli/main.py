@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from byokg.cli import linking_commands, report_command
+from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
+from byokg.cli.mcp_commands import app as mcp_app
 from byokg.cli.terminal import note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
@@ -43,10 +47,12 @@ app = typer.Typer(
 app.add_typer(graph_app, name="graph")
 app.add_typer(embedder_app, name="embedder")
 graph_app.command("embed")(embed)
+app.command("bfs")(bfs)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.command("report")(report_command.report)
 app.add_typer(cache_app, name="cache")
+app.add_typer(mcp_app, name="mcp")
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
@@ -126,6 +132,9 @@ def ask(
         list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
     ] = None,
     hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer one question and show the evidence.
@@ -140,6 +149,8 @@ def ask(
     from byokg.cli.answer_tree import show
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import set_up
+    from byokg.cli.trace_tree import show_trace
+    from byokg.evaluation.records import answered
     from byokg.types import EntityId, Question
 
     if not question.strip():
@@ -155,8 +166,33 @@ def ask(
         answer = bench.pipeline.run(Question("ask", question, topics, hops))
         if as_json:
             print_json(answer_json(question, answer))
+        elif trace:
+            usage = None if bench.asks is None else bench.asks.meter.take("ask")
+            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
         else:
             show(answer, bench.store, stdout())
+
+
+@app.command("trace")
+def trace(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
+    graph: Annotated[Path | None, typer.Option(metavar="DIR", help="Graph of the run, for the names of nodes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
+
+    byokg trace runs/mine WebQTest-12
+    """
+    from byokg.cli.trace_tree import show_trace
+    from byokg.evaluation.records import read_trace
+    from byokg.graph.columnar import ColumnarGraph
+
+    record = read_trace(run, id)
+    if as_json:
+        print_json(record)
+    else:
+        show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
 
 
 @app.command("doctor")

@@ -1,10 +1,8 @@
-"""The answer of `byokg graph query`, as a table or as JSON."""
+"""The answer of `byokg graph query`, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -13,15 +11,6 @@ from rich.text import Text
 
 from byokg.graph.query import Rows
 from byokg.types import Cell, EdgeCell, NodeCell, PathCell
-
-
-def as_json(rows: Rows) -> dict[str, Any]:
-    """Return columns, rows and whether rows were cut off, as JSON holds them."""
-    return {
-        "columns": list(rows.columns),
-        "rows": [[_plain(cell) for cell in row] for row in rows.rows],
-        "truncated": rows.truncated,
-    }
 
 
 def show(rows: Rows, console: Console) -> None:
@@ -52,13 +41,3 @@ def _text(cell: Cell) -> str:
     if isinstance(cell, str | bool | int | float):
         return str(cell)
     return "[" + ", ".join(_text(value) for value in cell) + "]"
-
-
-def _plain(cell: Any) -> Any:
-    if is_dataclass(cell) and not isinstance(cell, type):
-        return {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
-    if isinstance(cell, Mapping):
-        return {key: _plain(value) for key, value in cell.items()}
-    if isinstance(cell, list | tuple):
-        return [_plain(value) for value in cell]
-    return cell

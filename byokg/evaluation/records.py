@@ -7,11 +7,7 @@
   annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
   (what the language model answered in its first round, before it saw the graph), `retrieved` (null where the question
   failed; else the fields of `retrieved.Retrieved`).
-- `trace.jsonl`, one line per question: `schema`, `id`, `rounds`, each with `number`, `artifacts`, `linked`,
-  `evidence`, all fields of these records as in `byokg/types.py`; evidence also has its `kind`. A walk is a list
-  of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the edge's properties where it has any.
-  Of a metapath's ends the first 20 are written, and `n_ends` says how many there are.
-  Where language models were asked, `replies` lists the keys of their recorded replies, sorted.
+- `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see `evaluation/trace.py`.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
   `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
@@ -27,27 +23,23 @@ JSON lines keep the order of keys given above and are UTF-8 without escapes, sav
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
-import numpy as np
 import yaml
 
 from byokg.errors import RunError
 from byokg.evaluation.loss import STAGES
 from byokg.evaluation.metrics import METRICS, PROFILE, RETRIEVAL_METRICS, Estimate, Metrics, PartEstimate, Summary
 from byokg.evaluation.retrieved import Retrieved
+from byokg.evaluation.trace import encode, trace_fields
 from byokg.llm.usage import QuestionUsage
-from byokg.types import Answer, Consumption, EntityId, Evidence, PathEvidence, Round, Spending, Triple
-from byokg.types import Path as Walk
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from byokg.types import Answer, Consumption, EntityId, Spending
 
 SCHEMA = 1
 
@@ -57,9 +49,6 @@ TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
 METRICS_FILE = "metrics.json"
 UNFINISHED = "unfinished.json"
-
-ENDS_SHOWN = 20
-"""Ends of a metapath written to the trace; a hub reaches thousands."""
 
 Status = Literal["ok", "failed", "skipped"]
 
@@ -154,7 +143,7 @@ def answered(
     )
     return Lines(
         predictions=_line(prediction.id, _prediction(prediction)),
-        trace=_trace(prediction.id, answer.rounds, usage),
+        trace=_line(prediction.id, trace_fields(answer.rounds, usage, items)),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 
@@ -172,7 +161,7 @@ def failed(
     prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
     return Lines(
         predictions=_line(id, _prediction(prediction)),
-        trace=_trace(id, (), usage),
+        trace=_line(id, trace_fields((), usage, ())),
         timings=_timing(id, {}, seconds, usage),
     )
 
@@ -260,7 +249,22 @@ def reply_keys(folder: Path) -> set[str]:
     Raises:
         RunError: the file is missing, or a line of it is not a trace.
     """
-    return {key for record in _records(folder / TRACE) for key in record.get("replies", ())}
+    return {call["reply"] for record in _records(folder / TRACE) for call in record.get("calls", ())}
+
+
+def read_trace(folder: Path, id: str) -> dict[str, Any]:
+    """Return what led to the answers of one question; see the module's text for the fields.
+
+    Raises:
+        RunError: the file is missing, a line of it is not a trace, or the question is not in the run.
+    """
+    near: list[str] = []
+    for record in _records(folder / TRACE):
+        if record.get("id") == id:
+            return record
+        near.append(str(record.get("id")))
+    close = difflib.get_close_matches(id, near, 3) or near[:3]
+    raise RunError(f"{folder / TRACE}: no question {id!r}; there are {', '.join(close) or 'none at all'}")
 
 
 def metrics_json(metrics: Metrics) -> str:
@@ -323,7 +327,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def unfinished_json(usage: Mapping[str, Spending]) -> str:
     """Return the content of `unfinished.json`."""
-    return _ENCODE({"schema": SCHEMA, "usage": usage}) + "\n"
+    return encode({"schema": SCHEMA, "usage": usage}) + "\n"
 
 
 def read_unfinished(folder: Path) -> dict[str, Spending]:
@@ -353,48 +357,9 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         raise RunError(f"no {path.name} in {str(path.parent)!r}; give the folder that an evaluation wrote") from error
 
 
-def _jsonable(value: object) -> object:
-    """Turn one record into what JSON holds, field by field, so that a field added later is not lost.
-
-    Raises:
-        TypeError: `value` is neither a record nor a mapping nor a number.
-    """
-    if isinstance(value, Walk):
-        return [_step(triple, inverse) for triple, inverse in zip(value.triples, value.inverse, strict=True)]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        record = {name: getattr(value, name) for name in _fields(type(value))}
-        for name, field in record.items():
-            if isinstance(field, float | np.floating):
-                # Six digits are enough to read, and keep the last bits of a sum out of comparing two runs.
-                record[name] = round(float(field), 6)
-        if isinstance(value, PathEvidence):
-            record |= {"ends": value.ends[:ENDS_SHOWN], "n_ends": len(value.ends)}
-        return {"id": value.id, "kind": type(value).__name__, **record} if isinstance(value, Evidence) else record
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"a {type(value).__name__} cannot be written to the trace: {value!r}")
-
-
-@cache
-def _fields(kind: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast("type[DataclassInstance]", kind)))
-
-
-def _step(triple: Triple, inverse: bool) -> list[object]:
-    step: list[object] = [triple.head, triple.relation, triple.tail, triple.edge, inverse]
-    if triple.properties:
-        step.append(triple.properties)
-    return step
-
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_jsonable).encode
-
-
 def _line(id: str, fields: Mapping[str, object]) -> bytes:
     # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
-    return (_ENCODE({"schema": SCHEMA, "id": id, **fields}) + "\n").encode("utf-8", "backslashreplace")
+    return (encode({"schema": SCHEMA, "id": id, **fields}) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _prediction(prediction: Prediction) -> dict[str, object]:
@@ -425,11 +390,6 @@ def _read_retrieved(record: Mapping[str, Any] | None) -> Retrieved | None:
         return None
     support = record["support"]
     return Retrieved(tuple(record["ranks"]), None if support is None else (support[0], support[1]), record["tokens"])
-
-
-def _trace(id: str, rounds: Sequence[Round], usage: QuestionUsage) -> bytes:
-    # Sorted: calls that ran side by side come back in any order.
-    return _line(id, {"rounds": rounds, **({"replies": sorted(set(usage.keys))} if usage.keys else {})})
 
 
 def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:

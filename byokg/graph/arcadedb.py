@@ -91,7 +91,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
     refuse_too_many(graph)
     if not _holds(out, graph):
         with new_folder(out, overwrite) as folder:
-            graph.save(folder)
+            graph.write_into(folder)
             _build(folder, folder / FOLDER, heap_mb)
         return
     place = out / FOLDER

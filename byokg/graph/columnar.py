@@ -40,6 +40,9 @@ BATCH_ROWS = 1 << 20
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
 
+_COUNTED_AT_ONCE = 1 << 20
+"""Edges whose relations are counted together, unless one node has more."""
+
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
@@ -361,11 +364,9 @@ class ColumnarGraph:
         numbers = self._checked(nodes)
         arrays = self._arrays
         both = direction is Direction.BOTH
-        # A segment is the range of one node in one direction: 2N of them when both are asked, interleaved.
+        # A segment is the range of one node in one direction.
         if both:
-            starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
-            starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
-            starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
+            starts, stops = self._both_ways(numbers)
         else:
             index = arrays.out_index if direction is Direction.OUT else arrays.in_index
             starts, stops = index[numbers], index[numbers + 1]
@@ -375,10 +376,7 @@ class ColumnarGraph:
             if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
                 starts, stops = self._narrow(starts, stops, wanted)
                 split, wanted = len(wanted), None
-        counts = stops - starts
-        segment = np.arange(len(counts)).repeat(counts)
-        slot = np.arange(len(segment))
-        slot += (starts - counts.cumsum() + counts).take(segment)
+        segment, slot = _slots(starts, stops)
         relation = arrays.relation.take(slot)
         if wanted is not None:
             kept = self._among(relation, wanted)
@@ -416,25 +414,24 @@ class ColumnarGraph:
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        numbers = self._checked(nodes)
-        arrays = self._arrays
-        parts: list[tuple[Int64, Int64, bool, Int64]] = []
-        # One node at a time, so that memory stays at one hub's edges: a node's edges lie together, by relation.
-        for origin, number in enumerate(numbers.tolist()):
-            out = arrays.relation[arrays.out_index[number] : arrays.out_index[number + 1]]
-            into = arrays.relation[arrays.in_index[number] : arrays.in_index[number + 1]]
-            for inverse, relation in ((False, out), (True, into)):
-                starts = np.flatnonzero(np.concatenate(([True], relation[1:] != relation[:-1]))[: len(relation)])
-                counts = np.diff(starts, append=len(relation))
-                parts.append((np.full(len(starts), origin), relation[starts].astype(np.int64), inverse, counts))
-        if not parts:
-            nothing = np.empty(0, np.int64)
-            return RelationCounts(nothing, nothing, nothing.astype(np.bool_), nothing)
+        starts, stops = self._both_ways(self._checked(nodes))
+        ends = (stops - starts).cumsum()
+        segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        first = read = 0
+        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+            last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
+            segment, slot = _slots(starts[first:last], stops[first:last])
+            relation = self._arrays.relation.take(slot)
+            fresh = np.ones(len(slot), np.bool_)
+            fresh[1:] = (segment[1:] != segment[:-1]) | (relation[1:] != relation[:-1])
+            groups = np.flatnonzero(fresh)
+            segments.append(segment[groups] + first)
+            relations.append(relation[groups].astype(np.int64))
+            counts.append(np.diff(groups, append=len(slot)))
+            first, read = last, int(ends[last - 1])
+        which = np.concatenate(segments)
         return RelationCounts(
-            np.concatenate([part[0] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-            np.repeat([part[2] for part in parts], [len(part[0]) for part in parts]),
-            np.concatenate([part[3] for part in parts]).astype(np.int64),
+            which >> 1, np.concatenate(relations), (which & 1).astype(np.bool_), np.concatenate(counts)
         )
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
@@ -493,6 +490,16 @@ class ColumnarGraph:
         lines = "".join(f"{name} {entry['sha256']}\n" for name, entry in sorted(self._files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
+    @property
+    def outgoing(self) -> tuple[Int64, RelationArray, NodeArray]:
+        """Return all edges without a copy, in the order of their numbers.
+
+        Node n has the edges from bounds[n] up to bounds[n + 1], where bounds is (N + 1,); of each edge there are the
+        relation and the tail, (E,) both.
+        """
+        arrays = self._arrays
+        return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
         numbers = self._checked(nodes)
@@ -514,7 +521,19 @@ class ColumnarGraph:
             GraphExists: `folder` is taken.
         """
         with new_folder(folder, overwrite) as partial:
-            self._write(partial)
+            self.write_into(partial)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
+        for field in fields(_Arrays):
+            with (folder / f"{field.name}.npy").open("wb") as file:
+                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
+        write_nodes(folder, self._nodes, self._node_properties)
+        if self._edge_properties:
+            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
+                for batch in self._edge_properties:
+                    file.append(batch)
+        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -533,6 +552,14 @@ class ColumnarGraph:
         if len(numbers) and int(numbers.view(np.uint64).max()) >= len(self._ids):
             raise EntityNotFound(f"number {_first_outside(numbers, len(self._ids))}", self._name)
         return numbers
+
+    def _both_ways(self, numbers: Int64) -> tuple[Int64, Int64]:
+        """Return the ranges of slots of N nodes, that of outgoing edges before that of incoming ones: (2N,) each."""
+        arrays = self._arrays
+        starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
+        starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
+        starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
+        return starts, stops
 
     def _checked_relations(self, relations: RelationArray) -> Int64:
         """Return relation numbers ascending and distinct."""
@@ -564,19 +591,17 @@ class ColumnarGraph:
             high = np.where(open_ & ~below, middle, high)
         return low
 
-    def _write(self, folder: Path) -> None:
-        for field in fields(_Arrays):
-            with (folder / f"{field.name}.npy").open("wb") as file:
-                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
-        write_nodes(folder, self._nodes, self._node_properties)
-        if self._edge_properties:
-            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
-                for batch in self._edge_properties:
-                    file.append(batch)
-        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
-
 
 # What a folder holds beside the arrays
+
+
+def _slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
+    """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
+    counts = stops - starts
+    segment = np.arange(len(counts)).repeat(counts)
+    slot = np.arange(len(segment))
+    slot += (starts - counts.cumsum() + counts).take(segment)
+    return segment, slot
 
 
 def node_batch(ids: pa.LargeStringArray, names: pa.Array | None, types: pa.Array | None) -> pa.RecordBatch:

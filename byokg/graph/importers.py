@@ -69,10 +69,15 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
     refuse_taken(out, overwrite)
-    stream = _stream(_find(Path(source)))
     with new_folder(out, overwrite) as partial:
-        write_graph(stream, partial)
+        import_into(source, partial)
     return ColumnarGraph.open(out)
+
+
+def import_into(source: str | Path, folder: Path) -> ColumnarGraph:
+    """Import `source` into an empty folder that is being made, and open it there. Raises what `build_graph` does."""
+    write_graph(_stream(_find(Path(source))), folder)
+    return ColumnarGraph.open(folder)
 
 
 def import_graph(source: str | Path) -> ColumnarGraph:

@@ -73,3 +73,17 @@ def common(one: Numbers, other: Numbers) -> Numbers:
     """Return the numbers that stand in both of two ascending sets."""
     few, many = (one, other) if len(one) < len(other) else (other, one)
     return few[contains(many, few)]
+
+
+def positions(members: Numbers, asked: Numbers) -> npt.NDArray[np.integer]:
+    """Tell for each number asked where it stands among the members, which are distinct, -1 for none: (len(asked),)."""
+    if len(members) == 0 or len(asked) == 0:
+        return np.full(len(asked), -1)
+    size = max(int(members.max()), int(asked.max())) + 1
+    if size > _LOOKED_UP * (len(members) + len(asked)):
+        order = np.argsort(members)
+        place = order.take(np.searchsorted(members, asked, sorter=order), mode="clip")
+        return np.where(members.take(place) == asked, place, -1)
+    table = np.full(size, -1, np.int32)
+    table[members] = np.arange(len(members), dtype=np.int32)
+    return table.take(asked)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
+from byokg.graph.store import GraphStore
 from byokg.types import Cell, Language
 
 
@@ -48,3 +49,12 @@ class QueryStore(Protocol):
             QueryTooLarge: it needed more memory than the store allows.
             StoreUnavailable: the store could not be reached (`retryable`).
         """
+
+
+class QueryableGraph(GraphStore, QueryStore, Protocol):
+    """A graph that can be walked and queried."""
+
+
+def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
+    """Tell whether a graph also runs query text."""
+    return callable(getattr(store, "run", None))

@@ -7,18 +7,42 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from byokg.errors import QueryInvalid
+from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.iris import Prefixes
 from byokg.graph.lint import Finding, Kind, lint_cypher, lint_sparql
 from byokg.graph.sparql_store import SparqlStore
 from byokg.graph.sparql_text import complete
 from byokg.graph.store import RelationSchema, Schema
+from byokg.graph.syntax.cypher_tokens import tokenise_cypher
+from byokg.graph.syntax.sparql_tokens import tokenise_sparql
+from byokg.graph.syntax.tokens import Unreadable, place
 from byokg.types import Language
 
 _IRI = re.compile(r"<([^<>\s]+)>")
 
+_QUOTES = re.compile(r"""^(?:'{3}|"{3}|'|")|(?:'{3}|"{3}|'|")$""")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
 _EVERYWHERE = ("id", "name")
 """Properties that an embedded Cypher engine gives every node."""
+
+
+def strings_in(language: Language, text: str) -> list[str]:
+    """Return the texts that stand between quotes in a query, unescaped, each once, in order.
+
+    Raises:
+        QueryRefused: the text cannot be read.
+    """
+    try:
+        tokens, _ = (tokenise_cypher if language == "cypher" else tokenise_sparql)(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    written = (token.text for token in tokens if token.key == "string")
+    return list(dict.fromkeys(_ESCAPE.sub(_character, _QUOTES.sub("", text)) for text in written))
+
+
+def _character(escape: re.Match[str]) -> str:
+    return {"n": "\n", "r": "\r", "t": "\t"}.get(escape[1], escape[1])
 
 
 class LintedStore(Protocol):

@@ -103,7 +103,7 @@ class SchemaRenderer:
             [relation.count for relation in self._relations],
         )
         self._property_relevance = _Relevance(
-            [f"{_words(type_)} {_words(detail.name)}" for type_, detail in self._properties], embedder
+            [f"{label_words(type_)} {label_words(detail.name)}" for type_, detail in self._properties], embedder
         )
 
     def render(self, question: str = "", budget_tokens: int = 2000) -> SchemaText:
@@ -148,7 +148,7 @@ class _Relevance:
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
-        words = _words(question).split()
+        words = label_words(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
         if not asked or not self._words:
             return list(range(len(self._words)))
@@ -300,11 +300,11 @@ def _details(names: Sequence[str], details: Sequence[PropertySchema]) -> list[Pr
 
 
 def _relation_words(relation: RelationSchema) -> str:
-    ends = " ".join(map(_words, _ends(relation)))
-    return f"{_words(relation.name)} {ends} {' '.join(map(_words, relation.properties))}".strip()
+    ends = " ".join(map(label_words, _ends(relation)))
+    return f"{label_words(relation.name)} {ends} {' '.join(map(label_words, relation.properties))}".strip()
 
 
-def _words(text: str) -> str:
+def label_words(text: str) -> str:
     """Split a label at punctuation and capitals, and fold its words: `film.directedBy` is `film directed by`."""
     return normalize_name(_CAMEL.sub(" ", text))
 

@@ -98,6 +98,16 @@ class DenseNames:
         """Return how the vectors are laid out; see `byokg.index.vectors`."""
         return self._vectors.layout
 
+    @property
+    def vectors(self) -> VectorIndex:
+        """Return the vectors, one for each name."""
+        return self._vectors
+
+    @property
+    def owners(self) -> tuple[Int64, Int64]:
+        """Return (L,) name numbers, ascending, and (L,) who bears each, ascending within a name."""
+        return np.repeat(np.arange(len(self._names)), np.diff(self._bounds)), np.asarray(self._owners)
+
     @classmethod
     def build(
         cls,

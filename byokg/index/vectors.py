@@ -117,6 +117,34 @@ class VectorIndex:
         """Return how the vectors are laid out."""
         return self._layout
 
+    @property
+    def rows(self) -> Int64 | None:
+        """Return the numbers of the vectors that are no zeros, ascending; None where all are."""
+        return self._rows
+
+    @property
+    def stored(self) -> npt.NDArray[np.float16]:
+        """Return the vectors of `rows` themselves, in this order, without a copy: (M, D). Good until any are added."""
+        exact = self._exact
+        codes = _faiss().rev_swig_ptr(exact.codes.data(), int(exact.ntotal) * int(exact.code_size))
+        return cast("npt.NDArray[np.float16]", codes.view(np.float16).reshape(-1, self.dimensions))
+
+    def scan(self, query: Vectors, k: int) -> tuple[Int64, Vectors]:
+        """Return places in `stored` of the k vectors nearest to one query, and their products with it: (K,) both.
+
+        Exact whatever the layout, and for thousands as quick as for one: where `search` has to look each hit up.
+        """
+        with _one_thread():
+            products, places = self._exact.search(query[None], min(k, int(self._exact.ntotal)))
+        return places[0], products[0]
+
+    @property
+    def _exact(self) -> Any:
+        """Return the part of the index that holds the vectors themselves."""
+        if self._layout == "flat":
+            return self._index
+        return _faiss().downcast_index(self._index.storage if self._layout == "hnsw" else self._index.refine_index)
+
     @classmethod
     def build(cls, vectors: npt.NDArray[np.floating], layout: Layout | None = None) -> VectorIndex:
         """Index vectors.
@@ -225,7 +253,7 @@ class VectorIndex:
 
     def _nearest(self, unit: Vectors, hits: Int64) -> Nearest:
         """Compute the cosines anew, the same for every layout, and put hits in order."""
-        stored = unit_rows(_exact(self._index, self._layout).reconstruct_batch(hits))
+        stored = unit_rows(self._exact.reconstruct_batch(hits))
         cosines = np.clip(np.round(stored.astype(np.float64) @ unit.astype(np.float64), _DIGITS), -1, 1)
         order = np.lexsort((hits, -cosines))
         rows = hits[order] if self._rows is None else np.asarray(self._rows[hits[order]])
@@ -299,15 +327,6 @@ def _code_length(width: int) -> int:
         if width % shared == 0 and width // shared <= _LONGEST_CODE:
             return width // shared
     return next(length for length in range(min(width, _LONGEST_CODE), 0, -1) if width % length == 0)
-
-
-def _exact(index: Any, layout: Layout) -> Any:
-    """Return the part of an index that holds the vectors themselves."""
-    faiss = _faiss()
-
-    if layout == "flat":
-        return index
-    return faiss.downcast_index(index.storage if layout == "hnsw" else index.refine_index)
 
 
 def _read(path: Path, mapped: bool) -> Any:

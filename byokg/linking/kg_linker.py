@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.reading import locate
-from byokg.linking.relations import RelationMatcher
 from byokg.llm.model import LanguageModel
-from byokg.llm.parsing import read_answers, read_list, read_object, read_paths, read_query
+from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_query
 from byokg.llm.prompt_messages import prompt_messages
 from byokg.llm.records import Message
 from byokg.prompts.template import PromptLibrary
-from byokg.types import INVERSE, Artifacts, Context, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
+from byokg.types import Artifacts, Context, GraphQuery, Language, Mention, ProposedPath, Question
 
-Task = Literal["entities", "paths", "opencypher", "sparql", "answers", "bfsql"]
+Task = Literal["entities", "paths", "query", "answers", "bfsql"]
 
-TASKS: tuple[Task, ...] = ("entities", "paths", "opencypher", "sparql", "answers", "bfsql")
+TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers", "bfsql")
 """All tasks, in the order in which a prompt lists them."""
 
-PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "opencypher", "answers")
+PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers")
 """What the paper's KG-Linker writes."""
 
-LANGUAGES: dict[Task, Language] = {"opencypher": "cypher", "sparql": "sparql"}
-"""Which task writes a query in which language."""
+TAGS: Mapping[Language, str] = MappingProxyType({"cypher": "opencypher", "sparql": "sparql"})
+"""Between which tags a language model writes a query of each language; prompts' sections are named after them."""
 
 STAGE = "kg_linker"
 
@@ -39,9 +39,10 @@ class LlmLinker:
     Args:
         model: who is asked.
         schema: renders the part of the graph's schema that matters for a question.
-        relations: ties the written relations to the graph's.
         describe: writes what was found so far as text for the prompt.
         tasks: what the model is asked to write; a task left out is an ablation.
+        languages: what the graph can be queried in; `query` asks for one query in each, and for none where there is
+            none.
         prompts: the prompts; None takes those that ship with the package.
         schema_tokens: budget of the schema's text.
 
@@ -53,9 +54,9 @@ class LlmLinker:
         self,
         model: LanguageModel,
         schema: SchemaRenderer,
-        relations: RelationMatcher,
         describe: Callable[[Context], str],
         tasks: Sequence[Task] = PAPER_TASKS,
+        languages: Sequence[Language] = ("cypher",),
         prompts: PromptLibrary | None = None,
         schema_tokens: int = 2000,
     ) -> None:
@@ -64,32 +65,37 @@ class LlmLinker:
             raise ConfigError(
                 f"tasks={','.join(tasks) or '(none)'} cannot be asked of the KG-Linker; choose from {', '.join(TASKS)}"
             )
+        if set(tasks) == {"query"} and not languages:
+            raise ConfigError(
+                "tasks=query leaves nothing to ask for: the graph runs no queries; choose graph=arcadedb (openCypher) "
+                "or graph=oxigraph (SPARQL)"
+            )
         if schema_tokens < 1:
             raise ConfigError(f"schema_tokens={schema_tokens} leaves no room for a schema; use 1 or more")
         self._model = model
         self._schema = schema
-        self._relations = relations
         self._describe = describe
         self._tasks = tuple(task for task in TASKS if task in tasks)
+        self._languages = tuple(dict.fromkeys(languages)) if "query" in tasks else ()
         self._prompts = prompts or PromptLibrary()
         self._schema_tokens = schema_tokens
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Ask for the artifacts of the next round.
 
-        Entities given with the question come first. Paths whose relations the graph does not have are left out.
+        Entities given with the question come first. Everything is as the model wrote it: nothing is tied to the graph.
+        A FINISH counts where something was found already.
 
         Raises:
             LlmError: the model gave no usable reply.
         """
         reply = self._model.reply(self._messages(question, context), stage=STAGE, question_id=question.id)
-        return self._read(reply.text, question)
+        return self._read(reply.text, question, bool(context.rounds))
 
     def _messages(self, question: Question, context: Context) -> list[Message]:
         later = bool(context.rounds)
-        sections = ["task_entities_context" if later and task == "entities" else f"task_{task}" for task in self._tasks]
         values = {
-            "tasks": self._prompts.tasks(sections),
+            "tasks": self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later)),
             "schema": self._schema.render(question.text, self._schema_tokens).text,
             "question": question.text,
         }
@@ -99,41 +105,42 @@ class LlmLinker:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
 
-    def _read(self, text: str, question: Question) -> Artifacts:
-        entities = read_list(text, "entities")
+    def _sections(self, task: Task, later: bool) -> list[str]:
+        """Return which prompts ask for a task."""
+        if task == "query":
+            return [f"task_{TAGS[language]}" for language in self._languages]
+        return ["task_entities_context" if later and task == "entities" else f"task_{task}"]
+
+    def _read(self, text: str, question: Question, later: bool) -> Artifacts:
+        asked = set(self._tasks)
+        entities = read_list(text, "entities") if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
-        mentions = [locate(name, question.text) for name in entities.items] if "entities" in self._tasks else []
         return Artifacts(
-            mentions=(*given, *mentions),
-            paths=self._paths(text) if "paths" in self._tasks else (),
+            mentions=(*given, *(locate(name, question.text) for name in entities.items)),
+            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text))
+            if "paths" in asked
+            else (),
             queries=tuple(
                 GraphQuery(language, query)
-                for task, language in LANGUAGES.items()
-                if task in self._tasks and (query := read_query(text, task))
+                for language in self._languages
+                if (query := read_query(text, TAGS[language]))
             ),
-            draft_answers=tuple(a.name for a in read_answers(text)) if "answers" in self._tasks else (),
-            bfsql=_bfsql(text) if "bfsql" in self._tasks else None,
-            finished=entities.finished,
+            draft_answers=tuple(answer.name for answer in read_answers(text)) if "answers" in asked else (),
+            bfsql=_bfsql(text) if "bfsql" in asked else None,
+            finished=later and entities.finished,
         )
-
-    def _paths(self, text: str) -> tuple[ProposedPath, ...]:
-        """Return the written paths in the graph's relations, once each; a better match of names scores higher."""
-        found: dict[Metapath, ProposedPath] = {}
-        for path in read_paths(text):
-            matches = [self._relations.match(label.removeprefix(INVERSE)) for label in path]
-            score = 1.0
-            steps = []
-            for label, match in zip(path, matches, strict=True):
-                if match is None:
-                    break
-                steps.append(f"{INVERSE}{match.relation}" if label.startswith(INVERSE) else match.relation)
-                score *= match.score
-            else:
-                found.setdefault(tuple(steps), ProposedPath(tuple(steps), score, directed=False))
-        return tuple(found.values())
 
 
 def _bfsql(text: str) -> str | None:
-    """Return the request that was written, as JSON with sorted keys."""
-    found = read_object(text, "bfsql")
-    return None if found is None else json.dumps(found, ensure_ascii=False, sort_keys=True)
+    """Return the request that was written: as JSON with sorted keys, or as it is where it is no JSON object."""
+    written = next((block.strip() for block in blocks(text, "bfsql") if block.strip()), None)
+    found = None if written is None else read_object(text, "bfsql")
+    return written if found is None else json.dumps(found, ensure_ascii=False, sort_keys=True)
+
+
+class GivenEntities:
+    """Proposes the entities that came with the question, and asks nobody: for retrievers that need no more."""
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return mentions of the given entities."""
+        return Artifacts(mentions=tuple(Mention(id, ids=(id,)) for id in question.topic_ids))

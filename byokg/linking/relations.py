@@ -68,6 +68,17 @@ class RelationMatcher:
         self.match = lru_cache(_REMEMBERED)(self._match)
         """Return what a written label means, None when nothing is like it; see the class."""
 
+    def nearest(self, written: str, count: int = 3) -> list[str]:
+        """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
+        text = _folded(written.removeprefix(INVERSE).strip())
+        if self._embedder is not None and self._vectors is not None:
+            scores = self._vectors @ self._embedder.encode([text])[0]
+        else:
+            scores = np.array([fuzz.ratio(text, each) for each in self._texts])
+        # Rounded, so that the order does not hang on the last digit of a sum.
+        order = np.argsort(-np.round(scores, 6), kind="stable")[:count].tolist()
+        return [self._relations[at] for at in order]
+
     def _match(self, written: str) -> RelationMatch | None:
         written = written.removeprefix(INVERSE).strip()
         if written in self._known:

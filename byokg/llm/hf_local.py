@@ -71,6 +71,11 @@ class LocalChatModel(BaseChatModel):
         with self._lock:
             return self._load()
 
+    def get_token_ids(self, text: str) -> list[int]:
+        """Return the tokens of a text by the model's own tokenizer; loads the model. Raises like `load`."""
+        _, tokenizer = self.load()
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is not None:
             return self._loaded

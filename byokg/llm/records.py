@@ -87,6 +87,12 @@ class Call:
         """
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
+    @cached_property
+    def prompt_digest(self) -> str:
+        """Identify what the messages say, whoever is asked: 16 hexadecimal digits."""
+        said = json.dumps([[message.role, message.text] for message in self.messages])
+        return hashlib.sha256(said.encode("ascii")).hexdigest()[:16]
+
     @property
     def canonical(self) -> str:
         """Return the text behind the key: ASCII JSON with sorted keys and without white space.

@@ -51,11 +51,19 @@ def call_budget(max_calls: int, max_usd: float | None = None) -> Budget:
 
 
 @dataclass(frozen=True)
+class AnsweredCall:
+    """A call, and what it was for."""
+
+    stage: str
+    call: Call
+
+
+@dataclass(frozen=True)
 class QuestionUsage:
-    """What one question took by stage, and the keys of its calls in the order in which they were answered."""
+    """What one question took by stage, and its calls in the order in which they were answered, each once."""
 
     stages: Mapping[str, Spending] = field(default_factory=dict)
-    keys: tuple[str, ...] = ()
+    calls: tuple[AnsweredCall, ...] = ()
 
 
 class UsageMeter:
@@ -197,7 +205,7 @@ class UsageMeter:
                 self._unpriced.setdefault(f"{call.provider}/{call.model}")
             if not replayed:
                 self._release(call)
-            self._count(spent, stage, question_id).keys.append(call.key)
+            self._count(spent, stage, question_id).calls.setdefault((stage, call.key), AnsweredCall(stage, call))
 
     def failed(self, call: Call, retries: int, stage: str, question_id: str) -> None:
         """Count a call that was never answered."""
@@ -252,7 +260,7 @@ class UsageMeter:
 @dataclass
 class _Question:
     stages: defaultdict[str, Spending] = field(default_factory=lambda: defaultdict(Spending))
-    keys: list[str] = field(default_factory=list)
+    calls: dict[tuple[str, str], AnsweredCall] = field(default_factory=dict)
 
 
 @dataclass
@@ -262,7 +270,7 @@ class _Reserved:
 
 
 def _frozen(question: _Question | None) -> QuestionUsage:
-    return QuestionUsage() if question is None else QuestionUsage(dict(question.stages), tuple(question.keys))
+    return QuestionUsage() if question is None else QuestionUsage(dict(question.stages), tuple(question.calls.values()))
 
 
 def _most(call: Call, price: Price | None) -> float:

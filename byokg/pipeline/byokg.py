@@ -1,82 +1,55 @@
-"""The loop: propose, link, retrieve, and again until nothing new comes; then answer."""
+"""The door to answers for notebooks and scripts: a graph, a language model, and a question."""
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-from byokg.errors import ConfigError
-from byokg.linking.entities import EntityLinker
-from byokg.retrieval.base import Request, Retriever
-from byokg.types import Answer, AnswerItem, Artifacts, Context, Question
+from byokg.graph.knowledge_graph import KnowledgeGraph
+from byokg.graph.store import GraphStore
+from byokg.llm.model import LanguageModel
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.offline import offline_pipeline
+from byokg.pipeline.prompted import byokg_pipeline
+from byokg.types import Answer, Question
 
-
-class KGLinker(Protocol):
-    """Writes the artifacts of a round."""
-
-    def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return what the question mentions and how to get from there to the answer."""
-
-
-class Answerer(Protocol):
-    """Turns what was gathered into answers."""
-
-    def answer(self, question: Question, context: Context) -> Sequence[AnswerItem]:
-        """Return answers best first, each once."""
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
 
 
 class Byokg:
-    """Answers questions over a graph; every part can be exchanged.
+    """Answers questions over a graph: by ByoKG-RAG with a language model, and without one by the offline pipeline.
+
+    kg = KnowledgeGraph.open("graphs/films")
+    answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
 
     Args:
-        linker: proposes artifacts.
-        entities: ties mentions to nodes.
-        retrievers: fetch evidence, in this order.
-        answerer: answers from the evidence.
-        rounds: iterations at most (T_R).
+        graph: what to ask.
+        llm: any LangChain chat model; or a `LanguageModel`, which also records, counts and limits.
+        settings: those of `byokg_pipeline`, or of `offline_pipeline` where there is no language model.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2.
+    Raises:
+        ConfigError: a setting is out of range.
     """
 
     def __init__(
         self,
-        linker: KGLinker,
-        entities: EntityLinker,
-        retrievers: Sequence[Retriever],
-        answerer: Answerer,
-        rounds: int = 2,
+        graph: KnowledgeGraph | GraphStore,
+        llm: BaseChatModel | LanguageModel | None = None,
+        **settings: Any,
     ) -> None:
-        if rounds < 1:
-            raise ConfigError(f"rounds={rounds} answers nothing; use 1 or more")
-        self.linker = linker
-        self.entities = entities
-        self.retrievers = tuple(retrievers)
-        self.answerer = answerer
-        self.rounds = rounds
+        store = graph.store if isinstance(graph, KnowledgeGraph) else graph
+        self.pipeline: Loop
+        """The parts, which can be looked at and exchanged."""
+        if llm is None:
+            self.pipeline = offline_pipeline(store, **settings)
+        else:
+            model = llm if isinstance(llm, LanguageModel) else LanguageModel(llm)
+            self.pipeline = byokg_pipeline(store, model, **settings)
 
     def run(self, question: Question) -> Answer:
-        """Answer one question."""
-        context = Context()
-        seconds: dict[str, float] = defaultdict(float)
-        for number in range(self.rounds):
-            began = time.perf_counter()
-            artifacts = self.linker.propose(question, context)
-            linked = self.entities.link(artifacts, question.text)
-            seconds["link"] += time.perf_counter() - began
-            if artifacts.finished or (number > 0 and not linked.unseen(context)):
-                break
-            began = time.perf_counter()
-            request = Request(question, artifacts, linked, context)
-            found = [retriever.retrieve(request) for retriever in self.retrievers]
-            context = context.add(artifacts, linked, found, request.steps)
-            seconds["retrieve"] += time.perf_counter() - began
-        began = time.perf_counter()
-        items = tuple(self.answerer.answer(question, context))
-        seconds["answer"] += time.perf_counter() - began
-        return Answer(question.id, items, context.rounds, dict(seconds))
+        """Answer one question. Raises what `Loop.run` raises."""
+        return self.pipeline.run(question)
 
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
+        return self.pipeline.ask(text)

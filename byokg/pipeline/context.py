@@ -1,17 +1,36 @@
-"""What was gathered, as text for a prompt: one line an item, within a budget of tokens."""
+"""What was gathered, as text for a prompt: lines that can be cited, within a budget of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.retrieval.verbalize import names_of, verbalize, verbalize_path
-from byokg.types import Context, PathEvidence
+from byokg.pipeline.lines import REACH, Line, fold_lines
+from byokg.retrieval.verbalize import feedback_text, names_of
+from byokg.types import Context, Evidence, Feedback, TripleEvidence
 
 NOTHING = "(nothing was found)"
+
+PROBLEMS = "Problems in the last round:"
+
+_FEEDBACK_SHARE = 0.25
+"""Part of the budget that the problems of the last round may take."""
+
+_TOKENS_PER_ITEM = 4
+"""About what the shortest item takes; so many more items than that have room are not even looked at."""
+
+_MISSES = 20
+"""Lines in a row without room, after which the text is taken to be full."""
+
+
+_LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
+"""How a line begins. No name begins so in a line of its own: names keep no line ends."""
 
 
 @dataclass(frozen=True)
@@ -20,25 +39,38 @@ class ContextText:
 
     text: str
     tokens: int
-    """As counted by the function that was given."""
+    """As counted by the function that was given; never more than the budget."""
     shown: tuple[str, ...]
-    """Ids of the evidence items shown, in the order of the text."""
+    """Ids of the lines, in the order of the text; a line has the id of the first evidence item in it."""
     left_out: int
-    """Items for which there was no room; those that repeat another's line are not counted."""
+    """Evidence items that stand in no line, for want of room."""
+    items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the id of a line, the evidence items that it stands for: what citing it means."""
+    problems: tuple[str, ...] = ()
+    """Ids of the feedback shown."""
+
+
+def shown_lines(prompt: str) -> tuple[str, ...]:
+    """Return the ids of the lines of a context in a prompt, each once."""
+    return tuple(dict.fromkeys(_LINE.findall(prompt)))
 
 
 class ContextWriter:
-    """Writes the evidence of all rounds.
+    """Writes the evidence of all rounds, and what went wrong in the last one.
 
-    Where not everything fits, the newest round goes first, in it the retrievers in their order, and of each retriever
-    the items in the order it gave them; an item that does not fit is left out whole. The text is in the order in which
-    the evidence came, each line beginning with its number (`[e3]`); of equal lines only the first is shown.
+    Each line begins with an id (`[e3]`) and says a fact once, whoever found it and how often (`pipeline/lines.py`).
+
+    Where not everything fits, retrievers and rounds take turns: the best item of each retriever comes first, the newest
+    round before older ones, then the second of each, and so on, so none crowds out the others. Edges that only show how
+    a subgraph hangs together come after all that. A line without room is tried with fewer of its entries, then left
+    out. The text is in the order in which the evidence came.
 
     Args:
         store: gives the names of nodes.
-        budget_tokens: what the text may take.
-        shown: ends of a path written out; the others are counted.
-        count_tokens: tokens of a text, by the tokenizer of the model that will read it.
+        budget_tokens: what the text may take. The work is bounded by it as well: of evidence beyond what could have
+            room nothing is read, so a hub costs no more than its part of the text.
+        shown: entries of a line written out (ends of a path, rows of a query); the others are counted.
+        count_tokens: tokens of a text, by the tokenizer of the model that will read it (`llm/token_count.py`).
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Iterative Process".
     Differs: the paper's context has no budget; one hub would fill any prompt.
@@ -60,31 +92,102 @@ class ContextWriter:
         self._count = count_tokens
 
     def __call__(self, context: Context) -> str:
-        """Return the text alone."""
-        return self.write(context).text
+        """Return the text for the next round: the evidence, and the problems of the last round after it."""
+        return self.write_for_round(context).text
 
     def write(self, context: Context) -> ContextText:
-        """Write what fits."""
-        found = [item for item in context.evidence if isinstance(item, PathEvidence)]
-        names = names_of(self._store, found, self._shown)
-        lines: dict[str, str] = {}
-        for item in found:
-            # A path of one end is shown whole; of many ends only what they share.
-            alone = len(item.ends) == 1 and item.paths
-            text = verbalize_path(item.paths[0], names) if alone else verbalize(item, names, self._shown)
-            lines.setdefault(text, item.id)
-        newest = sorted(lines.items(), key=lambda line: -self._round(context, line[1]))
-        kept: dict[str, str] = {}
-        left = self._budget_tokens
-        for text, id in newest:
-            tokens = self._count(f"[{id}] {text}\n")
-            if tokens <= left:
-                kept[id] = f"[{id}] {text}"
-                left -= tokens
-        shown = [id for id in lines.values() if id in kept]
-        text = "\n".join(kept[id] for id in shown) or NOTHING
-        return ContextText(text, self._count(text), tuple(shown), len(lines) - len(shown))
+        """Write the evidence that fits."""
+        return self._written(context, (), "")
+
+    def write_for_round(self, context: Context) -> ContextText:
+        """Write what fits of the evidence, and of the last round's problems, which get a quarter of the budget."""
+        problems: list[str] = []
+        lines = [PROBLEMS]
+        last = context.rounds[-1].evidence if context.rounds else ()
+        said: set[str] = set()
+        for item in last:
+            if isinstance(item, Feedback) and (line := f"- {feedback_text(item)}") not in said:
+                said.add(line)
+                if self._count("\n".join(["\n", *lines, line])) <= self._budget_tokens * _FEEDBACK_SHARE:
+                    lines.append(line)
+                    problems.append(item.id)
+        return self._written(context, tuple(problems), "\n".join(["\n", *lines]) if problems else "")
+
+    def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
+        ranked, beyond = self._ranked(context)
+        rank = {item.id: place for place, (_, item) in enumerate(ranked)}
+        arrived = [item for _, item in sorted(ranked, key=lambda each: each[0])]
+        names = names_of(self._store, arrived, REACH * self._shown)
+        lines = fold_lines(arrived, names, self._shown, beyond)
+        kept = self._fitting(lines, rank, self._budget_tokens - self._count(told))
+        text = self._text(kept, told)
+        # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
+        while kept and self._count(text) > self._budget_tokens:
+            kept.popitem()
+            text = self._text(kept, told)
+        if self._count(text) > self._budget_tokens:
+            text = ""
+        items: dict[str, dict[str, None]] = defaultdict(dict)
+        for place in sorted(kept):
+            items[lines[place].items[0]] |= dict.fromkeys(lines[place].items)
+        said = {id for line in lines for id in line.items}
+        shown = {id for each in items.values() for id in each}
+        return ContextText(
+            text,
+            self._count(text),
+            tuple(items),
+            len(said - shown) + sum(item.id not in said for item in beyond),
+            {id: tuple(each) for id, each in items.items()},
+            problems,
+        )
+
+    def _ranked(self, context: Context) -> tuple[list[tuple[int, Evidence]], list[Evidence]]:
+        """Return the evidence that may have room with its place, most important first, and the rest."""
+        batches: dict[tuple[int, str], list[tuple[int, Evidence]]] = defaultdict(list)
+        stubs: list[tuple[int, Evidence]] = []
+        for place, item in enumerate(context.evidence):
+            if isinstance(item, Feedback):
+                continue
+            if isinstance(item, TripleEvidence) and item.stub:
+                stubs.append((place, item))
+            else:
+                batches[-item.round, item.retriever].append((place, item))
+        newest_first = [batches[key] for key in sorted(batches, key=lambda key: key[0])]
+        turns = (each for turn in zip_longest(*newest_first) for each in turn if each is not None)
+        ranked = [*turns, *stubs]
+        room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
+        return ranked[:room], [item for _, item in ranked[room:]]
+
+    def _fitting(self, lines: Sequence[Line], rank: Mapping[str, int], room: int) -> dict[int, str]:
+        """Return the lines that have room by their place, most important first."""
+        kept: dict[int, str] = {}
+        misses = 0
+        for place in sorted(
+            range(len(lines)),
+            key=lambda place: (lines[place].later, min(rank.get(id, len(rank)) for id in lines[place].items)),
+        ):
+            for text in self._shorter_and_shorter(lines[place]):
+                tokens = self._count(f"{text}\n")
+                if tokens <= room:
+                    kept[place] = text
+                    room -= tokens
+                    misses = 0
+                    break
+            else:
+                misses += 1
+                if misses == _MISSES:
+                    break
+        return kept
+
+    def _shorter_and_shorter(self, line: Line) -> Iterator[str]:
+        """Yield a line with all entries that may be shown, then with half of them, down to one."""
+        shown = min(self._shown, len(line.entries))
+        while True:
+            yield f"[{line.items[0]}] {line.text(shown)}"
+            shown //= 2
+            if not shown:
+                return
 
     @staticmethod
-    def _round(context: Context, id: str) -> int:
-        return next(item.round for item in context.evidence if item.id == id)
+    def _text(kept: Mapping[int, str], told: str) -> str:
+        return ("\n".join(kept[place] for place in sorted(kept)) or NOTHING) + told

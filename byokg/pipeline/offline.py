@@ -14,7 +14,7 @@ from byokg.linking.mentions import MentionSpotter
 from byokg.linking.offline import OfflineLinker
 from byokg.linking.steps import Steps
 from byokg.pipeline.answer import ExtractiveAnswerer
-from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
 
 
@@ -26,7 +26,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
-) -> Byokg:
+) -> Loop:
     """Put the offline parts together for one graph.
 
     Args:
@@ -43,7 +43,7 @@ def offline_pipeline(
     spotter = _spotter(entities, steps, static, importance)
     scorer = PathScorer(steps, embedder, importance=importance)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
-    return Byokg(linker, entities, [PathRetriever(store)], ExtractiveAnswerer(store), rounds=1)
+    return Loop(entities, [Stage(linker, (PathRetriever(store),), rounds=1)], ExtractiveAnswerer(store))
 
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:

@@ -1,23 +1,44 @@
-"""The pipeline that asks a language model: KG-Linker, retrieval, and an answer with citations."""
+"""Pipelines that ask a language model: KG-Linker, retrieval, and an answer with citations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from byokg.errors import ConfigError
+from byokg.graph.query import takes_queries
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
 from byokg.index.static import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import PAPER_TASKS, LlmLinker, Task
+from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
 from byokg.linking.relations import RelationMatcher
 from byokg.llm.model import LanguageModel
-from byokg.pipeline.byokg import Byokg
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.direct import Direct
 from byokg.pipeline.llm_answer import LlmAnswerer
+from byokg.pipeline.loop import KGLinker, Loop, Stage
+from byokg.pipeline.parts import Parts, RetrieverMaker
 from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.agentic import AgenticRetriever
+from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.text import TextRetriever
+
+QUERY = "query"
+
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType(
+    {
+        "path": PathRetriever,
+        QUERY: QueryRetriever,
+        "agentic": AgenticRetriever,
+        "text": TextRetriever,
+        "bfsql": BfsqlRetriever,
+    }
+)
+"""Those of `pipeline=byokg`, with their default settings."""
 
 
 def byokg_pipeline(
@@ -25,12 +46,15 @@ def byokg_pipeline(
     model: LanguageModel,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
+    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
     rounds: int = 2,
-    tasks: Sequence[Task] = PAPER_TASKS,
+    cypher_rounds: int = 0,
+    tasks: Sequence[Task] = TASKS,
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
+    unite_drafts: bool = False,
     prompts: PromptLibrary | None = None,
-) -> Byokg:
+) -> Loop:
     """Put the parts together for one graph and one language model.
 
     Args:
@@ -38,21 +62,53 @@ def byokg_pipeline(
         model: who writes the artifacts and the answer.
         embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
+        retrievers: by name, what makes each; None switches one off. They are given what they take by name (`Parts`).
+            The one named `query` is left out where the graph runs no queries.
         rounds: iterations at most (T_R).
-        tasks: what the KG-Linker is asked to write.
+        cypher_rounds: rounds before these in which the model writes nothing but a query, and is told what became of the
+            one before, until one returns rows.
+        tasks: what the KG-Linker is asked to write; nothing at all asks nobody, and only entities that come with the
+            question are linked. A query is asked for in each language that the graph speaks.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
+        unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
+            Hit@2 counts.
         prompts: what is asked; None takes the prompts that ship with the package.
+
+    Raises:
+        ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `unite_drafts` after "Datasets & Metrics".
     """
-    prompts = prompts or PromptLibrary()
     embedder = embedder or StaticEmbedder()
-    entities = entities or EntityLinker(store)
-    context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder)
-    relations = RelationMatcher(store.relations, embedder)
-    linker = LlmLinker(model, schema, relations, context, tasks, prompts, schema_tokens)
-    answerer = LlmAnswerer(model, store, context, prompts)
-    return Byokg(linker, entities, [PathRetriever(store)], answerer, rounds)
+    parts = Parts(
+        store=store,
+        embedder=embedder,
+        entities=entities or EntityLinker(store),
+        prompts=prompts or PromptLibrary(),
+        context=ContextWriter(store, context_tokens),
+        schema=SchemaRenderer(store.schema(), embedder),
+        relations=RelationMatcher(store.relations, embedder),
+        model=model,
+    )
+    languages = (store.language,) if takes_queries(store) else ()
+
+    def linker(asked: Sequence[Task]) -> KGLinker:
+        if not asked:
+            return GivenEntities()
+        return LlmLinker(model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens)
+
+    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
+    if cypher_rounds:
+        if QUERY not in made:
+            raise ConfigError(
+                f"cypher_rounds={cypher_rounds} needs the retriever 'query', and a graph that runs queries: "
+                "graph=arcadedb (openCypher) or graph=oxigraph (SPARQL)"
+            )
+        stages.insert(0, Stage(linker(["query"]), (made[QUERY],), cypher_rounds, until="rows"))
+    answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
+    return Loop(parts.entities, stages, answerer)
 
 
 def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:

@@ -46,6 +46,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # Agentic retrieval.
         "relation_selection": ("limit", "relations", "question"),
         "entity_selection": ("limit", "graph_context", "question"),
+        "bfs_agent": ("calls", "question"),
         # Answering.
         "answer": ("graph_context", "question"),
         "direct": ("question",),

@@ -1,69 +1,162 @@
-"""Following proposed metapaths to their ends."""
+"""Following proposed metapaths to their ends, and the shortest paths to answers that were guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from byokg.errors import ConfigError
+from byokg.graph.path_search import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
+from byokg.linking.relations import RelationMatch, RelationMatcher
 from byokg.retrieval.base import Request
-from byokg.types import INVERSE, EntityId, Metapath, PathEvidence, ProposedPath
+from byokg.types import (
+    INVERSE,
+    EntityId,
+    Evidence,
+    Feedback,
+    LinkedEntity,
+    Mention,
+    Metapath,
+    Path,
+    PathEvidence,
+    ProposedPath,
+)
+
+RETRIEVER = "path"
 
 
 class PathRetriever:
-    """Walks each proposed metapath out of the entity it starts from, or out of every linked one.
+    """Walks each proposed metapath out of the entity it starts from, or out of every linked one, and finds the shortest
+    paths between linked entities and linked draft answers.
 
-    Of a metapath whose directions are a guess, every combination of directions that reaches something is followed,
-    the written directions first at each hop.
+    A metapath that a language model wrote is tied to the graph's relations first. Its directions are a guess, so every
+    combination of directions that reaches something is followed, the written directions first at each hop. What comes
+    of each relation is noted; a path with a relation that the graph does not have, or that leads nowhere, becomes
+    `Feedback`.
 
     Args:
         store: graph to walk.
+        relations: ties written relations to the graph's; None takes them as they are.
         max_ends: ends kept for one metapath, those of most walks first.
         shown: ends for which a concrete walk is kept.
         hub_cap: edges to walk out of one node at each hop; None walks all.
+        max_hops: edges in a metapath that a language model wrote; a longer one becomes `Feedback`.
+        shortest: paths kept for each pair of an entity and a draft answer (k); 0 looks for none.
+        shortest_hops: edges in such a path at most.
+        anchors: entities, and draft answers, that such paths run between at most: the best candidate of each mention
+            first, then the second of each.
+
+    Raises:
+        ConfigError: a setting is out of range.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
-    Differs: walks never come back to a linked entity, since a topic entity is no answer.
+    Differs: walks out of a graph's own metapaths never come to another linked entity, since a topic entity is no
+    answer; those that a language model wrote may, but never come back to where they start. Shortest paths are searched
+    breadth first from both ends, since edges have no weights.
     """
 
-    def __init__(self, store: GraphStore, max_ends: int = 10_000, shown: int = 3, hub_cap: int | None = None) -> None:
-        for name, value in (("max_ends", max_ends), ("shown", shown)):
+    def __init__(
+        self,
+        store: GraphStore,
+        relations: RelationMatcher | None = None,
+        max_ends: int = 10_000,
+        shown: int = 3,
+        hub_cap: int | None = None,
+        max_hops: int = 4,
+        shortest: int = 2,
+        shortest_hops: int = 3,
+        anchors: int = 10,
+    ) -> None:
+        for name, value in (
+            ("max_ends", max_ends),
+            ("shown", shown),
+            ("max_hops", max_hops),
+            ("shortest_hops", shortest_hops),
+            ("anchors", anchors),
+        ):
             if value < 1:
                 raise ConfigError(f"{name}={value} keeps nothing; use 1 or more")
+        if shortest < 0:
+            raise ConfigError(f"shortest={shortest} is no number of paths; use 0 or more")
         self._store = store
+        self._relations = relations
         self._max_ends = max_ends
         self._shown = shown
         self._hub_cap = hub_cap
+        self._max_hops = max_hops
+        self._shortest = shortest
+        self._shortest_hops = shortest_hops
+        self._anchors = anchors
 
-    def retrieve(self, request: Request) -> list[PathEvidence]:
-        """Return one item for each metapath and start that reaches something, in the order proposed.
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return an item for each metapath and start that reaches something, in the order proposed, then the shortest
+        paths by pair, then what went wrong.
 
         Raises:
             EntityNotFound: a metapath starts at an entity that is not in the store.
-            RelationNotFound: a metapath names a relation that is not in the store.
+            RelationNotFound: a metapath that is taken as it is names a relation that is not in the store.
         """
-        entities = request.linked.entities
-        found = []
+        found: list[Evidence] = []
+        paths, problems = self._tied(request)
+        for path in paths:
+            walked = list(self._walked(path, request.linked.entities))
+            found += walked
+            if not walked and not path.directed and request.linked.entities:
+                problems.append(_problem(path.relations, "no linked entity has such a path, in any direction"))
+        return [*found, *self._connected(request), *problems]
+
+    # Metapaths
+
+    def _tied(self, request: Request) -> tuple[list[ProposedPath], list[Evidence]]:
+        """Return the proposed paths in the graph's relations, each once, and what is wrong with the others."""
+        tied: dict[tuple[Metapath, EntityId | None], ProposedPath] = {}
+        problems: list[Evidence] = []
+        matches: dict[str, RelationMatch | None] = {}
         for path in request.artifacts.paths:
-            sources = [path.source] if path.source is not None else list(dict.fromkeys(one.id for one in entities))
-            for source in sources:
-                mention = {one.mention for one in entities if one.id == source}
-                avoid = [source, *(one.id for one in entities if one.mention not in mention)]
-                for relations, walks in self._followed(path, source, avoid):
-                    ends = walks.ends[: self._max_ends]
-                    found.append(
-                        PathEvidence(
-                            retriever="path",
-                            score=path.score,
-                            source=source,
-                            relations=relations,
-                            ends=tuple(self._store.ids(ends)),
-                            paths=tuple(walks.paths(ends[: self._shown])),
-                            truncated=walks.truncated or len(ends) < len(walks.ends),
-                        )
-                    )
-        return found
+            if self._relations is None or path.directed:
+                tied.setdefault((path.relations, path.source), path)
+                continue
+            if len(path.relations) > self._max_hops:
+                problems.append(_problem(path.relations, f"it has more than {self._max_hops} relations"))
+                continue
+            labels = [step.removeprefix(INVERSE) for step in path.relations]
+            matches |= {label: self._relations.match(label) for label in labels if label not in matches}
+            unknown = [label for label in dict.fromkeys(labels) if matches[label] is None]
+            if unknown:
+                near = "; ".join(
+                    f"the graph has no relation {label!r}, nearest: {', '.join(self._relations.nearest(label))}"
+                    for label in unknown
+                )
+                problems.append(_problem(path.relations, near))
+                continue
+            own = _in_relations(path, matches)
+            tied.setdefault((own.relations, own.source), own)
+        if matches:
+            got = {
+                label: match and {"relation": match.relation, "method": match.method, "score": round(match.score, 4)}
+                for label, match in matches.items()
+            }
+            request.note("path.relations", {"written": list(matches)}, {"matched": got})
+        return list(tied.values()), problems
+
+    def _walked(self, path: ProposedPath, entities: Sequence[LinkedEntity]) -> Iterator[PathEvidence]:
+        sources = [path.source] if path.source is not None else list(dict.fromkeys(one.id for one in entities))
+        for source in sources:
+            mention = {one.mention for one in entities if one.id == source}
+            others = [one.id for one in entities if one.mention not in mention] if path.directed else []
+            for relations, walks in self._followed(path, source, [source, *others]):
+                ends = walks.ends[: self._max_ends]
+                yield PathEvidence(
+                    retriever=RETRIEVER,
+                    score=path.score,
+                    source=source,
+                    relations=relations,
+                    ends=tuple(self._store.ids(ends)),
+                    paths=tuple(walks.paths(ends[: self._shown])),
+                    truncated=walks.truncated or len(ends) < len(walks.ends),
+                )
 
     def _followed(
         self, path: ProposedPath, source: EntityId, avoid: Sequence[EntityId]
@@ -83,6 +176,66 @@ class PathRetriever:
             reached = {way: walks for way, walks in walked.items() if len(walks.ends)}
             ways = list(reached)
         return list(reached.items())
+
+    # Shortest paths
+
+    def _connected(self, request: Request) -> list[PathEvidence]:
+        """Return the shortest paths from linked entities to linked draft answers."""
+        sources = _best_first(request.linked.entities)[: self._anchors]
+        targets = _best_first(request.linked.drafts)[: self._anchors]
+        if not sources or not targets or self._shortest == 0:
+            return []
+        pairs = shortest_paths(
+            self._store, sources, targets, self._shortest, self._shortest_hops, per_node_cap=self._hub_cap
+        )
+        found = [
+            PathEvidence(
+                retriever=RETRIEVER,
+                score=1 / len(path.triples),
+                source=path.source,
+                relations=_metapath(path),
+                ends=(path.end,),
+                paths=(path,),
+                truncated=pair.truncated,
+            )
+            for pair in pairs
+            for path in pair.paths
+            if path.triples  # a draft answer that is a linked entity, too, is where it already stands
+        ]
+        request.note("path.shortest", {"entities": sources, "drafts": targets}, {"paths": len(found)})
+        return found
+
+
+def _problem(path: Metapath, problem: str) -> Feedback:
+    return Feedback(retriever=RETRIEVER, score=0.0, subject=" -> ".join(path), problem=problem)
+
+
+def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) -> ProposedPath:
+    """Return a path in the graph's relations; a worse match of names scores lower."""
+    steps, score = [], path.score
+    for step in path.relations:
+        match = matches[step.removeprefix(INVERSE)]
+        assert match is not None
+        steps.append(f"{INVERSE}{match.relation}" if step.startswith(INVERSE) else match.relation)
+        score *= match.score
+    return replace(path, relations=tuple(steps), score=score)
+
+
+def _best_first(linked: Sequence[LinkedEntity]) -> list[EntityId]:
+    """Return the ids of all candidates, each once: the first of each mention, then the second of each, and so on."""
+    ranks: dict[Mention, int] = {}
+    ranked = []
+    for one in linked:
+        ranks[one.mention] = ranks.get(one.mention, -1) + 1
+        ranked.append((ranks[one.mention], one.id))
+    return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))
+
+
+def _metapath(path: Path) -> Metapath:
+    return tuple(
+        f"{INVERSE}{triple.relation}" if inverse else triple.relation
+        for triple, inverse in zip(path.triples, path.inverse, strict=True)
+    )
 
 
 def _turned(step: str) -> str:

@@ -1,49 +1,275 @@
-"""Evidence as text: `A → r1 → B → r2 → C`, inverse hops as `A ← r1 ← B`, many ends folded."""
+"""Evidence as text that a person and a model read alike.
+
+    Heat → directed_by → Michael Mann                          a walk along an edge
+    Drama ← has_genre ← Titanic                                against it
+    Heat → starred_actors → Al Pacino | Val Kilmer | … (+9 more)     ends that share the rest
+    Ann → people.person.spouse_s / people.marriage.spouse → Bob      through a node without a name
+    Per Kleppe ← position held [1973 – 1979] ← Minister of Finance   with the edge's properties
+
+Between ` / ` stands a mediator: a node that is called by an identifier alone (`index/identifiers.py`), such as a
+marriage or a term of office in Freebase. The arrows beside the nodes that are shown say how the edges are stored; where
+a step has mediators on both sides, `^` marks one that is walked against its edge. Names that hold such marks are put
+in double quotes, and line ends in them become spaces, so a line can be read in one way only.
+
+Source: ByoKG-RAG (arXiv:2507.04127v1), "Triplet Retrieval", Table 9.
+Differs: a start and an end are one span, `relation [2001 – 2005]`, where the paper writes `relation: timestamp` and
+`relation (2001 - 2005)`; all else that an edge says follows as `key: value`. Mediators are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from byokg.graph.store import GraphStore
-from byokg.types import INVERSE, EntityId, Path, PathEvidence, Properties
+from byokg.index.identifiers import is_identifier
+from byokg.types import (
+    INVERSE,
+    Cell,
+    EdgeCell,
+    EntityId,
+    Evidence,
+    Feedback,
+    Node,
+    NodeCell,
+    NodeEvidence,
+    Path,
+    PathCell,
+    PathEvidence,
+    Properties,
+    RowsEvidence,
+    TripleEvidence,
+    Value,
+)
+
+UNNAMED = "(unnamed)"
+"""A mediator where nothing is known of what it joins."""
+
+_LONGEST = 300
+"""Characters of one name or value; longer texts are cut."""
+
+_MARKS = re.compile(r" [|/] |[→←…]|; |^\[e\d")
+_SPACE = re.compile(r"\s+")
 
 
-def names_of(store: GraphStore, evidence: Sequence[PathEvidence], shown: int) -> dict[EntityId, str]:
+@dataclass(frozen=True)
+class Hop:
+    """One step of a walk, as text shows it."""
+
+    relation: str
+    inverse: bool = False
+    note: str = ""
+    """What the edge says besides its relation; see `note`."""
+
+    @classmethod
+    def of(cls, step: str, properties: Properties | None = None) -> Hop:
+        """Return the hop of one step of a metapath, and the properties of the edge where they are known."""
+        return cls(step.removeprefix(INVERSE), step.startswith(INVERSE), note(properties or {}))
+
+    @property
+    def label(self) -> str:
+        """Return the relation, and what the edge says besides in brackets."""
+        return f"{plain(self.relation)} [{self.note}]" if self.note else plain(self.relation)
+
+    @property
+    def arrow(self) -> str:
+        """Return the head of the arrow."""
+        return "←" if self.inverse else "→"
+
+
+def names_of(store: GraphStore, evidence: Sequence[Evidence], shown: int) -> dict[EntityId, str]:
     """Return the names of every node that `verbalize` will show, with one call to the store."""
-    ids = [
-        node
-        for item in evidence
-        for node in (item.source, *item.ends[:shown], *(node for path in item.paths[:shown] for node in path.nodes))
-    ]
-    distinct = list(dict.fromkeys(ids))
+    distinct = list(dict.fromkeys(node for item in evidence for node in nodes_of(item, shown)))
     return {node.id: node.name for node in store.nodes(distinct)}
 
 
-def verbalize(item: PathEvidence, names: Mapping[EntityId, str], shown: int = 5) -> str:
-    """Write one item as one line.
+def nodes_of(item: Evidence, shown: int) -> Iterator[EntityId]:
+    """Yield the nodes that an item names by their ids alone; of a metapath's ends, and of its walks, the first."""
+    if isinstance(item, PathEvidence):
+        yield item.source
+        yield from item.ends[:shown]
+        for path in item.paths[:shown]:
+            yield from path.nodes
+    elif isinstance(item, TripleEvidence):
+        yield item.triple.head
+        yield item.triple.tail
+    elif isinstance(item, RowsEvidence):
+        for row in item.rows[:shown]:
+            for cell in row:
+                yield from _cell_nodes(cell)
+
+
+def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> str:
+    """Write one item as one line; rows of a query as one each.
 
     Args:
-        item: evidence; its nodes in between are left out, since each end may be reached through others.
+        item: evidence. Of a metapath the nodes in between are left out, since each end may be reached through others.
         names: a name for each node shown; an id without one stands for itself.
-        shown: ends to write out; the rest is counted.
+        shown: ends or rows to write out; the rest is counted.
     """
-    ends = [names.get(end, end) for end in item.ends[:shown]]
-    more = len(item.ends) - len(ends)
-    folded = " | ".join(ends) + (f" … (+{more} more)" if more else "")
-    return f"{names.get(item.source, item.source)}{''.join(arrow(step) for step in item.relations)}{folded}"
+    if isinstance(item, PathEvidence):
+        hops = [Hop.of(step) for step in item.relations]
+        between = ["…" for _ in hops[1:]]
+        ends = [shown_name(end, names) for end in item.ends[:shown]]
+        return walk_text([shown_name(item.source, names), *between, folded(ends, len(item.ends) - len(ends))], hops)
+    if isinstance(item, TripleEvidence):
+        triple = item.triple
+        ends_of = [shown_name(triple.head, names), shown_name(triple.tail, names)]
+        return walk_text(ends_of, [Hop(triple.relation, note=note(triple.properties))])
+    if isinstance(item, NodeEvidence):
+        return node_text(item.node)
+    if isinstance(item, RowsEvidence):
+        rows = [row_text(row, names) for row in item.rows[:shown]]
+        return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows), item.truncated)])
+    if isinstance(item, Feedback):
+        return feedback_text(item)
+    return f"{item.retriever}: {item.score:g}"
 
 
 def verbalize_path(path: Path, names: Mapping[EntityId, str]) -> str:
     """Write one walk as one line, with the properties of each edge in brackets."""
-    text = names.get(path.source, path.source)
-    for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
-        step = f"{INVERSE}{triple.relation}" if inverse else triple.relation
-        text += f"{arrow(step, triple.properties)}{names.get(node, node)}"
+    hops = [
+        Hop(triple.relation, inverse, note(triple.properties))
+        for triple, inverse in zip(path.triples, path.inverse, strict=True)
+    ]
+    shown = [named(node, names) for node in path.nodes]
+    return walk_text([shown[0] or UNNAMED, *shown[1:-1], *([shown[-1] or UNNAMED] if hops else [])], hops)
+
+
+def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
+    """Write a walk.
+
+    Args:
+        nodes: what stands for each node, one more than there are hops; None for a mediator. The first and the last
+            are something.
+        hops: the steps between them.
+    """
+    text = nodes[0] or ""
+    for hop, before, after in zip(hops, nodes[:-1], nodes[1:], strict=True):
+        label = f"^{hop.label}" if hop.inverse and before is None and after is None else hop.label
+        text += f" / {label}" if before is None else f" {hop.arrow} {label}"
+        if after is not None:
+            text += f" {hop.arrow} {after}"
     return text
 
 
-def arrow(step: str, properties: Properties | None = None) -> str:
-    """Write one step of a metapath with the arrows that show how the edge is stored."""
-    noted = ", ".join(f"{key}: {value}" for key, value in (properties or {}).items())
-    label = f"{step.removeprefix(INVERSE)} [{noted}]" if noted else step.removeprefix(INVERSE)
-    return f" ← {label} ← " if step.startswith(INVERSE) else f" → {label} → "
+def folded(entries: Sequence[str], more: int = 0) -> str:
+    """Write what shares everything else of a line, and how many more there are."""
+    return " | ".join([*entries, *([f"… (+{more} more)"] if more else [])])
+
+
+def node_text(node: Node) -> str:
+    """Write a node with its type and its properties."""
+    name = UNNAMED if is_identifier(node.name) else clean(node.name)
+    facts = ", ".join(f"{clean(key)}: {value_text(value)}" for key, value in node.properties.items())
+    return " ".join(part for part in (name, f"({clean(node.type)})" if node.type else "", facts) if part)
+
+
+def query_text(item: RowsEvidence) -> str:
+    """Write a query on one line, and the columns of its rows on the next."""
+    columns = " | ".join(map(clean, item.columns))
+    return f"{plain(item.query)}\n  {columns}"
+
+
+def row_text(row: Sequence[Cell], names: Mapping[EntityId, str]) -> str:
+    """Write one row of a query's answer; see `query_text` for what stands above it."""
+    return "  " + " | ".join(cell_text(cell, names) for cell in row)
+
+
+def more_rows(more: int, truncated: bool) -> list[str]:
+    """Return the line that says which rows are not shown; none where all are."""
+    if truncated:
+        return [f"  … (+{more} more rows, and others that were cut off)" if more else "  … (more rows were cut off)"]
+    return [f"  … (+{more} more rows)"] if more else []
+
+
+def cell_text(cell: Cell, names: Mapping[EntityId, str]) -> str:
+    """Write one value of a row: nodes by their names, nothing as `–`."""
+    if cell is None:
+        return "–"
+    if isinstance(cell, str | bool | int | float):
+        return value_text(cell)
+    if isinstance(cell, NodeCell):
+        return node_text(Node(cell.id, cell.name, cell.type, cell.properties))
+    if isinstance(cell, EdgeCell):
+        hop = Hop(cell.relation, note=note(cell.properties))
+        return walk_text([shown_name(cell.head, names), shown_name(cell.tail, names)], [hop])
+    if isinstance(cell, PathCell):
+        shown = [None if is_identifier(node.name) else clean(node.name) for node in cell.nodes]
+        hops = [
+            Hop(edge.relation, edge.head != node.id, note(edge.properties))
+            for edge, node in zip(cell.edges, cell.nodes, strict=False)
+        ]
+        return walk_text([shown[0] or UNNAMED, *shown[1:-1], *([shown[-1] or UNNAMED] if hops else [])], hops)
+    if isinstance(cell, Mapping):
+        return "{" + ", ".join(f"{clean(key)}: {cell_text(value, names)}" for key, value in cell.items()) + "}"
+    return "[" + ", ".join(cell_text(value, names) for value in cell) + "]"
+
+
+def feedback_text(item: Feedback) -> str:
+    """Write what went wrong, and with what."""
+    problem = plain(item.problem, 2 * _LONGEST)
+    return f"{plain(item.subject)}: {problem}" if item.subject else problem
+
+
+def note(properties: Properties) -> str:
+    """Write what an edge says besides its relation: when it held first, then the rest as `key: value`."""
+    parts = [f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES]
+    return ", ".join([*_span(properties), *parts])
+
+
+def named(node: EntityId, names: Mapping[EntityId, str]) -> str | None:
+    """Return how a node is written; None for a mediator."""
+    name = names.get(node, node)
+    return None if is_identifier(name) else clean(name)
+
+
+def shown_name(node: EntityId, names: Mapping[EntityId, str]) -> str:
+    """Return how a node is written; a mediator by its identifier, since nothing else tells it from others."""
+    return clean(names.get(node, node))
+
+
+def clean(text: str) -> str:
+    """Return a name as a line holds it: without line ends, cut where it is very long, quoted where it holds marks."""
+    return f'"{plain(text)}"' if _MARKS.search(text) else plain(text)
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Return a text on one line, without characters that do not show, cut where it is longer than `longest`."""
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    short = _SPACE.sub(" ", text).strip() if "  " in text else text
+    return short if len(short) <= longest else f"{short[: longest - 1]}…"
+
+
+def value_text(value: Value) -> str:
+    """Write a value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return clean(value) if isinstance(value, str) else f"{value}"
+
+
+_TIMES = ("start", "end", "time")
+"""Properties that say when an edge holds, as the importers name them."""
+
+
+def _span(properties: Properties) -> list[str]:
+    start, end = (value_text(properties[key]) if key in properties else "" for key in ("start", "end"))
+    time = [value_text(properties["time"])] if "time" in properties else []
+    if start and start == end:
+        return [*time, start]
+    return [*time, f"{start} – {end}".strip()] if start or end else time
+
+
+def _cell_nodes(cell: Cell) -> Iterator[EntityId]:
+    """Yield the nodes that a cell names by their ids alone."""
+    if isinstance(cell, EdgeCell):
+        yield cell.head
+        yield cell.tail
+    elif isinstance(cell, Mapping):
+        for value in cell.values():
+            yield from _cell_nodes(value)
+    elif isinstance(cell, Sequence) and not isinstance(cell, str):
+        for value in cell:
+            yield from _cell_nodes(value)

@@ -12,7 +12,7 @@ from byokg.cli.cache_commands import replies_file
 from byokg.evaluation.records import TRACE, answered
 from byokg.llm.records import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.usage import QuestionUsage
+from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import Answer, Spending
 from tests.cli.conftest import Run
 
@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Path:
     """Return a run folder whose one question used the reply to `a`."""
     folder = tmp_path / "run"
     folder.mkdir()
-    usage = QuestionUsage({"link": Spending()}, (call("a").key,))
+    usage = QuestionUsage({"link": Spending()}, (AnsweredCall("link", call("a")),))
     (folder / TRACE).write_bytes(answered(Answer("q1", (), ()), 0.1, usage).trace)
     return folder
 

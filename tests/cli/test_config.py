@@ -26,10 +26,10 @@ from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.engines import add_engine
-from byokg.graph.places import close
+from byokg.graph.places import close, open_queryable
 from byokg.graph.query import Limits
 from byokg.graph.rdf_quads import graph_quads
-from byokg.graph.store import Direction
+from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.langchain import LangChainEmbedder
 from byokg.index.static import SHIPPED, StaticEmbedder
@@ -39,13 +39,16 @@ from byokg.llm.pending import PendingCalls
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.scripted import ScriptedChatModel
 from byokg.llm.usage import Budget
-from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.parts import Parts
 from byokg.prompts.template import VARIABLES
+from byokg.retrieval.path import PathRetriever
 from byokg.types import Triple
 from tests.cli.conftest import ROOT
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 from tests.graph.neptune_server import ACCESS_KEY, REGION, SECRET_KEY, NeptuneServer
 from tests.llm.memory import CountingMeter, MemoryReplies
+from tests.pipeline.test_parts import Mine
 
 FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 
@@ -81,7 +84,24 @@ EXTRAS = {
     "llm=hf_local": "torch",
 }
 
+ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query")
+"""Options that need a graph which runs queries."""
+
 DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
+
+
+RETRIEVERS = [
+    (option, name, node)
+    for option in options("pipeline")
+    for name, node in yaml.safe_load((config_dir() / "pipeline" / f"{option}.yaml").read_text("utf-8"))
+    .get("retrievers", {})
+    .items()
+    if node is not None
+]
+"""Option of the pipeline, name and settings."""
+
+MODES = {"k"}
+"""Settings of retrievers in which pipelines differ."""
 
 
 def refusal(*words: str) -> str:
@@ -109,7 +129,11 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
     settings = read_settings([chosen, *NEEDED.get(chosen, ())])
     assert settings.options[group] == option
     # a -r-> b
-    store = ColumnarGraph.from_triples([("a", "r", "b")])
+    store: GraphStore = ColumnarGraph.from_triples(TRIPLES)
+    if chosen in ASKED_QUERIES:
+        with pytest.raises(ConfigError, match="graph=arcadedb"):
+            settings.build("pipeline", store=store, model=LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
+        store = queried()
     Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
     replies, meter = MemoryReplies(), CountingMeter()
     given: dict[str, dict[str, Any]] = {
@@ -126,10 +150,19 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
         if each != "graph":
             handed_over = {name: value for name, value in given.get(each, {}).items() if name in settings.takes(each)}
             assert settings.build(each, **handed_over) is not None
+    close(store)
 
 
 # a -r-> b
 TRIPLES = [("a", "r", "b")]
+
+
+def queried() -> GraphStore:
+    """Return a graph that runs queries."""
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    ColumnarGraph.from_triples(TRIPLES).save("queried")
+    add_engine("queried", "sparql")
+    return open_queryable("queried", "sparql")
 
 
 @pytest.mark.parametrize("option", options("graph"))
@@ -225,6 +258,8 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
         f"{group}={option}", {"model", "batch_size"}
     )
+    if target == "byokg.pipeline.prompted.byokg_pipeline":  # one method, and its modes
+        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds"}
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
@@ -381,7 +416,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
-        ("pipeline=null", "pipeline=null is no option; options of pipeline: byokg, direct, offline"),
+        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, byokg, "),
         ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
         ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),
         ("graph.path=neo4j://me:s3cret@h", "holds an @"),
@@ -497,7 +532,73 @@ def test_secrets_are_neither_shown_nor_recorded() -> None:
 def test_a_pipeline_of_ones_own_is_named_by_its_import_path() -> None:
     settings = read_settings(["pipeline._target_=byokg.pipeline.offline.offline_pipeline"])
     store = ColumnarGraph.from_triples([("a", "r", "b")])
-    assert isinstance(settings.build("pipeline", store=store), Byokg)
+    assert isinstance(settings.build("pipeline", store=store), Loop)
+
+
+# Retrievers of a pipeline
+
+
+class TestRetrievers:
+    def test_each_has_settings_of_its_own_that_are_checked(self) -> None:
+        stages = built("pipeline.retrievers.path.max_ends=5").stages
+        assert [type(each) for each in stages[0].retrievers][:1] == [PathRetriever]
+        assert "pipeline.retrievers.path.max_ends=many does not fit: input should be a valid integer" in refusal(
+            "pipeline=byokg", "pipeline.retrievers.path.max_ends=many"
+        )
+        assert "which pipeline.retrievers.path.max_end sets; nearest: max_ends" in refusal(
+            "pipeline=byokg", "pipeline.retrievers.path.max_end=5"
+        )
+        assert "nearest: pipeline.retrievers.path.max_ends" in refusal(
+            "pipeline=byokg", "pipeline.retrievers.pth.max_ends=5"
+        )
+
+    def test_null_switches_one_off(self) -> None:
+        whole, without = built().stages[0].retrievers, built("pipeline.retrievers.path=null").stages[0].retrievers
+        assert [type(each) for each in without] == [type(each) for each in whole if type(each) is not PathRetriever]
+        assert "pipeline.retrievers.pth" in refusal("pipeline=byokg", "pipeline.retrievers.pth=null")
+
+    def test_a_retriever_of_ones_own_is_named_by_its_import_path_and_takes_settings(self) -> None:
+        words = ("pipeline.retrievers.mine._target_=tests.pipeline.test_parts.Mine", "pipeline.retrievers.mine.k=7")
+        mine = built(*words).stages[0].retrievers[-1]
+        assert isinstance(mine, Mine) and mine.taken[1:] == (7, "mine")
+        assert "Mine takes no 'kk', which pipeline.retrievers.mine.kk sets; nearest: k" in refusal(
+            "pipeline=byokg", words[0], "pipeline.retrievers.mine.kk=7"
+        )
+        assert "no.such cannot be imported" in refusal("pipeline=byokg", "pipeline.retrievers.mine._target_=no.such")
+
+    def test_a_component_inside_one_is_named_likewise(self) -> None:
+        first = "pipeline.retrievers.rerank.first"
+        words = (f"{first}._target_=byokg.index.reranker_cross_encoder.CrossEncoderReranker", f"{first}.batch_size=8")
+        settings = read_settings(["pipeline=rerank", *words])
+        assert settings.values["pipeline"]["retrievers"]["rerank"]["first"]["batch_size"] == 8
+        assert f"takes no 'batchsize', which {first}.batchsize sets; nearest: batch_size" in refusal(
+            "pipeline=rerank", words[0], f"{first}.batchsize=8"
+        )
+        assert f"has no setting '{first}.batch_size'" in refusal("pipeline=rerank", words[1])
+
+    def test_they_are_recorded(self) -> None:
+        recorded = read_settings(["pipeline=byokg", "pipeline.retrievers.path=null"]).recorded()
+        assert recorded["pipeline"]["retrievers"]["path"] is None
+        assert read_settings(["pipeline=byokg"]).recorded() != recorded
+
+    @pytest.mark.parametrize(("option", "name", "node"), RETRIEVERS, ids=[f"{o}.{n}" for o, n, _ in RETRIEVERS])
+    def test_an_option_lists_every_setting_of_a_retriever(self, option: str, name: str, node: dict[str, Any]) -> None:
+        module, _, target = node["_target_"].rpartition(".")
+        parameters = inspect.signature(getattr(importlib.import_module(module), target)).parameters
+        settings = {key: value for key, value in node.items() if key != "_target_"}
+        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)} - {"count_tokens"}
+        for key, value in settings.items():
+            assert key in MODES or value == parameters[key].default, key
+
+
+def built(*words: str) -> Loop:
+    """Make `pipeline=byokg` for a graph a -r-> b."""
+    store = ColumnarGraph.from_triples(TRIPLES)
+    model = LanguageModel(ScriptedChatModel(replies=("yes indeed",)))
+    settings = read_settings(["pipeline=byokg", *words])
+    made = settings.build("pipeline", store=store, embedder=StaticEmbedder(), model=model)
+    assert isinstance(made, Loop)
+    return made
 
 
 # Records

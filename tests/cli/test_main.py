@@ -331,6 +331,25 @@ def test_an_answer_as_json_has_names_ids_citations_and_rounds(byokg: Run, graph:
     assert record["rounds"][0]["evidence"][0]["relations"] == ["directed_by"]
 
 
+def test_a_trace_shows_how_the_answer_came_about(byokg: Run, graph: Path) -> None:
+    outcome = byokg("ask", "Who directed Heat?", f"graph.path={graph}", "--hops", "1", "--trace")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "│   │   └── 'Heat' to Heat  (exact, 1.00)\n" in outcome.out
+    assert "│       ├── e1 " in outcome.out and "Heat → directed_by → Michael Mann\n" in outcome.out
+    assert outcome.out.endswith("└── answers\n    └── Michael Mann  e1\n")
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_a_recorded_question_shows_its_trace(byokg: Run, films: Path, graph: Path) -> None:
+    words = ("dataset=folder", f"dataset.root={films}", f"graph.path={graph}", "out=run", "-q")
+    assert byokg("eval", *words).code == 0
+    outcome = byokg("trace", "run", "q1", "--graph", str(graph))
+    assert outcome.out.startswith("question q1\n├── round 1\n")
+    assert json.loads(byokg("trace", "run", "q1", "--json").out)["answers"][0]["name"] == "Michael Mann"
+    missing = byokg("trace", "run", "q9")
+    assert (missing.code, missing.out) == (WRONG, "") and "no question 'q9'; there are q1, q2" in missing.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

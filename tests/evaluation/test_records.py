@@ -28,10 +28,12 @@ from byokg.evaluation.records import (
     read_config,
     read_metrics,
     read_predictions,
+    read_trace,
     read_usage,
     reply_keys,
 )
-from byokg.llm.usage import QuestionUsage
+from byokg.llm.records import Call, Message
+from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -47,7 +49,9 @@ from byokg.types import (
     PathEvidence,
     ProposedPath,
     Round,
+    RowsEvidence,
     Spending,
+    Step,
     Triple,
 )
 from byokg.types import Path as Walk
@@ -130,7 +134,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
         "artifacts": {
             "mentions": [mention],
             "paths": [{"relations": ["bore"], "score": 0.123457, "source": "m", "directed": True}],
-            "query": None,
+            "queries": [],
             "draft_answers": [],
             "bfsql": None,
             "finished": False,
@@ -167,7 +171,47 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
                 "truncated": False,
             }
         ],
+        "steps": [],
     }
+
+
+def test_the_trace_shows_what_retrievers_noted_and_the_answers() -> None:
+    told = answer()
+    step = Step("agentic", {"frontier": ["m"], "scores": [1 / 3]}, {"selected": {"bore": np.float32(0.5)}})
+    trace = json.loads(answered(replace(told, rounds=(replace(told.rounds[0], steps=(step,)),)), 1.5).trace)
+    assert trace["rounds"][0]["steps"] == [
+        {
+            "stage": "agentic",
+            "given": {"frontier": ["m"], "scores": [0.333333]},
+            "got": {"selected": {"bore": 0.5}},
+        }
+    ]
+    assert trace["answers"] == [
+        {"name": "Ann “A” Abt", "id": "e1", "score": 0.9, "citations": ["e1"]},
+        {"name": "1999", "id": None, "score": 0.5, "citations": []},
+    ]
+
+
+def test_of_many_rows_the_first_are_written() -> None:
+    rows = tuple((number,) for number in range(30))
+    item = RowsEvidence("query", 1.0, language="cypher", query="RETURN 1", columns=("n",), rows=rows)
+    [written] = json.loads(answered(answer(item), 1.5).trace)["rounds"][0]["evidence"]
+    assert (len(written["rows"]), written["n_rows"]) == (20, 30)
+
+
+def test_the_trace_shows_what_each_call_was_for_and_which_evidence_its_prompt_showed(tmp_path: Path) -> None:
+    first = Call("p", "m", (Message("user", "Who?"),))
+    second = Call("p", "m", (Message("system", "[e9] is how a fact begins"), Message("user", "[e3] a → r → b\n[e1] c")))
+    usage = QuestionUsage({}, (AnsweredCall("kg_linker", first), AnsweredCall("answer", second)))
+    line = answered(answer(), 1.5, usage).trace
+    assert json.loads(line)["calls"] == [
+        {"stage": "kg_linker", "prompt": first.prompt_digest, "shown": [], "reply": first.key},
+        {"stage": "answer", "prompt": second.prompt_digest, "shown": ["e3", "e1"], "reply": second.key},
+    ]
+    (tmp_path / TRACE).write_bytes(line)
+    assert read_trace(tmp_path, "q-1") == json.loads(line)
+    with pytest.raises(RunError, match="no question 'q-2'; there are q-1"):
+        read_trace(tmp_path, "q-2")
 
 
 def test_evidence_of_any_kind_is_written_with_all_its_fields() -> None:
@@ -215,7 +259,8 @@ def test_what_differs_between_equal_runs_is_in_the_timings_alone() -> None:
 
 def test_what_language_models_took_is_written_where_any_was_asked(tmp_path: Path) -> None:
     took = {"link": Spending(Consumption(1, 10, 2, seconds=0.5, usd=0.25), failed=1, retries=3)}
-    counted = answered(answer(), 1.5, QuestionUsage(took, ("cd", "ab", "cd")))
+    calls = [AnsweredCall("link", Call("p", "m", (Message("user", text),))) for text in "abc"]
+    counted = answered(answer(), 1.5, QuestionUsage(took, tuple(calls[:2])))
     reported = answered(replace(answer(), usage=took), 1.5)
     assert reported.timings == counted.timings
     assert json.loads(counted.timings)["usage"]["link"]["asked"] == {
@@ -228,14 +273,13 @@ def test_what_language_models_took_is_written_where_any_was_asked(tmp_path: Path
         "usd": 0.25,
         "unpriced": 0,
     }
-    assert json.loads(counted.trace)["replies"] == ["ab", "cd"]
-    lost = failed("q-2", ValueError(), 0.5, QuestionUsage(took, ("ef",)))
+    lost = failed("q-2", ValueError(), 0.5, QuestionUsage(took, tuple(calls[2:])))
     plain = answered(answer(), 1.5)
-    assert b"replies" not in plain.trace and b"usage" not in plain.timings
+    assert b"calls" not in plain.trace and b"usage" not in plain.timings
     (tmp_path / TIMINGS).write_bytes(counted.timings + lost.timings + plain.timings)
     (tmp_path / TRACE).write_bytes(counted.trace + lost.trace + plain.trace)
     assert read_usage(tmp_path) == [took, took, {}]
-    assert reply_keys(tmp_path) == {"ab", "cd", "ef"}
+    assert reply_keys(tmp_path) == {one.call.key for one in calls}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.node_sets import common, contains, distinct, group_of
+from byokg.graph.node_sets import common, contains, distinct, group_of, positions
 
 few = st.lists(st.integers(0, 40), max_size=10)
 many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
@@ -39,6 +39,15 @@ def test_each_number_is_in_one_of_several_sets_or_none(one: list[int], other: li
     groups = [set(one), set(other) - set(one)]
     found = group_of([np.array(sorted(group), np.int64) for group in groups], np.array(asked, np.int64))
     assert found.tolist() == [next((at for at, group in enumerate(groups, 1) if n in group), 0) for n in asked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_each_number_stands_somewhere_among_the_members_or_nowhere(members: list[int], asked: list[int]) -> None:
+    distinct_members = list(dict.fromkeys(members))
+    found = positions(np.array(distinct_members, np.int64), np.array(asked, np.int64))
+    place = {number: at for at, number in enumerate(distinct_members)}
+    assert found.tolist() == [place.get(number, -1) for number in asked]
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -8,11 +8,10 @@ import pytest
 
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.linking.kg_linker import TASKS, LlmLinker, Task
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Linked, Mention, ProposedPath, Question
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Linked, Mention, ProposedPath, Question
 from tests.linking.graphs import films
 
 REPLY = """
@@ -51,15 +50,15 @@ class Prompts(ScriptedChatModel):
 SEEN: list[str] = []
 
 
-def linker(reply: str = REPLY, tasks: Sequence[Task] = TASKS) -> LlmLinker:
+def linker(reply: str = REPLY, tasks: Sequence[Task] = TASKS, languages: Sequence[Language] = ("cypher",)) -> LlmLinker:
     SEEN.clear()
     store = films()
     return LlmLinker(
         LanguageModel(Prompts(replies=(reply,))),
         SchemaRenderer(store.schema()),
-        RelationMatcher(store.relations),
         lambda context: f"[e1] what {len(context.rounds)} rounds found",
         tasks,
+        languages,
     )
 
 
@@ -67,7 +66,8 @@ def test_one_reply_gives_all_artifacts() -> None:
     assert linker().propose(QUESTION, Context()) == Artifacts(
         mentions=(Mention("Alien", 13, 18), Mention("Ridley Scot")),
         paths=(
-            ProposedPath(("directed_by", "^directed_by"), 1.0, directed=False),
+            ProposedPath(("Directed By", "^directed_by"), 1.0, directed=False),
+            ProposedPath(("no_such_relation",), 1.0, directed=False),
             ProposedPath(("starred_actors",), 1.0, directed=False),
         ),
         queries=(GraphQuery("cypher", "MATCH (f {name: 'Alien'})-[:directed_by]->(d) RETURN d.name"),),
@@ -78,14 +78,21 @@ def test_one_reply_gives_all_artifacts() -> None:
 
 @pytest.mark.parametrize(
     ("task", "field"),
-    [("entities", "mentions"), ("paths", "paths"), ("opencypher", "queries"), ("answers", "draft_answers")],
+    [
+        ("entities", "mentions"),
+        ("paths", "paths"),
+        ("query", "queries"),
+        ("answers", "draft_answers"),
+        ("bfsql", "bfsql"),
+    ],
 )
 def test_a_task_left_out_is_neither_asked_for_nor_read(task: Task, field: str) -> None:
     whole = linker().propose(QUESTION, Context())
     with_it = SEEN[0]
     part = linker(tasks=[each for each in TASKS if each != task]).propose(QUESTION, Context())
     assert not getattr(part, field) and getattr(whole, field)
-    assert f"<{task}>" in with_it and f"<{task}>" not in SEEN[0]
+    tag = {"query": "opencypher"}.get(task, task)
+    assert f"<{tag}>" in with_it and f"<{tag}>" not in SEEN[0]
     for other in ("mentions", "paths", "queries", "draft_answers", "bfsql"):
         if other != field:
             assert getattr(part, other) == getattr(whole, other)
@@ -98,8 +105,34 @@ def test_the_first_round_sees_schema_and_question_and_later_ones_what_was_found(
     assert "[e1] what 1 rounds found" in SEEN[0] and "FINISH" in SEEN[0]
 
 
-def test_finish_ends_the_rounds() -> None:
-    assert linker("<entities>\nFINISH\n</entities>").propose(QUESTION, LATER).finished
+def test_a_query_is_asked_for_in_each_language_of_the_graph() -> None:
+    reply = f"{REPLY}<sparql>SELECT ?d WHERE {{ ?f :directed_by ?d }}</sparql>"
+    choices: list[tuple[Language, ...]] = [("cypher",), ("sparql",), ("cypher", "sparql"), ()]
+    for languages in choices:
+        queries = linker(reply, languages=languages).propose(QUESTION, Context()).queries
+        assert tuple(query.language for query in queries) == languages
+        assert ("<opencypher>" in SEEN[0], "<sparql>" in SEEN[0]) == ("cypher" in languages, "sparql" in languages)
+    assert linker("<opencypher></opencypher>").propose(QUESTION, Context()).queries == ()
+
+
+def test_a_subgraph_request_that_is_no_json_is_kept_for_the_feedback() -> None:
+    assert linker("<bfsql>\nHeat, 2 hops\n</bfsql>").propose(QUESTION, Context()).bfsql == "Heat, 2 hops"
+    assert linker("<bfsql>\n</bfsql>").propose(QUESTION, Context()).bfsql is None
+    cypher = "<opencypher>MATCH (f {name: 'Alien'}) RETURN f.name</opencypher>"
+    assert linker(cypher).propose(QUESTION, Context()).bfsql is None
+
+
+def test_finish_ends_the_rounds_once_something_was_found() -> None:
+    finish = "<entities>\nFINISH\n</entities>"
+    assert linker(finish).propose(QUESTION, LATER).finished
+    assert not linker(finish).propose(QUESTION, Context()).finished
+    assert not linker(finish, tasks=["paths"]).propose(QUESTION, LATER).finished
+
+
+@pytest.mark.parametrize("tag", ["answer", "answers"])
+def test_both_spellings_of_the_answers_tag_are_read(tag: str) -> None:
+    drafts = linker(f"<{tag}>\nRidley Scott\n</{tag}>").propose(QUESTION, Context()).draft_answers
+    assert drafts == ("Ridley Scott",)
 
 
 def test_topic_entities_that_are_given_come_first() -> None:
@@ -117,7 +150,16 @@ def test_an_empty_reply_is_an_error_and_no_artifact() -> None:
         linker(" ").propose(QUESTION, Context())
 
 
+def test_entities_that_come_with_the_question_may_be_all_there_is() -> None:
+    given = Question("q1", QUESTION.text, topic_ids=(EntityId("Aliens"),))
+    assert GivenEntities().propose(given, Context()) == Artifacts(
+        mentions=(Mention("Aliens", ids=(EntityId("Aliens"),)),)
+    )
+
+
 def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="tasks=query leaves nothing to ask for"):
+        linker(tasks=["query"], languages=())
     with pytest.raises(ConfigError, match="tasks=cypher"):
         linker(tasks=["cypher"])  # type: ignore[list-item]
     with pytest.raises(ConfigError, match=r"tasks=\(none\)"):

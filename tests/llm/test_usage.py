@@ -47,7 +47,12 @@ def test_calls_are_counted_by_question_and_stage() -> None:
     found = meter.of("q1")
     assert found == meter.take("q1")
     assert found.stages == {"link": Spending(two, retries=4), "answer": Spending(one, one, failed=1, retries=5)}
-    assert found.keys == tuple(call(text).key for text in "abcd")
+    assert [(one.stage, one.call) for one in found.calls] == [
+        ("link", call("a")),
+        ("link", call("b")),
+        ("answer", call("c")),
+        ("answer", call("d")),
+    ]
     assert meter.take("q1") == QuestionUsage()
     assert meter.total.asked.calls == 4 and meter.total.calls == 6
     assert meter.unpriced_models == ()

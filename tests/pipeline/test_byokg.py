@@ -1,116 +1,45 @@
-"""Tests of `byokg.pipeline.byokg`: the loop, run with parts that follow a script."""
+"""Tests of `byokg.pipeline.byokg`: ten lines in a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import pytest
 
+from byokg import Byokg, KnowledgeGraph
 from byokg.errors import ConfigError
-from byokg.linking.entities import EntityLinker
-from byokg.pipeline.byokg import Byokg
-from byokg.retrieval.base import Request
-from byokg.types import AnswerItem, Artifacts, Context, Evidence, Mention, Question
-from tests.linking.graphs import films
+from byokg.llm.model import LanguageModel
+from byokg.llm.scripted import Rule, ScriptedChatModel
+from byokg.types import Question
 
-QUESTION = Question("q7", "who directed Alien")
+FILMS = [
+    ("Heat", "directed_by", "Michael Mann"),
+    ("Heat", "starred_actors", "Al Pacino"),
+    ("Ali", "directed_by", "Michael Mann"),
+]
 
-FINISHED = Artifacts(finished=True)
-
-
-def mentioning(*names: str) -> Artifacts:
-    return Artifacts(mentions=tuple(map(Mention, names)))
-
-
-@dataclass
-class ScriptedLinker:
-    """Proposes what the script says, round by round."""
-
-    script: Sequence[Artifacts]
-    seen: list[int] = field(default_factory=list)
-    """Rounds in the context at each call."""
-
-    def propose(self, question: Question, context: Context) -> Artifacts:
-        self.seen.append(len(context.rounds))
-        return self.script[len(context.rounds)]
+RULES = (
+    Rule("<selected></selected>", contains=("Select the relations to follow",)),
+    Rule("<answers>Michael Mann [e1]</answers>", contains=("Each fact begins",)),
+    Rule("<entities>FINISH</entities>", contains=("Next entities",)),
+    Rule("<entities>Heat</entities><paths>directed_by</paths>", contains=("Entity extraction",)),
+)
 
 
-@dataclass
-class OneEach:
-    """Finds one piece of evidence for each linked entity."""
-
-    name: str
-    requests: list[Request] = field(default_factory=list)
-
-    def retrieve(self, request: Request) -> list[Evidence]:
-        self.requests.append(request)
-        return [Evidence(self.name, float(position)) for position, _ in enumerate(request.linked.entities)]
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_chat_model_and_a_graph_are_all_it_takes(wrapped: bool) -> None:
+    chat_model = ScriptedChatModel(rules=RULES)
+    kg = KnowledgeGraph.from_triples(FILMS)
+    answer = Byokg(kg, llm=LanguageModel(chat_model) if wrapped else chat_model).ask("Who directed Heat?")
+    assert [(item.name, item.id, item.grounded) for item in answer.items] == [("Michael Mann", "Michael Mann", True)]
 
 
-class LastEvidence:
-    """Answers with the ids of all evidence."""
-
-    def answer(self, question: Question, context: Context) -> list[AnswerItem]:
-        return [AnswerItem(question.id, None, item.score, (item.id,)) for item in context.evidence]
-
-
-def pipeline(script: Sequence[Artifacts], rounds: int = 3, retrievers: Sequence[OneEach] = ()) -> Byokg:
-    return Byokg(ScriptedLinker(script), EntityLinker(films()), retrievers or [OneEach("a")], LastEvidence(), rounds)
+def test_without_a_model_it_answers_offline() -> None:
+    kg = KnowledgeGraph.from_triples(FILMS)
+    assert [item.name for item in Byokg(kg).ask("Who directed Heat?").items] == ["Michael Mann"]
+    assert Byokg(kg.store, max_hops=1).run(Question("q", "Who directed Heat?")).question_id == "q"
 
 
-class TestRounds:
-    def test_evidence_is_numbered_on_over_rounds_and_retrievers(self) -> None:
-        script = [mentioning("Alien", "Titanic"), mentioning("Aliens")]
-        answer = pipeline(script, 2, [OneEach("a"), OneEach("b")]).run(QUESTION)
-        found = [(item.id, item.round, item.retriever) for one in answer.rounds for item in one.evidence]
-        assert found == [("e1", 0, "a"), ("e2", 0, "a"), ("e3", 0, "b"), ("e4", 0, "b"), ("e5", 1, "a"), ("e6", 1, "b")]
-        assert [item.citations for item in answer.items] == [(id,) for id, *_ in found]
-
-    def test_it_stops_when_nothing_new_is_linked(self) -> None:
-        script = [mentioning("Alien"), mentioning("alien"), mentioning("Titanic")]
-        assert len(pipeline(script).run(QUESTION).rounds) == 1
-
-    def test_it_stops_when_the_linker_has_finished(self) -> None:
-        assert len(pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED]).run(QUESTION).rounds) == 2
-        assert pipeline([FINISHED]).run(QUESTION).rounds == ()
-
-    def test_it_stops_after_the_rounds_allowed(self) -> None:
-        script = [mentioning("Alien"), mentioning("Titanic"), mentioning("Aliens")]
-        for rounds in (1, 2, 3):
-            assert len(pipeline(script, rounds).run(QUESTION).rounds) == rounds
-
-    def test_the_first_round_is_kept_even_if_nothing_is_linked(self) -> None:
-        answer = pipeline([mentioning("Predator"), mentioning("Alien")], 1).run(QUESTION)
-        assert [one.linked.entities for one in answer.rounds] == [()]
-        assert answer.items == ()
-
-    def test_linker_and_retrievers_see_the_rounds_before(self) -> None:
-        retriever = OneEach("a")
-        chain = pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED], retrievers=[retriever])
-        chain.run(QUESTION)
-        assert isinstance(chain.linker, ScriptedLinker)
-        assert chain.linker.seen == [0, 1, 2]
-        assert [len(request.context.rounds) for request in retriever.requests] == [0, 1]
-        assert [request.linked.entities[0].id for request in retriever.requests] == ["Alien", "Titanic"]
-        assert all(request.question == QUESTION for request in retriever.requests)
-
-
-class TestAnswer:
-    def test_it_names_the_question_and_the_seconds_of_each_stage(self) -> None:
-        answer = pipeline([mentioning("Alien"), FINISHED]).run(QUESTION)
-        assert answer.question_id == "q7"
-        assert set(answer.seconds) == {"link", "retrieve", "answer"}
-        assert min(answer.seconds.values()) >= 0
-
-    def test_a_text_can_be_asked_as_it_is(self) -> None:
-        assert pipeline([mentioning("Alien"), FINISHED]).ask("who directed Alien").items[0].name == "ask"
-
-    def test_two_runs_give_equal_answers(self) -> None:
-        chain = pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED])
-        assert chain.run(QUESTION) == chain.run(QUESTION)
-
-
-def test_no_rounds_at_all_is_a_wrong_setting() -> None:
+def test_settings_are_those_of_the_pipeline() -> None:
+    kg = KnowledgeGraph.from_triples(FILMS)
+    assert Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=1).pipeline.stages[0].rounds == 1
     with pytest.raises(ConfigError, match="rounds=0"):
-        pipeline([], rounds=0)
+        Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=0)

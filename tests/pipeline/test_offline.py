@@ -20,7 +20,7 @@ from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.metaqa import MetaQA
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import import_graph
-from byokg.pipeline.byokg import Byokg
+from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import Answer, EntityId, PathEvidence, Question
 from tests.linking.graphs import EMBEDDER, FILMS, countries, films, marriages
@@ -41,7 +41,7 @@ FILM_QUESTIONS = [
 ]
 
 
-def ask(pipeline: Byokg, text: str, *topics: str, hops: int | None = None) -> Answer:
+def ask(pipeline: Loop, text: str, *topics: str, hops: int | None = None) -> Answer:
     return pipeline.run(Question("q", text, tuple(map(EntityId, topics)), hops))
 
 
@@ -194,7 +194,7 @@ LONELY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([("Alien", "r", "A
 
 
 @pytest.fixture(scope="module")
-def metaqa() -> tuple[Path, Byokg]:
+def metaqa() -> tuple[Path, Loop]:
     folder = Path(os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data") / "metaqa"
     if not folder.is_dir():
         pytest.skip(f"no real data in {folder}; set BYOKG_DATA to the folder that holds metaqa")
@@ -211,13 +211,13 @@ class TestQuality:
         assert hits_at_1(pipeline, examples) >= 0.75
 
     @pytest.mark.parametrize(("hops", "least"), [(1, 0.80), (2, 0.85), (3, 0.80)])
-    def test_questions_of_metaqa_are_mostly_answered(self, metaqa: tuple[Path, Byokg], hops: int, least: float) -> None:
+    def test_questions_of_metaqa_are_mostly_answered(self, metaqa: tuple[Path, Loop], hops: int, least: float) -> None:
         folder, pipeline = metaqa
         examples = random.Random(20).sample(MetaQA(folder, hops, "dev").examples(), 60)
         assert hits_at_1(pipeline, examples) >= least
 
 
-def hits_at_1(pipeline: Byokg, examples: Iterable[Example]) -> float:
+def hits_at_1(pipeline: Loop, examples: Iterable[Example]) -> float:
     """Return the share of questions whose first answer is right, with gold topic entities."""
     hits = []
     for example in examples:

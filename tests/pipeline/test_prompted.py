@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from byokg.errors import ConfigError
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
-from byokg.pipeline.context import NOTHING, ContextWriter
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
+    Answer,
     Artifacts,
     Context,
     EntityId,
@@ -27,7 +33,8 @@ QUESTION = Question("q1", "Which films are by the director of Alien?")
 def found(*paths: tuple[str, ...], source: str = "Alien") -> list[PathEvidence]:
     entity = LinkedEntity(EntityId(source), source, Mention(source), "exact", 1.0)
     artifacts = Artifacts(paths=tuple(ProposedPath(path) for path in paths))
-    return PathRetriever(films()).retrieve(Request(QUESTION, artifacts, Linked((entity,)), Context()))
+    request = Request(QUESTION, artifacts, Linked((entity,)), Context())
+    return [item for item in PathRetriever(films()).retrieve(request) if isinstance(item, PathEvidence)]
 
 
 def context(*rounds: list[PathEvidence]) -> Context:
@@ -35,35 +42,6 @@ def context(*rounds: list[PathEvidence]) -> Context:
     for evidence in rounds:
         gathered = gathered.add(Artifacts(), Linked(), [evidence])
     return gathered
-
-
-class TestContextText:
-    def test_each_item_is_a_line_with_its_number(self) -> None:
-        written = ContextWriter(films()).write(context(found(("directed_by",), ("directed_by", "^directed_by"))))
-        assert written.text.splitlines() == [
-            "[e1] Alien → directed_by → Ridley Scott",
-            "[e2] Alien → directed_by → Ridley Scott ← directed_by ← Blade Runner",
-        ]
-        assert written.shown == ("e1", "e2") and written.left_out == 0
-
-    def test_what_an_earlier_round_found_is_not_repeated(self) -> None:
-        again = context(found(("directed_by",)), found(("directed_by",), ("has_genre",)))
-        assert ContextWriter(films()).write(again).shown == ("e1", "e3")
-
-    def test_where_not_everything_fits_the_newest_round_stays(self) -> None:
-        gathered = context(found(("directed_by",)), found(("has_genre",)))
-        written = ContextWriter(films(), budget_tokens=13, count_tokens=lambda text: len(text.split())).write(gathered)
-        assert written.shown == ("e1", "e2")
-        written = ContextWriter(films(), budget_tokens=9, count_tokens=lambda text: len(text.split())).write(gathered)
-        assert (written.shown, written.left_out, written.tokens) == (("e2",), 1, 6)
-
-    def test_many_ends_are_folded_and_counted(self) -> None:
-        # Drama is the genre of Blade Runner and Titanic.
-        gathered = context(found(("^has_genre",), source="Drama"))
-        assert ContextWriter(films(), shown=1)(gathered) == "[e1] Drama ← has_genre ← Blade Runner … (+1 more)"
-
-    def test_nothing_found_is_said(self) -> None:
-        assert ContextWriter(films())(Context()) == NOTHING
 
 
 # Round one names Alien and one hop; what it finds names Ridley Scott, from whom round two goes on.
@@ -77,9 +55,15 @@ RULES = (
 )
 
 
+def answered(rules: tuple[Rule, ...], **settings: Any) -> Answer:
+    """Answer the question with paths alone."""
+    model = LanguageModel(ScriptedChatModel(rules=rules))
+    return byokg_pipeline(films(), model, retrievers={"path": PathRetriever}, **settings).run(QUESTION)
+
+
 class TestLoop:
     def test_the_second_round_starts_from_what_the_first_found(self) -> None:
-        answer = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(rules=RULES))).run(QUESTION)
+        answer = answered(RULES)
         assert [[item.relations for item in one.evidence] for one in answer.rounds] == [  # type: ignore[attr-defined]
             [("directed_by",)],
             [("^directed_by",)],
@@ -87,12 +71,54 @@ class TestLoop:
         assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Ridley Scott"]
 
     def test_answers_cite_the_evidence_that_holds_them_and_only_that(self) -> None:
-        answer = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(rules=RULES))).run(QUESTION)
+        answer = answered(RULES)
         assert [(item.name, item.id, item.citations, item.grounded) for item in answer.items] == [
             ("Blade Runner", "Blade Runner", ("e2",), True),
             ("Alien 3", None, (), False),
             ("Ridley Scott", "Ridley Scott", ("e1", "e2"), True),
         ]
+
+
+class TestUnitedDrafts:
+    RULES = (
+        Rule("<answers>Blade Runner [e1]\nAlien</answers>", contains=("Each fact begins",)),
+        Rule("<entities>FINISH</entities><answers>Alien 3</answers>", contains=("Next entities",)),
+        Rule(
+            "<entities>Ridley Scott</entities><paths>directed_by</paths>"
+            "<answers>Gladiator\nalien\nBlade Runner</answers>",
+            contains=("Entity extraction",),
+        ),
+    )
+
+    def test_what_the_model_knew_before_stands_beside_what_it_found_each_name_once(self) -> None:
+        answer = answered(self.RULES, unite_drafts=True)
+        assert [(item.name, item.citations) for item in answer.items] == [
+            ("Blade Runner", ("e1", "e3")),  # e3, the shortest path to a draft answer, says the same
+            ("Gladiator", ()),
+            ("Alien", ("e1", "e2")),
+        ]
+
+    def test_else_drafts_are_no_answers(self) -> None:
+        assert [item.name for item in answered(self.RULES).items] == ["Blade Runner", "Alien"]
+
+
+class TestModes:
+    def test_without_tasks_nobody_is_asked_before_the_answer(self) -> None:
+        given = Question("q1", QUESTION.text, topic_ids=(EntityId("Alien"),))
+        rules = (Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),)
+        pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(rules=rules)), retrievers={}, tasks=())
+        answer = pipeline.run(given)
+        assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien"]
+        assert [item.name for item in answer.items] == ["Ridley Scott"]
+
+    def test_queries_come_first_only_where_the_graph_runs_them(self) -> None:
+        model = LanguageModel(ScriptedChatModel(replies=("yes",)))
+        with pytest.raises(ConfigError, match=r"cypher_rounds=2 needs the retriever 'query'.*graph=arcadedb"):
+            byokg_pipeline(films(), model, cypher_rounds=2)
+
+    def test_the_query_retriever_is_left_out_where_the_graph_runs_none(self) -> None:
+        pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(replies=("yes",))))
+        assert QueryRetriever not in [type(one) for one in pipeline.stages[0].retrievers]
 
 
 class TestDirect:

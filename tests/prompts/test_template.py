@@ -30,6 +30,7 @@ SAMPLE = {
     "entities": "f1 Heat (Film)\np2 Al Pacino (Person)",
     "query": "MATCH (f:Movie {name: 'Heat'}) RETURN f",
     "problem": "no node type 'Movie'; nearest: 'Film'",
+    "calls": "10",
     "expected": '[{"name": "Michael Mann"}]',
     "given": "Michael Mann",
 }

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from byokg.errors import ConfigError, RelationNotFound
 from byokg.graph.columnar import ColumnarGraph
+from byokg.linking.relations import RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.types import (
     Artifacts,
     Context,
     EntityId,
+    Evidence,
+    Feedback,
     Linked,
     LinkedEntity,
     Mention,
@@ -19,6 +24,7 @@ from byokg.types import (
     PathEvidence,
     ProposedPath,
     Question,
+    Step,
 )
 from tests.linking.graphs import countries, films
 
@@ -35,14 +41,18 @@ def proposed(*relations: str, source: str | None = None, score: float = 1.0) -> 
     return ProposedPath(relations, score, None if source is None else EntityId(source))
 
 
-def summary(found: list[PathEvidence]) -> list[tuple[str, Metapath, list[str]]]:
-    return [(item.source, item.relations, list(item.ends)) for item in found]
+def walked(retriever: PathRetriever, asked: Request) -> list[PathEvidence]:
+    return [item for item in retriever.retrieve(asked) if isinstance(item, PathEvidence)]
+
+
+def summary(found: Sequence[Evidence]) -> list[tuple[str, Metapath, list[str]]]:
+    return [(item.source, item.relations, list(item.ends)) for item in found if isinstance(item, PathEvidence)]
 
 
 class TestWhereWalksStart:
     def test_at_the_source_proposed(self) -> None:
         paths = [proposed("directed_by", source="Alien"), proposed("has_genre", source="Titanic")]
-        found = PathRetriever(films()).retrieve(request(paths, linked("Alien", "a"), linked("Titanic", "t")))
+        found = walked(PathRetriever(films()), request(paths, linked("Alien", "a"), linked("Titanic", "t")))
         assert summary(found) == [
             ("Alien", ("directed_by",), ["Ridley Scott"]),
             ("Titanic", ("has_genre",), ["Drama"]),
@@ -50,18 +60,18 @@ class TestWhereWalksStart:
 
     def test_else_at_every_linked_entity_once(self) -> None:
         entities = [linked("Alien", "a"), linked("Titanic", "t"), linked("Alien", "b")]
-        found = PathRetriever(films()).retrieve(request([proposed("directed_by")], *entities))
+        found = walked(PathRetriever(films()), request([proposed("directed_by")], *entities))
         assert [item.source for item in found] == ["Alien", "Titanic"]
 
     def test_nowhere_without_a_source_or_an_entity(self) -> None:
-        assert PathRetriever(films()).retrieve(request([proposed("directed_by")])) == []
-        assert PathRetriever(films()).retrieve(request([], linked("Alien", "a"))) == []
+        assert walked(PathRetriever(films()), request([proposed("directed_by")])) == []
+        assert walked(PathRetriever(films()), request([], linked("Alien", "a"))) == []
 
 
 class TestWhatWalksReach:
     def test_an_item_holds_score_ends_and_a_walk(self) -> None:
         path = proposed("directed_by", "^directed_by", source="Alien", score=7.5)
-        (item,) = PathRetriever(films()).retrieve(request([path], linked("Alien", "a")))
+        (item,) = walked(PathRetriever(films()), request([path], linked("Alien", "a")))
         assert (item.retriever, item.score, item.truncated) == ("path", 7.5, False)
         assert item.ends == ("Blade Runner",)
         assert [walk.nodes for walk in item.paths] == [("Alien", "Ridley Scott", "Blade Runner")]
@@ -69,22 +79,22 @@ class TestWhatWalksReach:
     def test_walks_never_come_back_to_the_source_or_another_topic(self) -> None:
         # Spain and Peru both speak Spanish; so do Chile and Bolivia.
         path = proposed("official_language", "^official_language", source="es")
-        (item,) = PathRetriever(countries()).retrieve(request([path], linked("es", "Spain"), linked("pe", "Peru")))
+        (item,) = walked(PathRetriever(countries()), request([path], linked("es", "Spain"), linked("pe", "Peru")))
         assert item.ends == ("cl", "bo")
 
     def test_another_reading_of_the_same_mention_may_be_reached(self) -> None:
         path = proposed("official_language", "^official_language", source="es")
-        (item,) = PathRetriever(countries()).retrieve(request([path], linked("es", "it"), linked("pe", "it")))
+        (item,) = walked(PathRetriever(countries()), request([path], linked("es", "it"), linked("pe", "it")))
         assert item.ends == ("pe", "cl", "bo")
 
     def test_a_dead_end_gives_no_item(self) -> None:
         paths = [proposed("capital", "capital", source="pe"), proposed("capital", source="pe")]
-        found = PathRetriever(countries()).retrieve(request(paths, linked("pe", "Peru")))
+        found = walked(PathRetriever(countries()), request(paths, linked("pe", "Peru")))
         assert summary(found) == [("pe", ("capital",), ["lima"])]
 
     def test_an_unknown_relation_raises(self) -> None:
         with pytest.raises(RelationNotFound, match="'captial'"):
-            PathRetriever(countries()).retrieve(request([proposed("captial", source="pe")], linked("pe", "Peru")))
+            walked(PathRetriever(countries()), request([proposed("captial", source="pe")], linked("pe", "Peru")))
 
 
 class TestCaps:
@@ -98,33 +108,35 @@ class TestCaps:
 
     def test_ends_of_most_walks_are_kept_and_the_cut_is_told(self) -> None:
         asked = request([proposed("r", "q", source="s")], linked("s", "s"))
-        (whole,) = PathRetriever(self.GRAPH).retrieve(asked)
+        (whole,) = walked(PathRetriever(self.GRAPH), asked)
         assert (whole.ends, whole.truncated, len(whole.paths)) == (("y", "x", "z"), False, 3)
-        (cut,) = PathRetriever(self.GRAPH, max_ends=2).retrieve(asked)
+        (cut,) = walked(PathRetriever(self.GRAPH, max_ends=2), asked)
         assert (cut.ends, cut.truncated) == (("y", "x"), True)
 
     def test_walks_are_shown_for_the_first_ends_only(self) -> None:
-        (item,) = PathRetriever(self.GRAPH, shown=1).retrieve(
-            request([proposed("r", "q", source="s")], linked("s", "s"))
+        (item,) = walked(
+            PathRetriever(self.GRAPH, shown=1), request([proposed("r", "q", source="s")], linked("s", "s"))
         )
         assert [walk.end for walk in item.paths] == ["y"]
         assert item.ends == ("y", "x", "z")
 
     def test_a_hub_cap_is_told_too(self) -> None:
-        (item,) = PathRetriever(self.GRAPH, hub_cap=1).retrieve(
-            request([proposed("r", "q", source="s")], linked("s", "s"))
+        (item,) = walked(
+            PathRetriever(self.GRAPH, hub_cap=1), request([proposed("r", "q", source="s")], linked("s", "s"))
         )
         assert (item.ends, item.truncated) == (("x",), True)
 
-    @pytest.mark.parametrize("setting", ["max_ends", "shown"])
+    @pytest.mark.parametrize("setting", ["max_ends", "shown", "max_hops", "shortest_hops", "anchors"])
     def test_settings_that_keep_nothing_are_named(self, setting: str) -> None:
         with pytest.raises(ConfigError, match=f"{setting}=0"):
-            PathRetriever(self.GRAPH, **{setting: 0})
+            PathRetriever(self.GRAPH, None, **{setting: 0})
+        with pytest.raises(ConfigError, match="shortest=-1"):
+            PathRetriever(self.GRAPH, shortest=-1)
 
 
 class TestPathsWhoseDirectionsAreAGuess:
     def guessed(self, *relations: str) -> ProposedPath:
-        return ProposedPath(relations, directed=False)
+        return ProposedPath(relations, 1.0, directed=False)
 
     def test_every_choice_of_directions_that_reaches_something_is_followed(self) -> None:
         # Ridley Scott directed Alien and Blade Runner; from him the relation can only be walked backwards, and from
@@ -145,6 +157,86 @@ class TestPathsWhoseDirectionsAreAGuess:
         found = PathRetriever(countries()).retrieve(request([self.guessed("borders")], linked("cl", "Chile")))
         assert summary(found) == [("cl", ("borders",), ["bo"]), ("cl", ("^borders",), ["pe"])]
 
-    def test_a_dead_end_is_no_evidence(self) -> None:
+    def test_a_dead_end_is_fed_back(self) -> None:
         path = self.guessed("has_genre", "directed_by")
-        assert PathRetriever(films()).retrieve(request([path], linked("1979", "y"))) == []
+        found = PathRetriever(films()).retrieve(request([path], linked("1979", "y")))
+        assert [(item.subject, item.problem) for item in found if isinstance(item, Feedback)] == [
+            ("has_genre -> directed_by", "no linked entity has such a path, in any direction")
+        ]
+        assert len(found) == 1
+
+    def test_another_linked_entity_may_be_where_a_guessed_path_ends(self) -> None:
+        both = [linked("Alien", "a"), linked("Ridley Scott", "r")]
+        found = PathRetriever(films()).retrieve(request([self.guessed("directed_by")], *both))
+        assert ("Alien", ("directed_by",), ["Ridley Scott"]) in summary(found)
+
+    def test_relations_are_tied_to_the_graph_and_what_came_of_each_is_noted(self) -> None:
+        asked = request([self.guessed("Directed By", "^directedby"), self.guessed("wrote")], linked("Alien", "a"))
+        found = PathRetriever(films(), RelationMatcher(films().relations)).retrieve(asked)
+        assert summary(found[:1]) == [("Alien", ("directed_by", "^directed_by"), ["Blade Runner"])]
+        assert found[0].score == pytest.approx(20 / 21)  # of the 10 and 11 letters of directedby and directed by
+        assert asked.steps[0] == Step(
+            "path.relations",
+            {"written": ["Directed By", "directedby", "wrote"]},
+            {
+                "matched": {
+                    "Directed By": {"relation": "directed_by", "method": "folded", "score": 1.0},
+                    "directedby": {"relation": "directed_by", "method": "fuzzy", "score": 0.9524},
+                    "wrote": None,
+                }
+            },
+        )
+
+    def test_what_the_graph_does_not_have_is_fed_back_with_the_nearest_it_has(self) -> None:
+        paths = [self.guessed("has_genre", "wrote"), self.guessed(*["directed_by"] * 5)]
+        found = PathRetriever(films(), RelationMatcher(films().relations)).retrieve(
+            request(paths, linked("Alien", "a"))
+        )
+        assert [(item.subject, item.problem) for item in found if isinstance(item, Feedback)] == [
+            (
+                "has_genre -> wrote",
+                "the graph has no relation 'wrote', nearest: directed_by, has_genre, release_year",
+            ),
+            ("directed_by -> directed_by -> directed_by -> directed_by -> directed_by", "it has more than 4 relations"),
+        ]
+
+    def test_paths_that_become_equal_are_walked_once(self) -> None:
+        paths = [self.guessed("directed_by"), self.guessed("DIRECTED_BY")]
+        matcher = RelationMatcher(films().relations)
+        assert len(PathRetriever(films(), matcher).retrieve(request(paths, linked("Alien", "a")))) == 1
+
+
+class TestShortestPaths:
+    # a -r-> m -r-> d,  a -q-> n <-q- d,  a -p-> b,  x
+    GRAPH = ColumnarGraph.from_triples(
+        [("a", "r", "m"), ("m", "r", "d"), ("a", "q", "n"), ("d", "q", "n"), ("a", "p", "b"), ("x", "p", "y")]
+    )
+
+    def between(self, entities: str, drafts: str, **settings: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        asked = Request(
+            Question("q1", "?"),
+            Artifacts(),
+            Linked(tuple(linked(one, one) for one in entities), tuple(linked(one, one) for one in drafts)),
+            Context(),
+        )
+        found = PathRetriever(self.GRAPH, None, **settings).retrieve(asked)
+        return [(item.relations, item.paths[0].nodes) for item in found if isinstance(item, PathEvidence)]
+
+    def test_they_run_between_entities_and_drafts_the_k_shortest_of_each_pair(self) -> None:
+        assert self.between("a", "d") == [(("r", "r"), ("a", "m", "d")), (("q", "^q"), ("a", "n", "d"))]
+        assert self.between("a", "d", shortest=1) == [(("r", "r"), ("a", "m", "d"))]
+        assert self.between("a", "bd", shortest=1) == [(("p",), ("a", "b")), (("r", "r"), ("a", "m", "d"))]
+        assert self.between("a", "d", shortest=0) == []
+
+    def test_what_is_too_far_or_not_connected_has_none(self) -> None:
+        assert self.between("a", "d", shortest_hops=1) == []
+        assert self.between("a", "x") == []
+
+    def test_an_entity_that_is_a_draft_answer_has_no_path_to_itself(self) -> None:
+        assert self.between("ab", "b", shortest=1) == [(("p",), ("a", "b"))]
+
+    def test_the_best_candidate_of_each_mention_comes_before_the_second_of_any(self) -> None:
+        entities = (linked("a", "one"), linked("x", "one"), linked("m", "two"))
+        asked = Request(Question("q1", "?"), Artifacts(), Linked(entities, (linked("d", "d"),)), Context())
+        PathRetriever(self.GRAPH, anchors=2, shortest=1).retrieve(asked)
+        assert asked.steps == [Step("path.shortest", {"entities": ["a", "m"], "drafts": ["d"]}, {"paths": 2})]

@@ -1,0 +1,216 @@
+"""Answering BFS-QL requests on any graph store.
+
+    {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
+
+Topology and presentation are apart: seeds, hops and the options that say so in their descriptions decide which nodes
+and edges are in the subgraph; filters decide which of them are shown in full; bounds decide how many a response holds.
+
+Source: "A BFS-based graph query language" (BFS-QL).
+Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
+against its own "Query Format"; ask for that with an empty list of predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byokg.graph.bfsql.page import Ordered, Place, edges_before, fingerprint, ordered, read_cursor, write_cursor
+from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
+from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
+from byokg.graph.bfsql.seeds import Nearest, known_seeds
+from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersection
+from byokg.graph.schema_text import estimate_tokens
+from byokg.graph.store import GraphStore, NodeArray
+from byokg.graph.syntax.nearest import nearest_names
+from byokg.graph.traversal import select
+from byokg.types import EntityId, Node
+
+_FRAME_TOKENS = 90
+"""What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
+
+_LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
+_LEAST_EDGE = estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
+"""What the smallest items take."""
+
+
+def bfs_query(store: GraphStore, request: BfsRequest, nearest: Nearest | None = None) -> Json:
+    """Return the subgraph around some seeds, as JSON holds it (see `response.BfsResponse`).
+
+    Args:
+        store: the graph.
+        request: what is asked for.
+        nearest: proposes nodes for seeds that are not in the graph; None proposes none.
+
+    Raises:
+        RequestInvalid: the cursor is not one of this request's.
+    """
+    seeds, errors = known_seeds(store, request.seeds, nearest)
+    reach = Reach.of(request, request.max_hops)
+    subgraph = breadth_first(store, store.numbers(seeds), reach)
+    return _response(store, request, "max_hops", reach, seeds, errors, subgraph)
+
+
+def intersect_subgraphs(store: GraphStore, request: IntersectRequest, nearest: Nearest | None = None) -> Json:
+    """Return the nodes within `k` edges of every seed, and the edges among them (see `response.IntersectResponse`).
+
+    Where a seed is not in the graph nothing is near all of them, so the subgraph is empty.
+
+    Args:
+        store: the graph.
+        request: what is asked for.
+        nearest: as for `bfs_query`.
+
+    Raises:
+        RequestInvalid: the cursor is not one of this request's.
+    """
+    seeds, errors = known_seeds(store, request.seeds, nearest)
+    reach = Reach.of(request, request.k)
+    numbers: NodeArray = store.numbers(seeds)
+    subgraph = breadth_first(store, numbers[:0], reach) if errors else intersection(store, numbers, reach)
+    return _response(store, request, "k", reach, seeds, errors, subgraph)
+
+
+def _response(
+    store: GraphStore,
+    request: BfsRequest | IntersectRequest,
+    hops: str,
+    reach: Reach,
+    seeds: Sequence[EntityId],
+    errors: Sequence[Json],
+    subgraph: Subgraph,
+) -> Json:
+    """Show one page of a subgraph."""
+    response: Json = {
+        "seeds": list(request.seeds),
+        hops: reach.max_hops,
+        "node_count": len(subgraph.nodes),
+        "edge_count": len(subgraph.head),
+        "nodes": [],
+        "edges": [],
+    }
+    said = {
+        "restricted_by": reach.restrictions(),
+        "errors": list(errors),
+        "warnings": _unknown_names(store, request),
+    }
+    response.update({name: value for name, value in said.items() if value})
+    mark = fingerprint(hops, seeds, reach, subgraph)
+    budget = request.budget_tokens
+    room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
+    page = _page(store, subgraph, request, mark, room)
+    response["nodes"], response["edges"] = page.nodes, page.edges
+    nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.head) - page.after.edges
+    if nodes_left > 0 or edges_left > 0:
+        response["truncated"] = {
+            "by": page.bounds,
+            "nodes_left": nodes_left,
+            "edges_left": edges_left,
+            "cursor": write_cursor(page.after, mark),
+        }
+    return response
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What one response shows."""
+
+    nodes: list[Json]
+    edges: list[Json]
+    after: Place
+    bounds: list[str]
+    """Those that were reached."""
+
+
+def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, room: int | None) -> _Page:
+    """Show nodes and edges from where the cursor points, as many as the bounds allow."""
+    total = len(subgraph.nodes)
+    before = read_cursor(request.cursor, mark) if request.cursor is not None else Place(min(request.offset, total))
+    most = request.most_nodes
+    last_node = last_wanted = total if most is None else min(total, before.nodes + most)
+    if room is not None:
+        last_node = min(last_wanted, before.nodes + room // _LEAST_NODE + 1)  # more cannot fit
+    order = ordered(store, subgraph, last_node)
+    first_edge = before.edges if request.cursor is not None else edges_before(order, before.nodes)
+    last_edge = edges_wanted = min(len(order.edges), first_edge + (request.max_edges or len(order.edges)))
+    if room is not None:
+        last_edge = min(edges_wanted, first_edge + room // _LEAST_EDGE + 1)
+    nodes = _shown_nodes(store, subgraph, order, before.nodes, last_node, request)
+    edges = _shown_edges(store, subgraph, order, first_edge, last_edge, request)
+    if room is not None:
+        later = np.maximum(order.later[first_edge:last_edge] - before.nodes, 0)
+        fitting = _fitting(nodes, edges, later.tolist(), room)
+        nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
+    after = Place(before.nodes + len(nodes), first_edge + len(edges))
+    cut = after.nodes == last_wanted < total
+    bounds = {
+        "limit": cut and most == request.limit,
+        "max_nodes": cut and most == request.max_nodes,
+        "max_edges": after.edges == edges_wanted < len(order.edges),
+        "budget_tokens": after.nodes < last_wanted or after.edges < edges_wanted,
+    }
+    return _Page(nodes, edges, after, [name for name, reached in bounds.items() if reached])
+
+
+def _shown_nodes(
+    store: GraphStore, subgraph: Subgraph, order: Ordered, start: int, stop: int, request: Selection
+) -> list[Json]:
+    """Return the nodes at some positions in the order, in full or as stubs."""
+    wanted = frozenset() if request.topology_only else request.full_types
+    found = store.nodes(store.ids(subgraph.nodes[order.nodes[start:stop]]))
+    return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in found]
+
+
+def _shown_edges(
+    store: GraphStore, subgraph: Subgraph, order: Ordered, start: int, stop: int, request: Selection
+) -> list[Json]:
+    """Return the edges at some positions in the order, in full or as stubs."""
+    wanted = frozenset() if request.topology_only else request.full_predicates
+    batch = select(subgraph.batch, order.edges[start:stop])
+    labels = store.relations
+    relations = [labels[number] for number in batch.relation.tolist()]
+    full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]
+    ends = list(zip(store.ids(batch.head), relations, store.ids(batch.tail), strict=True))
+    shown = [stub_edge(*edge) for edge in ends]
+    for at, properties in zip(full, store.edge_properties(batch.edge[full]), strict=True):
+        shown[at] = full_edge(*ends[at], properties)
+    return shown
+
+
+def _fitting(nodes: Sequence[Json], edges: Sequence[Json], later: Sequence[int], room: int) -> tuple[int, int]:
+    """Return how many nodes and edges fit, each node followed by the edges that lead back from it; one always does.
+
+    Args:
+        later: for each edge the position of its later end among the nodes, 0 where that was shown before.
+    """
+    shown = 0
+    for at in range(len(nodes) + 1):
+        if at < len(nodes):
+            room -= estimate_tokens(compact(nodes[at])) + 1
+            if room < 0 and (at > 0 or shown > 0):
+                return at, shown
+        while shown < len(edges) and later[shown] <= at:
+            room -= estimate_tokens(compact(edges[shown])) + 1
+            if room < 0 and (len(nodes) > 0 or shown > 0):
+                return min(at + 1, len(nodes)), shown
+            shown += 1
+    return len(nodes), shown
+
+
+def _unknown_names(store: GraphStore, request: Selection) -> list[str]:
+    """Say which types and predicates of a request the graph does not have, since they match nothing."""
+    types = (request.full_types or frozenset()) | request.excluded_types
+    predicates = request.full_predicates or frozenset()
+    asked: list[tuple[str, frozenset[str], Collection[str]]] = [
+        ("entity type", types, store.schema().node_types if types else ()),
+        ("predicate", predicates, store.relations),
+    ]
+    warnings = []
+    for kind, names, known in asked:
+        for name in sorted(name for name in names if name not in known):
+            near = ", ".join(map(repr, nearest_names(name, known)))
+            step = f"nearest: {near}" if near else "see describe_schema"
+            warnings.append(f"no {kind} {name!r} in the graph, so it matches nothing; {step}")
+    return warnings

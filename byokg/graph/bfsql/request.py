@@ -1,0 +1,218 @@
+"""What a BFS-QL request may say, and how one is read from the JSON that a language model wrote.
+
+The article's request is nested; a later protocol of its author takes flat parameters. Both are understood:
+
+| flat parameter       | the same as, or what it does                                                              |
+|----------------------|-------------------------------------------------------------------------------------------|
+| `node_types`         | `node_filter.entity_types`; an empty list is no filter                                    |
+| `predicates`         | `edge_filter.predicates`; an empty list is no filter                                      |
+| `exclude_node_types` | `exclude_entity_types`                                                                    |
+| `min_mentions`       | leaves out nodes whose property `total_mentions` is lower; nodes without it stay          |
+| `topology_only`      | everything is a stub                                                                      |
+| `limit`              | nodes in one response; `truncated.cursor` leads to the next                               |
+| `offset`             | nodes to skip, in the order of the response, with the edges between them                  |
+
+Source: "A BFS-based graph query language" (BFS-QL), "Query Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from byokg.errors import RequestInvalid
+from byokg.graph.syntax.nearest import nearest_names
+
+Model = TypeVar("Model", bound=BaseModel)
+
+EXAMPLE = '{"seeds": ["id"], "max_hops": 1, "edge_filter": {"predicates": ["name"]}}'
+"""Shown where a request cannot be read at all."""
+
+
+class Strict(BaseModel):
+    """Refuses fields that it does not know, so that a misspelt filter is not silently no filter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NodeFilter(Strict):
+    """Which nodes come with all their data."""
+
+    entity_types: tuple[str, ...] | None = Field(
+        default=None,
+        description="Node types as describe_schema spells them. A node matches if its type is in the list.",
+    )
+
+
+class EdgeFilter(Strict):
+    """Which edges come with all their data."""
+
+    predicates: tuple[str, ...] | None = Field(
+        default=None,
+        description="Relations as describe_schema spells them. An edge matches if its predicate is in the list.",
+    )
+
+
+class Selection(Strict):
+    """What all requests for a subgraph have in common: what is in it, and how much of it is shown."""
+
+    seeds: tuple[str, ...] = Field(min_length=1, description="Ids of the nodes to start from, all at once.")
+    node_filter: NodeFilter | None = Field(
+        default=None,
+        description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes.",
+    )
+    edge_filter: EdgeFilter | None = Field(
+        default=None,
+        description="Which edges come with all their data and provenance; the others are stubs. Omit for all data on "
+        "all edges.",
+    )
+    node_types: tuple[str, ...] | None = Field(default=None, description="Short for node_filter.entity_types.")
+    predicates: tuple[str, ...] | None = Field(default=None, description="Short for edge_filter.predicates.")
+    topology_only: bool = Field(default=False, description="Show stubs only, whatever the filters say.")
+
+    direction: Literal["both", "out", "in"] = Field(
+        default="both",
+        description="Changes which nodes are reached: walk edges both ways, from subject to object, or back.",
+    )
+    exclude_entity_types: tuple[str, ...] = Field(
+        default=(), description="Changes which nodes are reached: these types are left out and not walked through."
+    )
+    exclude_node_types: tuple[str, ...] = Field(default=(), description="The same as exclude_entity_types.")
+    min_confidence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Changes which nodes are reached: edges whose property `confidence` is lower are left out. Edges "
+        "without it stay.",
+    )
+    min_mentions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Changes which nodes are reached: nodes whose property `total_mentions` is lower are left out. "
+        "Nodes without it stay.",
+    )
+    max_degree: int | None = Field(
+        default=None,
+        ge=1,
+        description="Changes which nodes are reached: nodes with more edges, other than seeds, are not walked through.",
+    )
+
+    limit: int | None = Field(
+        default=None, ge=1, description="Nodes in this response at most; a cursor leads to the rest."
+    )
+    offset: int = Field(default=0, ge=0, description="Nodes to skip. A cursor is better: it skips no edge.")
+    cursor: str | None = Field(
+        default=None, description="`truncated.cursor` of an earlier response to the same request."
+    )
+    max_nodes: int | None = Field(default=None, ge=1, description="The same as limit; the lower of both counts.")
+    max_edges: int | None = Field(default=None, ge=1, description="Edges in this response at most.")
+    budget_tokens: int | None = Field(
+        default=None, ge=100, description="Size of this response, in tokens as estimated."
+    )
+
+    @model_validator(mode="after")
+    def _say_things_once(self) -> Selection:
+        nested = self.node_filter.entity_types if self.node_filter else None
+        if self.node_types and nested is not None and set(nested) != set(self.node_types):
+            raise ValueError("node_types and node_filter.entity_types differ; give one of them")
+        listed = self.edge_filter.predicates if self.edge_filter else None
+        if self.predicates and listed is not None and set(listed) != set(self.predicates):
+            raise ValueError("predicates and edge_filter.predicates differ; give one of them")
+        if self.cursor is not None and self.offset:
+            raise ValueError("cursor and offset both say where to go on; give one of them")
+        return self
+
+    @property
+    def full_types(self) -> frozenset[str] | None:
+        """Return the types of the nodes that come with all their data; None for all types."""
+        if self.node_filter is not None and self.node_filter.entity_types is not None:
+            return frozenset(self.node_filter.entity_types)
+        return frozenset(self.node_types) if self.node_types else None
+
+    @property
+    def full_predicates(self) -> frozenset[str] | None:
+        """Return the predicates of the edges that come with all their data; None for all."""
+        if self.edge_filter is not None and self.edge_filter.predicates is not None:
+            return frozenset(self.edge_filter.predicates)
+        return frozenset(self.predicates) if self.predicates else None
+
+    @property
+    def excluded_types(self) -> frozenset[str]:
+        """Return the types of the nodes that are left out."""
+        return frozenset((*self.exclude_entity_types, *self.exclude_node_types))
+
+    @property
+    def most_nodes(self) -> int | None:
+        """Return how many nodes a response may hold; None for any number."""
+        return min((bound for bound in (self.limit, self.max_nodes) if bound is not None), default=None)
+
+
+class BfsRequest(Selection):
+    """A breadth-first search from seeds, and filters that say which nodes and edges come with all their data.
+
+    Source: "A BFS-based graph query language" (BFS-QL), "Query Format".
+    Differs: what the article does not have is optional. A list of types or predicates that is empty matches nothing,
+    where an omitted one matches everything.
+    """
+
+    max_hops: int = Field(
+        ge=0, description="Edges between a seed and a node at most: 1 for what is said of the seeds, 1 to 3 as a rule."
+    )
+
+
+class IntersectRequest(Selection):
+    """The nodes that are near every seed, and the edges among them."""
+
+    seeds: tuple[str, ...] = Field(min_length=2, description="Ids of two or more nodes.")
+    k: int = Field(ge=0, description="Edges between each seed and a node at most.")
+
+
+def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
+    """Check a request against a model.
+
+    Args:
+        model: what is expected, `BfsRequest` for instance.
+        given: JSON text, or what it holds.
+
+    Raises:
+        RequestInvalid: it is no JSON object, or not the one expected; says every problem, and what to write instead.
+    """
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise RequestInvalid([f"no JSON ({error}); write one object such as {EXAMPLE}"]) from error
+    if not isinstance(given, Mapping):
+        raise RequestInvalid([f"{json.dumps(given)[:80]} is no JSON object; write one such as {EXAMPLE}"])
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise RequestInvalid(problems(model, error)) from error
+
+
+def problems(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Say what is wrong with each field of a request, and what would be right."""
+    return [_problem(model, problem) for problem in error.errors()]
+
+
+def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"{place}: missing; it is required"
+    if error["type"] == "extra_forbidden":
+        known = _fields(model, error["loc"][:-1])
+        near = nearest_names(str(error["loc"][-1]), known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        return f"{place}: no such field; {hint}"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return f"{place}: {error['msg']}, not {json.dumps(error['input'], default=str, ensure_ascii=False)[:80]}"
+
+
+def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
+    """Return the fields known at a place within a model."""
+    nested: dict[str, type[BaseModel]] = {"node_filter": NodeFilter, "edge_filter": EdgeFilter}
+    return list((nested.get(str(place[0]), model) if place else model).model_fields)

@@ -1,0 +1,153 @@
+"""What a BFS-QL response looks like: full nodes and edges, stubs, and what is said beside them.
+
+Source: "A BFS-based graph query language" (BFS-QL), "Response Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from byokg.types import EntityId, Node, Properties, Value
+
+NODE_FIELDS = ("id", "entity_type", "name")
+EDGE_FIELDS = ("subject", "predicate", "object")
+"""Fields that mean the same in every response; a property called like one gets `PREFIX` before its name."""
+
+PREFIX = "property_"
+
+PROVENANCE = "provenance"
+"""The property of an edge that may hold its sources as JSON text, which is then given as what it says."""
+
+Json = dict[str, Any]
+
+
+class NodeItem(BaseModel):
+    """A node: as a stub its id and type; in full also its name and properties, each under its own name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    entity_type: str = Field(description="Empty where the graph has no types.")
+    name: str | None = Field(default=None, description="Of a full node.")
+
+
+class EdgeItem(BaseModel):
+    """An edge, in stored orientation: as a stub its ends and predicate; in full also its properties and provenance."""
+
+    model_config = ConfigDict(extra="allow")
+
+    subject: str
+    predicate: str
+    object: str
+
+
+class Near(BaseModel):
+    """A node whose name is like one that was not found."""
+
+    id: str
+    entity_type: str
+    name: str
+
+
+class SeedError(BaseModel):
+    """A seed that is not in the graph; the other seeds are answered all the same."""
+
+    seed: str
+    message: str
+    nearest: list[Near]
+
+
+class Truncated(BaseModel):
+    """What a response left out, and how to get it."""
+
+    by: list[str] = Field(description="The bounds that were reached: limit, max_nodes, max_edges, budget_tokens.")
+    nodes_left: int = Field(description="Nodes that come after those shown.")
+    edges_left: int = Field(description="Edges that come after those shown.")
+    cursor: str = Field(description="Send the same request with this cursor for what follows.")
+
+
+class Response(BaseModel):
+    """A subgraph. Fields beyond the article's are there only where they have something to say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seeds: list[str]
+    node_count: int = Field(description="Nodes in the subgraph, shown here or not.")
+    edge_count: int = Field(description="Edges in the subgraph, shown here or not.")
+    nodes: list[NodeItem]
+    edges: list[EdgeItem]
+    restricted_by: list[str] | None = Field(
+        default=None, description="What made the subgraph smaller than hops alone would."
+    )
+    truncated: Truncated | None = Field(default=None, description="Missing where nothing follows.")
+    errors: list[SeedError] | None = Field(default=None, description="Seeds that are not in the graph.")
+    warnings: list[str] | None = Field(default=None, description="Types and predicates that the graph does not have.")
+
+
+class BfsResponse(Response):
+    """What a breadth-first search reached."""
+
+    max_hops: int
+
+
+class IntersectResponse(Response):
+    """What is near every seed."""
+
+    k: int
+
+
+def full_node(node: Node) -> Json:
+    """Return a node with everything that the graph says of it."""
+    return {"id": node.id, "entity_type": node.type, "name": node.name, **renamed(node.properties, NODE_FIELDS)}
+
+
+def stub_node(node: Node) -> Json:
+    """Return a node's identity."""
+    return {"id": node.id, "entity_type": node.type}
+
+
+def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties) -> Json:
+    """Return an edge with its properties and provenance."""
+    item = stub_edge(head, relation, tail)
+    if properties:
+        item.update(renamed(properties, EDGE_FIELDS))
+        if PROVENANCE in item:
+            item[PROVENANCE] = _structured(item[PROVENANCE])
+    return item
+
+
+def stub_edge(head: EntityId, relation: str, tail: EntityId) -> Json:
+    """Return the ends and the predicate of an edge."""
+    return {"subject": head, "predicate": relation, "object": tail}
+
+
+def renamed(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]:
+    """Return properties under names that are not reserved, and all different."""
+    taken = {*reserved, *properties}
+    named = {}
+    for name, value in properties.items():
+        if name in reserved:
+            while name in taken:
+                name = f"{PREFIX}{name}"
+            taken.add(name)
+        named[name] = value
+    return named
+
+
+def compact(item: Mapping[str, Any]) -> str:
+    """Write an item as it is sent: JSON without spaces."""
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+
+
+def _structured(value: Value) -> Any:
+    """Return what a property says that holds JSON; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

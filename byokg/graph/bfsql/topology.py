@@ -1,0 +1,173 @@
+"""Which nodes and edges are in a subgraph: breadth-first search from seeds, and every edge among what was reached.
+
+Filters of a request have no say here; `page` and `response` decide what is shown of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.bfsql.request import Selection
+from byokg.graph.node_sets import contains, distinct, positions
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
+from byokg.graph.traversal import select
+from byokg.types import Properties
+
+Int64 = npt.NDArray[np.int64]
+Places = npt.NDArray[np.integer]
+
+CONFIDENCE, MENTIONS = "confidence", "total_mentions"
+"""Properties that `min_confidence` and `min_mentions` read."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a search goes, and through what."""
+
+    max_hops: int
+    direction: Direction = Direction.BOTH
+    """Which edges are walked, seen from the node left. Edges are shown in stored orientation all the same."""
+    excluded_types: frozenset[str] = frozenset()
+    """Nodes of these types are neither shown nor walked through, unless they are seeds."""
+    min_confidence: float | None = None
+    """Edges of lower confidence are neither shown nor walked; those that say none stay."""
+    min_mentions: int | None = None
+    """Nodes of fewer mentions are neither shown nor walked through, unless they are seeds; those that say none stay."""
+    max_degree: int | None = None
+    """Nodes with more edges are shown but not walked through, unless they are seeds."""
+
+    @classmethod
+    def of(cls, selection: Selection, hops: int) -> Reach:
+        """Return what a request says about it."""
+        return cls(
+            hops,
+            Direction(selection.direction),
+            selection.excluded_types,
+            selection.min_confidence,
+            selection.min_mentions,
+            selection.max_degree,
+        )
+
+    def restrictions(self) -> list[str]:
+        """Say what makes the subgraph another one than seeds and hops alone would."""
+        said = [] if self.direction is Direction.BOTH else [f"direction={self.direction.value}"]
+        if self.excluded_types:
+            said.append(f"exclude_entity_types={','.join(sorted(self.excluded_types))}")
+        for name in ("min_confidence", "min_mentions", "max_degree"):
+            if (value := getattr(self, name)) is not None:
+                said.append(f"{name}={value}")
+        return said
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """N nodes, and the E edges that have both ends among them, each once."""
+
+    nodes: NodeArray
+    """(N,) node numbers, by hops and then by number."""
+    hops: Int64
+    """(N,) the fewest edges from any seed; of an intersection from the seed that is farthest away."""
+    batch: EdgeBatch
+    rows: Int64
+    """(E,) which edges of the batch they are, ascending."""
+    head: Places
+    """(E,) where in `nodes` the head of each edge stands."""
+    tail: Places
+
+    @cached_property
+    def degrees(self) -> Int64:
+        """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
+        count = len(self.nodes)
+        return np.bincount(self.head, minlength=count) + np.bincount(self.tail, minlength=count)
+
+
+def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of any seed, with every edge among it, parallel ones and those of the last hop too.
+
+    Args:
+        store: graph to read; asked once for each hop and once more, whatever the fan-out.
+        seeds: (S,) node numbers.
+        reach: how far to go.
+
+    Source: "A BFS-based graph query language" (BFS-QL), "Topology and presentation are orthogonal".
+    """
+    nodes, hops = _reached(store, seeds, reach)
+    return _induced(store, nodes, hops, reach)
+
+
+def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of every seed, with every edge among it.
+
+    Args:
+        store: graph to read.
+        seeds: (S,) node numbers, one or more.
+        reach: how far to go from each.
+    """
+    around = [_reached(store, seeds[at : at + 1], reach) for at in range(len(seeds))]
+    nodes = distinct(around[0][0])
+    for reached, _ in around[1:]:
+        nodes = nodes[contains(distinct(reached), nodes)]
+    hops = np.max([hops[positions(reached, nodes)] for reached, hops in around], axis=0)
+    order = np.lexsort((nodes, hops))
+    return _induced(store, nodes[order], hops[order], reach)
+
+
+def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+    """Return the nodes within some hops, and how many each takes."""
+    frontier = seen = distinct(seeds)
+    rings = [frontier]
+    for hop in range(reach.max_hops):
+        if reach.max_degree is not None and hop > 0:
+            frontier = frontier[store.relation_counts(frontier).degrees(len(frontier)) <= reach.max_degree]
+        batch = store.edges(frontier, reach.direction)
+        if reach.min_confidence is not None:
+            batch = select(batch, _confident(store, batch, reach.min_confidence))
+        fresh = distinct(batch.other)
+        fresh = fresh[~contains(seen, fresh)]
+        if len(fresh) == 0:
+            break
+        seen = distinct(np.concatenate((seen, fresh)))
+        frontier = _admitted(store, fresh, reach)
+        rings.append(frontier)
+    return np.concatenate(rings), np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
+
+
+def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
+    """Add the edges that have both ends among the nodes."""
+    back = reach.direction is Direction.IN  # what servers remember of the search is then the edges that come in
+    edges = store.edges(nodes, Direction.IN if back else Direction.OUT)
+    other = positions(nodes, edges.other)
+    rows = np.flatnonzero(other >= 0)
+    if reach.min_confidence is not None:
+        rows = rows[np.isin(rows, _confident(store, edges, reach.min_confidence))]
+    far, near = other.take(rows), edges.origin.take(rows)
+    return Subgraph(nodes, hops, edges, rows, *((far, near) if back else (near, far)))
+
+
+def _confident(store: GraphStore, batch: EdgeBatch, least: float) -> Int64:
+    """Return the rows of the edges that do not say that they are less certain than wanted."""
+    said = store.edge_properties(batch.edge)
+    return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
+
+
+def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+    """Leave out the nodes that are excluded by what they are."""
+    if not reach.excluded_types and reach.min_mentions is None:
+        return nodes
+    least = reach.min_mentions or 0
+    kept = [
+        at
+        for at, node in enumerate(store.nodes(store.ids(nodes)))
+        if node.type not in reach.excluded_types and not _below(node.properties, MENTIONS, least)
+    ]
+    return nodes[np.array(kept, np.int64)]
+
+
+def _below(properties: Properties, name: str, least: float) -> bool:
+    """Tell whether a property says a number that is too low; text and nothing say none."""
+    value = properties.get(name)
+    return isinstance(value, int | float) and value < least

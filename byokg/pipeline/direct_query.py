@@ -1,0 +1,248 @@
+"""One query, written by a language model once entities are linked; its rows join what the model answers by itself."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from byokg.errors import ConfigError
+from byokg.graph.iris import node_iri
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import GraphStore
+from byokg.index.embedder import Embedder
+from byokg.index.normalize import normalize_name
+from byokg.index.static import StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import TAGS, LlmLinker
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import read_query
+from byokg.llm.prompt_messages import prompt_messages
+from byokg.pipeline.context import ContextWriter
+from byokg.pipeline.direct import Direct
+from byokg.pipeline.llm_answer import LlmAnswerer
+from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.base import Request
+from byokg.retrieval.query import QueryRetriever
+from byokg.types import (
+    Answer,
+    AnswerItem,
+    Cell,
+    Context,
+    EntityId,
+    Evidence,
+    GraphQuery,
+    Language,
+    Linked,
+    NodeCell,
+    PathCell,
+    Question,
+    RowsEvidence,
+)
+
+STAGE = "query_generation"
+
+Answers = Literal["united", "rows"]
+"""`united`: what the model answers without a graph, then what the rows hold; `rows`: what it answers from the rows."""
+
+
+class DirectQuery:
+    """Asks a language model for entities, then for a query that starts from those linked, and runs it.
+
+    Args:
+        linker: writes the entities that a question mentions.
+        entities: ties them to nodes.
+        writer: writes the query.
+        retriever: runs it, and corrects it where its settings say so.
+        direct: answers without a graph.
+        answerer: answers from the rows.
+        answers: how answers are made, see `Answers`.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Competing Methods": LLM + graph-query; `rows` is what it does for MedQA.
+    """
+
+    def __init__(
+        self,
+        linker: LlmLinker,
+        entities: EntityLinker,
+        writer: QueryWriter,
+        retriever: QueryRetriever,
+        direct: Direct,
+        answerer: LlmAnswerer,
+        answers: Answers = "united",
+    ) -> None:
+        if answers not in ("united", "rows"):
+            raise ConfigError(f"answers={answers} is not known; use united or rows")
+        self._linker = linker
+        self._entities = entities
+        self._writer = writer
+        self._retriever = retriever
+        self._direct = direct
+        self._answerer = answerer
+        self._answers = answers
+
+    def run(self, question: Question) -> Answer:
+        """Answer one question.
+
+        Raises:
+            LlmError: a language model gave no usable reply.
+            GraphError: the graph cannot be read, or does not hold an entity that came with the question.
+        """
+        seconds: dict[str, float] = defaultdict(float)
+        began = time.perf_counter()
+        artifacts = self._linker.propose(question, Context())
+        linked = self._entities.link(artifacts, question.text)
+        artifacts = replace(artifacts, queries=self._writer.write(question, linked))
+        seconds["link"] = time.perf_counter() - began
+        began = time.perf_counter()
+        request = Request(question, artifacts, linked, Context())
+        found = self._retriever.retrieve(request)
+        context = Context().add(artifacts, linked, [found], request.steps)
+        seconds["retrieve"] = time.perf_counter() - began
+        began = time.perf_counter()
+        if self._answers == "rows":
+            items: Sequence[AnswerItem] = self._answerer.answer(question, context)
+        else:
+            items = unite(self._direct.run(question).items, context.evidence)
+        seconds["answer"] = time.perf_counter() - began
+        return Answer(question.id, tuple(items), context.rounds, dict(seconds))
+
+    def ask(self, text: str) -> Answer:
+        """Answer a question given as text."""
+        return self.run(Question(id="ask", text=text))
+
+
+class QueryWriter:
+    """Asks a language model for a query over a graph whose schema and linked entities it sees.
+
+    Args:
+        model: who is asked.
+        store: the graph; gives the types of nodes.
+        language: of the query.
+        schema: renders the part of the schema that matters for a question.
+        prompts: the prompts; None takes those that ship with the package.
+        schema_tokens: budget of the schema in the prompt.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: GraphStore,
+        language: Language,
+        schema: SchemaRenderer,
+        prompts: PromptLibrary | None = None,
+        schema_tokens: int = 2000,
+    ) -> None:
+        self._model = model
+        self._store = store
+        self._language = language
+        self._schema = schema
+        self._prompt = (prompts or PromptLibrary())[f"{language}_generation"]
+        self._schema_tokens = schema_tokens
+
+    def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
+        """Return the query that was written, if one was. Raises `LlmError`."""
+        filled = self._prompt.fill(
+            schema=self._schema.render(question.text, self._schema_tokens).text,
+            entities=self._described(linked),
+            question=question.text,
+        )
+        reply = self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id)
+        text = read_query(reply.text, TAGS[self._language])
+        return (GraphQuery(self._language, text),) if text else ()
+
+    def _described(self, linked: Linked) -> str:
+        """Write linked entities and values, one a line, as a query can name them."""
+        lines = []
+        for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
+            kind = f", type {node.type}" if node.type else ""
+            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else f'"{node.id}"'
+            lines.append(f'name "{node.name}"{kind}, id {id}')
+        lines += [f"{one.kind} {one.value}" for one in linked.literals]
+        return "\n".join(dict.fromkeys(lines)) or "(none was found)"
+
+
+def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence]) -> list[AnswerItem]:
+    """Return what a model answered by itself, then what rows hold beyond that; rows that hold an answer are cited."""
+    held: dict[str, AnswerItem] = {}
+    for item in evidence:
+        if not isinstance(item, RowsEvidence):
+            continue
+        for name, node in (each for row in item.rows for cell in row for each in _named(cell)):
+            known = held.get(normalize_name(name), AnswerItem(name, node, 0.0))
+            citations = tuple(dict.fromkeys((*known.citations, item.id)))
+            held[normalize_name(name)] = replace(known, id=known.id or node, citations=citations)
+    merged = [
+        replace(held.pop(key), name=answer.name) if (key := normalize_name(answer.name)) in held else answer
+        for answer in direct
+    ]
+    return [replace(one, score=1 / (1 + place)) for place, one in enumerate([*merged, *held.values()])]
+
+
+def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
+    """Yield what a cell says that may be an answer: nodes by name, values as text, and so for all that it holds."""
+    if isinstance(cell, NodeCell):
+        yield cell.name, cell.id
+    elif isinstance(cell, bool):
+        yield str(cell).lower(), None
+    elif isinstance(cell, str | int | float):
+        if text := str(cell).strip():
+            yield text, None
+    elif isinstance(cell, PathCell):
+        for node in cell.nodes:
+            yield from _named(node)
+    elif isinstance(cell, Mapping):
+        for value in cell.values():
+            yield from _named(value)
+    elif isinstance(cell, Sequence):
+        for value in cell:
+            yield from _named(value)
+
+
+def direct_query_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    answers: Answers = "united",
+    repairs: int = 0,
+    timeout_s: float = 10.0,
+    max_rows: int = 200,
+    schema_tokens: int = 2000,
+    context_tokens: int = 6000,
+    prompts: PromptLibrary | None = None,
+) -> DirectQuery:
+    """Put the parts together for one graph and one language model.
+
+    Args:
+        store: the graph; has to run queries.
+        model: who writes entities, query and answers.
+        embedder: compares relations with questions; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        answers: `united` adds what the rows hold to what the model answers without a graph; `rows` has it answer from
+            the rows.
+        repairs, timeout_s, max_rows: see `QueryRetriever`.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the rows in a prompt.
+        prompts: what is asked; None takes the prompts that ship with the package.
+
+    Raises:
+        ConfigError: the store runs no queries, or a setting is out of range.
+    """
+    prompts = prompts or PromptLibrary()
+    embedder = embedder or StaticEmbedder()
+    entities = entities or EntityLinker(store)
+    context = ContextWriter(store, context_tokens)
+    schema = SchemaRenderer(store.schema(), embedder)
+    retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
+    return DirectQuery(
+        LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
+        entities,
+        QueryWriter(model, store, retriever.language, schema, prompts, schema_tokens),
+        retriever,
+        Direct(model, prompts=prompts),
+        LlmAnswerer(model, store, context, prompts),
+        answers,
+    )

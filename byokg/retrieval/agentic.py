@@ -1,0 +1,330 @@
+"""A language model walks the graph: at each hop it selects relations to follow, then entities to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from byokg.errors import ConfigError
+from byokg.graph.schema_text import estimate_tokens
+from byokg.graph.store import GraphStore
+from byokg.index.embedder import Embedder, Vectors
+from byokg.index.normalize import normalize_name
+from byokg.linking.entities import EntityLinker
+from byokg.linking.relations import RelationMatcher
+from byokg.linking.steps import label_words
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import read_list
+from byokg.llm.prompt_messages import prompt_messages
+from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.base import Request
+from byokg.retrieval.frontier import Frontier, expand_relations
+from byokg.types import Context, EntityId, Linked, Mention, TripleEvidence
+
+RETRIEVER = "agentic"
+RELATION_STAGE = "relation_selection"
+ENTITY_STAGE = "entity_selection"
+RANKING_STAGE = "relation_ranking"
+
+
+class AgenticRetriever:
+    """Explores the graph from linked entities and drafts, as a language model selects relations and entities.
+
+    Of all entities of a hop the model sees the relations in one call, those nearest to the question where not all fit,
+    and selects; their edges are fetched both ways, through mediators. It then sees what was found, with the context of
+    earlier rounds, and selects the entities to go on from, or finishes. What it writes is tied to relations and nodes
+    that exist, or dropped; a step in the trace says so.
+
+    Args:
+        store: the graph.
+        model: who selects.
+        embedder: ranks relations by how near they are to the question.
+        entities: finds selected entities that are none of those shown.
+        relations: ties selected relations to the graph's.
+        context: writes what was found so far for the prompt.
+        prompts: the prompts; None takes those that ship with the package.
+        iterations: hops at most (T_A).
+        starts: entities to start from at most: the best candidate of each mention, then of each draft answer, then
+            the second ones.
+        relations_per_entity: relations followed from one entity at most.
+        next_entities: entities to go on from after a hop at most.
+        max_triples: triples kept of one hop at most.
+        calls: calls of the model for one question, all rounds together; None knows no limit. Where they run out, the
+            embedder selects the relations of one more hop.
+        hub_cap: edges of one relation and direction at one entity from which on none is looked at.
+        relation_tokens: budget of the relations in a prompt.
+        count_tokens: tokens of a text, by the tokenizer of the model.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 1, Figures 8 and 9.
+    Differs: relations of all entities of a hop are selected in one call, where the paper asks for each entity; both
+    directions are followed; nothing is asked after the last hop, since no hop would use it; and calls are limited.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        model: LanguageModel,
+        embedder: Embedder,
+        entities: EntityLinker,
+        relations: RelationMatcher,
+        context: Callable[[Context], str],
+        prompts: PromptLibrary | None = None,
+        iterations: int = 3,
+        starts: int = 10,
+        relations_per_entity: int = 5,
+        next_entities: int = 3,
+        max_triples: int = 50,
+        calls: int | None = 5,
+        hub_cap: int = 10_000,
+        relation_tokens: int = 2000,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+    ) -> None:
+        for name, value in (
+            ("iterations", iterations),
+            ("starts", starts),
+            ("relations_per_entity", relations_per_entity),
+            ("next_entities", next_entities),
+            ("max_triples", max_triples),
+            ("hub_cap", hub_cap),
+            ("relation_tokens", relation_tokens),
+        ):
+            if value < 1:
+                raise ConfigError(f"{name}={value} explores nothing; use 1 or more")
+        if calls is not None and calls < 0:
+            raise ConfigError(f"calls={calls} is no number of calls; use 0 or more, or null for no limit")
+        self._store = store
+        self._model = model
+        self._entities = entities
+        self._relations = relations
+        self._context = context
+        self._prompts = prompts or PromptLibrary()
+        self._iterations = iterations
+        self._starts = starts
+        self._relations_per_entity = relations_per_entity
+        self._next_entities = next_entities
+        self._max_triples = max_triples
+        self._calls = calls
+        self._hub_cap = hub_cap
+        self._ranker = _RelationRanker(store, embedder)
+        self._relation_tokens = relation_tokens
+        self._count = count_tokens
+
+    def retrieve(self, request: Request) -> list[TripleEvidence]:
+        """Return the triples found, hop by hop, of each hop those of the relation selected first.
+
+        A triple's score is 1 / n for the n-th relation selected in its hop.
+
+        Raises:
+            LlmError: the model gave no usable reply.
+            EntityNotFound: an entity was linked that is not in the store.
+        """
+        walk = _Walk(request, calls=_asked(request))
+        standing = _starts(request.linked)[: self._starts]
+        for hop in range(1, self._iterations + 1):
+            if not standing:
+                break
+            walk.explored |= dict.fromkeys(standing)
+            if not self._follow(walk, hop, standing) or hop == self._iterations or not self._may_ask(walk):
+                break
+            standing = self._next(walk, hop)
+        return walk.found
+
+    def _may_ask(self, walk: _Walk) -> bool:
+        return self._calls is None or walk.calls < self._calls
+
+    def _follow(self, walk: _Walk, hop: int, standing: Sequence[EntityId]) -> bool:
+        """Follow the selected relations of the entities that the walk stands on; tell whether that found anything."""
+        labels = self._store.relations
+        frontier = Frontier.of(self._store, standing)
+        ranked = self._ranker.ranked(walk.request.question.text, frontier.counts)
+        given: dict[str, object] = {"hop": hop, "entities": list(standing)}
+        if self._may_ask(walk):
+            stage, (chosen, dropped, left_out) = RELATION_STAGE, self._selected(walk, frontier, ranked)
+            given["left_out"] = left_out
+        else:
+            stage, dropped = RANKING_STAGE, []
+            chosen = [of[: self._relations_per_entity] for of in ranked]
+        known = [*walk.explored, *(one.id for one in (*walk.request.linked.entities, *walk.request.linked.drafts))]
+        found = expand_relations(self._store, frontier, chosen, self._max_triples, self._hub_cap, dict.fromkeys(known))
+        new = [(triple, place) for triple, place in found.triples if triple.edge not in walk.edges]
+        walk.edges |= {triple.edge for triple, _ in new}
+        walk.found += [TripleEvidence(RETRIEVER, 1 / (1 + place), triple=triple) for triple, place in new]
+        walk.ends |= dict.fromkeys(found.ends)
+        got = {
+            "relations": {id: [labels[n] for n in of] for id, of in zip(standing, chosen, strict=True) if of},
+            "dropped": dropped,
+            "triples": len(new),
+            "left_out": found.left_out,
+            "too_many": [
+                {"entity": one.id, "relation": labels[one.relation], "inverse": one.inverse, "count": one.count}
+                for one in found.too_many
+            ],
+        }
+        walk.request.note(stage, given, got)
+        return bool(new)
+
+    def _selected(
+        self, walk: _Walk, frontier: Frontier, ranked: Sequence[Sequence[int]]
+    ) -> tuple[list[list[int]], list[str], int]:
+        """Ask which relations to follow.
+
+        Returns:
+            For each entity the numbers of those it has, in the order written; what was written and means none of
+            them; how many relations there was no room to show.
+        """
+        labels = self._store.relations
+        text, left_out = _listing(
+            self._names(frontier.ids),
+            [[labels[number] for number in of] for of in ranked],
+            self._relation_tokens,
+            self._count,
+        )
+        reply = self._ask(
+            walk, "relation_selection", RELATION_STAGE, limit=str(self._relations_per_entity), relations=text
+        )
+        chosen: list[list[int]] = [[] for _ in frontier.ids]
+        dropped = []
+        number = {label: at for at, label in enumerate(labels)}
+        for written in read_list(reply, "selected", bare=True).items:
+            match = self._relations.match(written)
+            at = None if match is None else number.get(match.relation)
+            having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
+            for of in having:
+                if at is not None and at not in of and len(of) < self._relations_per_entity:
+                    of.append(at)
+            if not having:
+                dropped.append(written)
+        return chosen, dropped, left_out
+
+    def _next(self, walk: _Walk, hop: int) -> list[EntityId]:
+        """Ask for the entities to go on from; none where the model finishes, or names nothing new."""
+        request = walk.request
+        so_far = request.context.add(request.artifacts, request.linked, [walk.found])
+        reply = self._ask(
+            walk,
+            "entity_selection",
+            ENTITY_STAGE,
+            limit=str(self._next_entities),
+            graph_context=self._context(so_far),
+        )
+        listing = read_list(reply, "next-entities", bare=True)
+        selected: dict[EntityId, None] = {}
+        dropped = []
+        if not listing.finished:
+            for written, ids in zip(listing.items, self._identified(walk, listing.items), strict=True):
+                fresh = [id for id in ids if id not in walk.explored]
+                if not fresh:
+                    dropped.append(written)
+                selected |= dict.fromkeys(fresh)
+        following = list(selected)[: self._next_entities]
+        request.note(
+            ENTITY_STAGE,
+            {"hop": hop, "entities": len(walk.ends)},
+            {"selected": following, "dropped": dropped, "finished": listing.finished},
+        )
+        return following
+
+    def _identified(self, walk: _Walk, written: Sequence[str]) -> list[list[EntityId]]:
+        """Return the nodes that each name means: among those met on this walk, else what the entity linker finds."""
+        exact: dict[str, list[EntityId]] = {}
+        folded: dict[str, list[EntityId]] = {}
+        for node in self._store.nodes([*walk.ends, *(id for id in walk.explored if id not in walk.ends)]):
+            exact.setdefault(node.name, []).append(node.id)
+            folded.setdefault(normalize_name(node.name), []).append(node.id)
+        met = [exact.get(name) or folded.get(normalize_name(name)) or [] for name in written]
+        elsewhere = [name for name, ids in zip(written, met, strict=True) if not ids]
+        linked = self._entities.link_all([Mention(name) for name in elsewhere], walk.request.question.text)
+        found = dict(zip(elsewhere, ([one.id for one in candidates[:1]] for candidates in linked), strict=True))
+        return [ids or found[name] for name, ids in zip(written, met, strict=True)]
+
+    def _ask(self, walk: _Walk, prompt: str, stage: str, **values: str) -> str:
+        question = walk.request.question
+        walk.calls += 1
+        filled = self._prompts[prompt].fill(question=question.text, **values)
+        return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id).text
+
+    def _names(self, ids: Sequence[EntityId]) -> list[str]:
+        """Return a name for each node; namesakes get their id behind it."""
+        names = [" ".join(node.name.split()) for node in self._store.nodes(ids)]
+        return [f"{name} ({id})" if names.count(name) > 1 else name for name, id in zip(names, ids, strict=True)]
+
+
+@dataclass
+class _Walk:
+    """An exploration on its way."""
+
+    request: Request
+    calls: int
+    """Asked of the model for this question so far."""
+    explored: dict[EntityId, None] = field(default_factory=dict)
+    ends: dict[EntityId, None] = field(default_factory=dict)
+    edges: set[int] = field(default_factory=set)
+    found: list[TripleEvidence] = field(default_factory=list)
+
+
+def _asked(request: Request) -> int:
+    """Count the calls of earlier rounds."""
+    stages = [step.stage for earlier in request.context.rounds for step in earlier.steps]
+    return stages.count(RELATION_STAGE) + stages.count(ENTITY_STAGE)
+
+
+def _starts(linked: Linked) -> list[EntityId]:
+    """Return linked entities and drafts, each once: first the best of each mention, entities before drafts."""
+    ranked: list[tuple[int, EntityId]] = []
+    for group in (linked.entities, linked.drafts):
+        met: dict[Mention, int] = {}
+        for one in group:
+            met[one.mention] = met.get(one.mention, -1) + 1
+            ranked.append((met[one.mention], one.id))
+    return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))
+
+
+def _listing(
+    names: Sequence[str], relations: Sequence[Sequence[str]], budget: int, count: Callable[[str], int]
+) -> tuple[str, int]:
+    """Write the relations of each entity, the first of each before the second of any, as many as fit; count others."""
+    shown = [0] * len(names)
+    left = budget - sum(count(f"{name}\n  … and 999 more\n") for name in names)
+    longest = max(map(len, relations), default=0)
+    for at, place in ((at, place) for place in range(longest) for at in range(len(names))):
+        if place < len(relations[at]):
+            left -= count(f"  {relations[at][place]}\n")
+            if left < 0:
+                break
+            shown[at] += 1
+    lines = []
+    for name, of, many in zip(names, relations, shown, strict=True):
+        if of:
+            lines += [name, *(f"  {relation}" for relation in of[:many])]
+            lines += [f"  … and {len(of) - many:,} more"] if many < len(of) else []
+    return "\n".join(lines), sum(map(len, relations)) - sum(shown)
+
+
+class _RelationRanker:
+    """Orders relations by how near their words are to a question's."""
+
+    def __init__(self, store: GraphStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._vectors: dict[int, Vectors] = {}
+
+    def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
+        """Return the relation numbers of each node, the nearest first; of equally near ones the lower number."""
+        numbers = sorted({number for of in counts for number in of})
+        new = [number for number in numbers if number not in self._vectors]
+        if new:
+            labels = self._store.relations
+            texts = [" ".join(word for part in label_words(labels[number]) for word in part) for number in new]
+            self._vectors.update(zip(new, self._embedder.encode(texts), strict=True))
+        if not numbers:
+            return [[] for _ in counts]
+        asked = self._embedder.encode([question])[0]
+        # Rounded, so that the order does not hang on the last digit of a sum.
+        cosines = np.round(np.stack([self._vectors[number] for number in numbers]) @ asked, 6).tolist()
+        nearness = dict(zip(numbers, cosines, strict=True))
+        return [sorted(of, key=lambda number: (-nearness[number], number)) for of in counts]

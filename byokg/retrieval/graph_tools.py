@@ -1,0 +1,353 @@
+"""Tools over one graph for a language model that explores it.
+
+    tools = GraphTools(store)
+    tools.call("bfs_query", {"seeds": ["Q42"], "max_hops": 1})
+
+Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema
+(`langchain_tools` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel
+
+from byokg.errors import ConfigError, RequestInvalid
+from byokg.graph.bfsql import engine
+from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, read_request
+from byokg.graph.bfsql.response import NODE_FIELDS, Json, compact, full_edge, full_node, renamed
+from byokg.graph.bfsql.seeds import known_seeds
+from byokg.graph.path_search import shortest_paths
+from byokg.graph.query import Limits, QueryStore
+from byokg.graph.row_json import as_json
+from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.store import Direction, GraphStore, RelationSchema
+from byokg.linking.entities import EntityLinker
+from byokg.retrieval.tool_arguments import (
+    EntitiesArguments,
+    EntityArguments,
+    PathArguments,
+    QueryArguments,
+    SchemaArguments,
+    SearchArguments,
+)
+from byokg.types import EntityId, LinkedEntity, Mention, Node
+
+BFS_DESCRIPTION = """\
+Fetch the part of the graph around one or more nodes. A breadth-first search from the seeds, up to max_hops edges \
+away, decides which nodes and edges are in it: every edge between two nodes of it is there. Filters do not change \
+that; they decide what is shown in full, with all properties and provenance, and what as a stub: a node's id and \
+entity_type, an edge's subject, predicate and object. A stub is not missing: ask for it with describe_entity, or in \
+another request. Without a filter everything is shown in full, which is long around well-connected nodes.
+
+One node's publications, and what connects it to them: {"seeds": ["P1"], "max_hops": 1, "node_filter": \
+{"entity_types": ["Publication"]}, "edge_filter": {"predicates": ["AUTHORED"]}}
+What two nodes share: {"seeds": ["P1", "P2"], "max_hops": 2, "edge_filter": {"predicates": ["AUTHORED", "DISCUSSES"]}}
+
+Seeds are ids: find them with search_entities. Spell types and predicates as describe_schema does. Begin with max_hops \
+1; take 2 for what lies behind one other node, and 3 only with filters. Where the response has a truncated block, send \
+the same request with its cursor for what follows."""
+"""Source: "A BFS-based graph query language" (BFS-QL), "LLM Prompt Template", in other words."""
+
+_NEAREST = 3
+"""Nodes proposed for an id that is not in the graph."""
+_CUTOFF = 0.7
+"""Lowest likeness of a name that `search_entities` returns; a model sees the scores, and chooses."""
+_MOST_MATCHES = 50
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: what a caller has to know of it, and what does it."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    run: Callable[[Any], Json]
+    """Takes an instance of `arguments`."""
+
+
+class GraphTools:
+    """Eight tools over one graph; each takes its arguments as a model, and returns what JSON can hold.
+
+    Args:
+        store: the graph.
+        entities: knows the names of its nodes; None indexes them when a name is first looked for.
+        schema: ranks predicates for a question; None compares words.
+        queries: what runs query text on the same graph; without any there is no `run_query`.
+        budget_tokens: size of one result, as estimated, where a request says nothing else.
+
+    Raises:
+        ConfigError: the budget is too small for a result.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        entities: EntityLinker | None = None,
+        schema: SchemaRenderer | None = None,
+        queries: Sequence[QueryStore] = (),
+        budget_tokens: int = 8000,
+    ) -> None:
+        if budget_tokens < 200:
+            raise ConfigError(f"budget_tokens={budget_tokens} leaves no room for a result; use 200 or more")
+        self._store = store
+        self._entities = entities or EntityLinker(store)
+        self._given_schema = schema
+        self._queries = {each.language: each for each in queries}
+        self._budget = budget_tokens
+
+    @cached_property
+    def tools(self) -> dict[str, Tool]:
+        """Return the tools by name; `run_query` only where something runs queries."""
+        languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
+        described = [
+            Tool(
+                "describe_schema",
+                "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
+                SchemaArguments,
+                self.describe_schema,
+            ),
+            Tool(
+                "search_entities",
+                "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
+                SearchArguments,
+                self.search_entities,
+            ),
+            Tool("bfs_query", BFS_DESCRIPTION, BfsRequest, self.bfs_query),
+            Tool(
+                "describe_entity",
+                "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
+                EntityArguments,
+                self.describe_entity,
+            ),
+            Tool(
+                "describe_entities",
+                "Show the properties of several nodes, stubs of another response for instance.",
+                EntitiesArguments,
+                self.describe_entities,
+            ),
+            Tool(
+                "intersect_subgraphs",
+                "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
+                "them. Filters and bounds are those of bfs_query.",
+                IntersectRequest,
+                self.intersect_subgraphs,
+            ),
+            Tool(
+                "shortest_paths",
+                "Show how nodes are connected: the shortest paths from each source to each target.",
+                PathArguments,
+                self.shortest_paths,
+            ),
+        ]
+        if self._queries:
+            run = f"Run one {languages} query that only reads, for what needs counting, sorting or arithmetic."
+            described.append(Tool("run_query", run, QueryArguments, self.run_query))
+        return {tool.name: tool for tool in described}
+
+    def call(self, name: str, arguments: str | Mapping[str, Any]) -> Json:
+        """Run a tool by name.
+
+        Args:
+            name: of the tool.
+            arguments: JSON text, or what it holds.
+
+        Raises:
+            RequestInvalid: there is no such tool, or the arguments are not what it takes.
+            GraphError: what the tool raises.
+        """
+        if name not in self.tools:
+            raise RequestInvalid([f"no tool {name!r}; there are {', '.join(self.tools)}"])
+        tool = self.tools[name]
+        return tool.run(read_request(tool.arguments, arguments))
+
+    def nearest(self, text: str) -> list[Node]:
+        """Return a few nodes whose names are like a text, the most similar first: what an unknown id may have meant."""
+        return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
+
+    # The tools
+
+    def describe_schema(self, arguments: SchemaArguments) -> Json:
+        """Return node types and predicates, the most relevant first, as many as fit."""
+        schema = self._store.schema()
+        shown = self._schema.render(arguments.question, self._budget).relations
+        named = {relation.name: relation for relation in schema.relations}
+        counts = sorted(schema.node_types.items(), key=lambda item: (-item[1], item[0]))
+        types = [
+            {"entity_type": name, "count": count, "properties": list(schema.node_properties.get(name, ()))}
+            for name, count in counts
+            if name
+        ]
+        types_shown = types[: _fitting(types, self._budget // 3)]
+        predicates = [_predicate(named[name]) for name in shown]
+        predicates = predicates[: _fitting(predicates, self._budget // 3 * 2)]
+        result: Json = {"entity_types": types_shown, "predicates": predicates}
+        left_out = {
+            "entity_types": len(types) - len(types_shown),
+            "predicates": len(schema.relations) - len(predicates),
+        }
+        if any(left_out.values()):
+            result["left_out"] = left_out
+        if schema.sampled:
+            result["note"] = schema.sampled
+        return result
+
+    def search_entities(self, arguments: SearchArguments) -> Json:
+        """Return nodes whose names are like a text, the most similar first; of equal ones that of more edges."""
+        found = self._search.candidates(Mention(arguments.query))
+        nodes = self._store.nodes([one.id for one in found])
+        wanted = frozenset(arguments.entity_types)
+        matches = [_match(one, node) for one, node in zip(found, nodes, strict=True)]
+        matches = [match for match in matches if not wanted or match["entity_type"] in wanted]
+        shown = matches[: arguments.limit]
+        shown = shown[: _fitting(shown, self._budget)]
+        result: Json = {"query": arguments.query, "matches": shown}
+        if len(shown) < len(matches):
+            result["left_out"] = len(matches) - len(shown)
+        return result
+
+    def bfs_query(self, arguments: BfsRequest) -> Json:
+        """Return the subgraph around some seeds (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
+        return engine.bfs_query(self._store, self._bounded(arguments), self.nearest)
+
+    def describe_entity(self, arguments: EntityArguments) -> Json:
+        """Return a node's properties, and its edges counted by predicate and direction."""
+        known, errors = known_seeds(self._store, [arguments.id], self.nearest)
+        if not known:
+            return {"errors": errors}
+        (node,) = self._store.nodes(known)
+        counts = self._store.relation_counts(self._store.numbers(known))
+        groups = zip(counts.relation.tolist(), counts.inverse.tolist(), counts.count.tolist(), strict=True)
+        edges = [
+            {"predicate": self._store.relations[relation], "as": "object" if inverse else "subject", "count": count}
+            for relation, inverse, count in groups
+        ]
+        edges.sort(key=lambda edge: (-int(edge["count"]), str(edge["predicate"]), str(edge["as"])))
+        reserved = (*NODE_FIELDS, "edges", "left_out")
+        result: Json = {
+            "id": node.id,
+            "entity_type": node.type,
+            "name": node.name,
+            **renamed(node.properties, reserved),
+        }
+        fitting = _fitting(edges, self._budget - estimate_tokens(compact(result)))
+        result["edges"] = edges[:fitting]
+        if fitting < len(edges):
+            result["left_out"] = len(edges) - fitting
+        return result
+
+    def describe_entities(self, arguments: EntitiesArguments) -> Json:
+        """Return the properties of several nodes."""
+        known, errors = known_seeds(self._store, arguments.ids, self.nearest)
+        entities = [full_node(node) for node in self._store.nodes(known)]
+        fitting = _fitting(entities, self._budget)
+        result: Json = {"entities": entities[:fitting]}
+        if fitting < len(entities):
+            result["left_out"] = [entity["id"] for entity in entities[fitting:]]
+        return {**result, "errors": errors} if errors else result
+
+    def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
+        """Return what is near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
+        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest)
+
+    def shortest_paths(self, arguments: PathArguments) -> Json:
+        """Return the shortest paths between nodes, edges in stored orientation.
+
+        Raises:
+            RelationNotFound: a predicate is not in the graph.
+        """
+        sources, errors = known_seeds(self._store, arguments.sources, self.nearest)
+        targets, more = known_seeds(self._store, arguments.targets, self.nearest)
+        found = shortest_paths(
+            self._store,
+            sources,
+            targets,
+            arguments.k,
+            arguments.max_hops,
+            arguments.predicates or None,
+            Direction(arguments.direction),
+        )
+        paths = [
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "nodes": list(path.nodes),
+                "edges": [full_edge(each.head, each.relation, each.tail, each.properties) for each in path.triples],
+            }
+            for pair in found
+            for path in pair.paths
+        ]
+        fitting = _fitting(paths, self._budget)
+        result: Json = {
+            "paths": paths[:fitting],
+            "truncated": fitting < len(paths) or any(pair.truncated for pair in found),
+            "unconnected": [{"source": pair.source, "target": pair.target} for pair in found if not pair.paths],
+        }
+        return {**result, "errors": errors + more} if errors or more else result
+
+    def run_query(self, arguments: QueryArguments) -> Json:
+        """Return the rows of one guarded query.
+
+        Raises:
+            RequestInvalid: the graph does not take the language.
+            QueryFailed: the query was refused, or gave no answer.
+        """
+        language = arguments.language or next(iter(self._queries), None)
+        if language is None or language not in self._queries:
+            taken = f"it takes {', '.join(self._queries)}" if self._queries else "it takes no queries; use bfs_query"
+            raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
+        rows = self._queries[language].run(arguments.query, limits=Limits(_TIMEOUT_S, arguments.max_rows))
+        result = as_json(rows)
+        fitting = _fitting(result["rows"], self._budget)
+        result["truncated"] = rows.truncated or fitting < len(rows)
+        result["rows"] = result["rows"][:fitting]
+        return result
+
+    # Inside
+
+    @cached_property
+    def _schema(self) -> SchemaRenderer:
+        return self._given_schema or SchemaRenderer(self._store.schema())
+
+    @cached_property
+    def _search(self) -> EntityLinker:
+        """Finds more, and less similar, than what links the mentions of a question."""
+        return EntityLinker(self._store, top_k=_MOST_MATCHES, cutoff=_CUTOFF, extend=True, names=self._entities.names)
+
+    def _bounded(self, request: Any) -> Any:
+        return request if request.budget_tokens else request.model_copy(update={"budget_tokens": self._budget})
+
+
+def _fitting(items: Sequence[Any], budget_tokens: int) -> int:
+    """Return how many of the first items fit, one at least."""
+    for at, item in enumerate(items):
+        budget_tokens -= estimate_tokens(compact(item)) + 1
+        if budget_tokens < 0 and at > 0:
+            return at
+    return len(items)
+
+
+def _predicate(relation: RelationSchema) -> Json:
+    return {
+        "predicate": relation.name,
+        "count": relation.count,
+        "subject_types": [name for name in relation.domain if name],
+        "object_types": [name for name in relation.range if name],
+        "properties": list(relation.properties),
+    }
+
+
+def _match(found: LinkedEntity, node: Node) -> Json:
+    return {
+        "id": EntityId(node.id),
+        "entity_type": node.type,
+        "name": node.name,
+        "score": round(found.score, 3),
+        "method": found.method,
+    }

@@ -1,0 +1,213 @@
+"""Running the queries that a language model wrote."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from byokg.errors import ConfigError, QueryFailed
+from byokg.graph.guard import check_cypher, check_sparql
+from byokg.graph.lint import Finding
+from byokg.graph.query import Limits, QueryableGraph, Rows, takes_queries
+from byokg.graph.query_lint import lint_query, strings_in
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import GraphStore
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import TAGS
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import read_query
+from byokg.llm.prompt_messages import prompt_messages
+from byokg.prompts.template import PromptLibrary
+from byokg.retrieval.base import Request
+from byokg.types import Context, Evidence, Feedback, Language, Mention, RowsEvidence
+
+RETRIEVER = "query"
+REPAIR_STAGE = "query_repair"
+
+_TRIED = "it was tried"
+_NO_ROWS = "it returned no rows"
+_NO_VALUES = "it returned rows without a single value; a property may be missing, or have another name"
+
+_VALUES = 5
+"""Texts of a query that found nothing which are looked up among the names."""
+
+_Outcome: TypeAlias = RowsEvidence | Feedback
+
+
+class QueryRetriever:
+    """Runs each written query that is in the language of the graph.
+
+    The guard decides whether a query only reads, and the schema whether its names exist; it runs within limits, and
+    what it returns is evidence. One that is refused, fails, takes too long or returns nothing becomes `Feedback` that
+    says why, with the nearest names there are. What earlier rounds ran is not run again.
+
+    Args:
+        store: the graph; has to run queries.
+        model: corrects queries that found nothing; needed for `repairs`.
+        entities: finds the names that are nearest to those in a query that found nothing; None looks for none.
+        schema: renders the part of the schema that matters for a question, for corrections; None makes one.
+        prompts: the prompts; None takes those that ship with the package.
+        repairs: corrections asked for at most, for each query that found nothing.
+        timeout_s: how long a query may take.
+        max_rows: rows kept of one query.
+        schema_tokens: budget of the schema in a prompt.
+
+    Raises:
+        ConfigError: the store runs no queries, there is no model to correct them, or a setting is out of range.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Graph Query Retrieval".
+    Differs: the paper runs a query as it comes, and tells the model nothing of one that fails.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        model: LanguageModel | None = None,
+        entities: EntityLinker | None = None,
+        schema: SchemaRenderer | None = None,
+        prompts: PromptLibrary | None = None,
+        repairs: int = 0,
+        timeout_s: float = 10.0,
+        max_rows: int = 200,
+        schema_tokens: int = 2000,
+    ) -> None:
+        if not takes_queries(store):
+            raise ConfigError(
+                f"{store.name} runs no queries; choose graph=arcadedb (openCypher) or graph=oxigraph (SPARQL), or "
+                "switch queries off: pipeline.retrievers.query=null"
+            )
+        if repairs < 0:
+            raise ConfigError(f"repairs={repairs} is no number of corrections; use 0 or more")
+        if repairs and model is None:
+            raise ConfigError(f"repairs={repairs} asks a language model, and there is none; choose one, or use 0")
+        for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
+            if not value > 0:
+                raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
+        self._store: QueryableGraph = store
+        self._model = model
+        self._entities = entities
+        self._prompts = prompts or PromptLibrary()
+        self._schema = schema or (SchemaRenderer(store.schema()) if repairs else None)
+        self._repairs = repairs
+        self._limits = Limits(timeout_s, max_rows)
+        self._schema_tokens = schema_tokens
+
+    @property
+    def language(self) -> Language:
+        """Say which language queries are run in."""
+        return self._store.language
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return rows, and feedback on what gave none, in the order written.
+
+        Raises:
+            StoreUnavailable: the store cannot be reached.
+            LlmError: a correction was asked for, and the model gave no usable reply.
+        """
+        earlier = _outcomes(request.context)
+        found: list[Evidence] = []
+        for query in dict.fromkeys(request.artifacts.queries):
+            text = query.text.strip()
+            if query.language == self._store.language and text:
+                found += self._answered(text, request, earlier)
+        return found
+
+    def _answered(self, text: str, request: Request, earlier: dict[str, _Outcome]) -> list[_Outcome]:
+        """Run a query, and corrections of it until one returns rows."""
+        found = self._tried(text, request, earlier)
+        tried = {text}
+        for _ in range(self._repairs):
+            if any(isinstance(item, RowsEvidence) for item in found):
+                break
+            problem = next(item.problem for item in reversed(found) if isinstance(item, Feedback))
+            text = self._repaired(text, problem, request)
+            if not text or text in tried:
+                break
+            tried.add(text)
+            found += self._tried(text, request, earlier)
+        return found
+
+    def _tried(self, text: str, request: Request, earlier: dict[str, _Outcome]) -> list[_Outcome]:
+        """Run one query, unless it was run before."""
+        language = self._store.language
+        given = {"language": language, "query": text}
+        if text in earlier:
+            problem = _repeated(earlier[text])
+            request.note(RETRIEVER, given, {"problem": problem})
+            return [Feedback(RETRIEVER, 0.0, subject=text, problem=problem)]
+        problems: list[str] = []
+        found: list[_Outcome] = []
+        try:
+            checked = (check_cypher if language == "cypher" else check_sparql)(text).text
+            problems += map(_told, lint_query(self._store, text))
+            rows = self._store.run(checked, limits=self._limits)
+        except QueryFailed as error:
+            problems.append(str(error))
+            request.note(RETRIEVER, given, {"problem": "; ".join(problems)})
+        else:
+            if _holds_values(rows):
+                found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
+            else:
+                problems = [_NO_VALUES if rows.rows else _NO_ROWS, *problems, *self._misnamed(text)]
+            got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
+            request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
+        if problems:
+            found.append(Feedback(RETRIEVER, 0.0, subject=text, problem="; ".join(problems)))
+        earlier[text] = found[0]
+        return found
+
+    def _misnamed(self, text: str) -> list[str]:
+        """Say which texts in a query are nobody's name though they resemble one."""
+        if self._entities is None:
+            return []
+        written = strings_in(self._store.language, text)[:_VALUES]
+        linked = self._entities.link_all([Mention(value) for value in written])
+        told = []
+        for value, candidates in zip(written, linked, strict=True):
+            names = list(dict.fromkeys(one.name for one in candidates))
+            if names and value not in names and all(one.method != "id" for one in candidates):
+                told.append(f"no node is called {value!r}; nearest: {', '.join(map(repr, names))}")
+        return told
+
+    def _repaired(self, text: str, problem: str, request: Request) -> str:
+        """Ask for a correction; empty where the model knows none."""
+        if self._model is None or self._schema is None:
+            return ""
+        language = self._store.language
+        filled = self._prompts[f"{language}_repair"].fill(
+            schema=self._schema.render(request.question.text, self._schema_tokens).text,
+            query=text,
+            problem=problem,
+            question=request.question.text,
+        )
+        reply = self._model.reply(prompt_messages(filled), stage=REPAIR_STAGE, question_id=request.question.id)
+        return read_query(reply.text, TAGS[language]) or ""
+
+
+def _outcomes(context: Context) -> dict[str, _Outcome]:
+    """Return what became of each query of earlier rounds, rows before feedback."""
+    outcomes: dict[str, _Outcome] = {}
+    for item in context.evidence:
+        if isinstance(item, RowsEvidence):
+            outcomes[item.query] = item
+        elif isinstance(item, Feedback) and item.retriever == RETRIEVER:
+            outcomes.setdefault(item.subject, item)
+    return outcomes
+
+
+def _repeated(before: _Outcome) -> str:
+    """Say that a query was run before, and what came of it."""
+    place = f"in an earlier round ({before.id})" if before.id else "in this round"
+    if isinstance(before, RowsEvidence):
+        return f"it ran {place} already and returned {len(before.rows):,} rows; write another query for what is missing"
+    if before.problem.startswith(_TRIED):
+        return before.problem
+    return f"{_TRIED} {place} already: {before.problem}"
+
+
+def _told(finding: Finding) -> str:
+    return f"line {finding.line}, column {finding.column}: {finding.message}"
+
+
+def _holds_values(rows: Rows) -> bool:
+    """Tell whether anything but null was returned."""
+    return any(cell is not None for row in rows.rows for cell in row)

@@ -1,0 +1,252 @@
+"""The MCP server, driven by the client library of the protocol's own SDK, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs mcp: pip install 'byokg[mcp]'")
+
+import httpx2 as httpx
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from byokg.cli.main import WRONG, main
+from byokg.cli.mcp_commands import TOKEN
+from byokg.cli.mcp_server import SCHEMA_URI, GraphServer
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.store import EdgeBatch
+from byokg.retrieval.graph_tools import GraphTools
+
+CLIENTS = 16
+HUB_EDGES = 3000
+SECRET = "tok3n-of-this-test"
+TRIPLES = [
+    *((f"spoke {n}", "touches", "hub") for n in range(HUB_EDGES)),
+    *((f"client {n}", "owns", f"thing {n}") for n in range(CLIENTS)),
+]
+"""spoke 0 … 2999 -touches-> hub; client n -owns-> thing n"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mcp") / "graph"
+    ColumnarGraph.from_triples(TRIPLES).save(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server in a process of its own."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: list[str]
+
+
+def started(graph: Path, *options: str, **environment: str) -> Running:
+    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph), "--http", "--port", "0", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    log = [first]
+    threading.Thread(target=log.extend, args=(process.stderr,), daemon=True).start()
+    assert "serving at http://127.0.0.1:" in first, first
+    return Running(first.split()[2].removesuffix(";"), process, log)
+
+
+def ended(server: Running) -> int:
+    server.process.send_signal(signal.SIGTERM)
+    return server.process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def server(graph: Path) -> Iterator[Running]:
+    running = started(graph)
+    yield running
+    if running.process.poll() is None:
+        ended(running)
+
+
+def text_of(result: Any) -> str:
+    [content] = result.content
+    return str(content.text)
+
+
+async def asked(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    return json.loads(text_of(result))
+
+
+def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_input(graph: Path) -> None:
+    async def talk() -> None:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-m", "byokg.cli.main", "mcp", "serve", str(graph)], env=dict(os.environ)
+        )
+        async with Client(stdio_client(parameters)) as client:
+            assert "describe_schema" in (client.instructions or "")
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert list(tools) == [
+                *("describe_schema", "search_entities", "bfs_query", "describe_entity", "describe_entities"),
+                *("intersect_subgraphs", "shortest_paths"),
+            ]
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+            assert set(tools["bfs_query"].input_schema["required"]) == {"seeds", "max_hops"}
+            found = await asked(client, "search_entities", {"query": "thing 3", "limit": 1})
+            assert found["matches"][0]["id"] == "thing 3"
+            schema = await client.read_resource(SCHEMA_URI)
+            assert "touches" in schema.contents[0].text  # type: ignore[union-attr]
+            with pytest.raises(MCPError, match=SCHEMA_URI):
+                await client.read_resource("byokg://other")
+
+    asyncio.run(talk())
+
+
+def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    from byokg.graph.arcadedb import build_arcade
+
+    build_arcade(ColumnarGraph.from_triples(TRIPLES[-3:]), tmp_path / "graph")
+
+    async def talk() -> None:
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "byokg.cli.main", "mcp", "serve", str(tmp_path / "graph")],
+            env=dict(os.environ),
+        )
+        async with Client(stdio_client(parameters)) as client:
+            rows = await asked(client, "run_query", {"query": "MATCH (:Entity)-[r]->() RETURN count(r) AS n"})
+            assert (rows["columns"], rows["rows"]) == (["n"], [[3]])
+            refused = await client.call_tool("run_query", {"query": "MATCH (n) DETACH DELETE n"})
+            assert refused.is_error and "only reading" in text_of(refused)
+
+    asyncio.run(talk())
+
+
+def test_clients_at_the_same_time_get_their_own_answers(server: Running) -> None:
+    async def one(number: int) -> None:
+        async with Client(server.url) as client:
+            for _ in range(3):
+                own = await asked(client, "bfs_query", {"seeds": [f"client {number}"], "max_hops": 1})
+                assert [node["id"] for node in own["nodes"]] == [f"client {number}", f"thing {number}"]
+                hub = await asked(client, "bfs_query", {"seeds": ["hub"], "max_hops": 1, "limit": 5})
+                assert hub["node_count"] == HUB_EDGES + 1 and len(hub["nodes"]) == 5
+                wrong = await client.call_tool("bfs_query", {"seeds": [f"client {number}"], "max_hop": 1})
+                assert wrong.is_error and "max_hop" in text_of(wrong)
+                unknown = await client.call_tool("drop_graph", {})
+                assert unknown.is_error and "no tool 'drop_graph'" in text_of(unknown)
+
+    async def everyone() -> None:
+        await asyncio.gather(*(one(number) for number in range(CLIENTS)))
+
+    asyncio.run(everyone())
+    assert server.process.poll() is None
+
+
+def test_calls_that_are_given_up_disturb_nobody(server: Running) -> None:
+    async def talk() -> None:
+        async with Client(server.url) as client:
+            for _ in range(20):
+                call = asyncio.create_task(client.call_tool("bfs_query", {"seeds": ["hub"], "max_hops": 2}))
+                await asyncio.sleep(0.002)
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+            own = await asked(client, "bfs_query", {"seeds": ["client 1"], "max_hops": 1})
+            assert own["node_count"] == 2
+
+    asyncio.run(talk())
+
+
+def test_what_is_not_the_protocol_is_refused_and_the_server_stays(server: Running) -> None:
+    with httpx.Client(trust_env=False) as client:
+        assert client.post(server.url, content=b"{not json", headers={"accept": "application/json"}).status_code >= 400
+        foreign = client.post(server.url, json={}, headers={"host": "evil.example"})
+        assert foreign.status_code in (403, 421)
+        assert client.get(server.url.removesuffix("/mcp") + "/other").status_code == 404
+    assert server.process.poll() is None
+
+
+def test_logs_are_json_without_what_was_asked_or_found(graph: Path) -> None:
+    running = started(graph)
+
+    async def talk() -> None:
+        async with Client(running.url) as client:
+            await asked(client, "search_entities", {"query": "thing 7"})
+            await client.call_tool("bfs_query", {"seeds": ["no such seed"]})
+            await client.call_tool("no such tool", {})
+
+    asyncio.run(talk())
+    assert ended(running) in (0, -signal.SIGTERM)
+    time.sleep(0.2)
+    lines = [json.loads(line) for line in running.log[1:] if line.startswith("{")]
+    assert [(line["tool"], line["outcome"]) for line in lines] == [
+        ("search_entities", "ok"),
+        ("bfs_query", "RequestInvalid"),
+        ("unknown", "RequestInvalid"),
+    ]
+    assert "thing" not in "".join(running.log[1:]) and "no such" not in "".join(running.log[1:])
+
+
+def test_a_token_keeps_others_out(graph: Path) -> None:
+    running = started(graph, **{TOKEN: SECRET})
+
+    async def talk(token: str) -> int:
+        http = httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}, trust_env=False)
+        async with http, Client(streamable_http_client(running.url, http_client=http)) as client:
+            return len((await client.list_tools()).tools)
+
+    try:
+        with httpx.Client(trust_env=False) as client:
+            for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {SECRET}"}):
+                refused = client.post(running.url, json={}, headers=headers)
+                assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert asyncio.run(talk(SECRET)) == 7
+    finally:
+        ended(running)
+    assert SECRET not in "".join(running.log)
+
+
+def test_beyond_this_machine_only_with_a_token(
+    graph: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(TOKEN, raising=False)
+    assert main(["mcp", "serve", str(graph), "--http", "--host", "0.0.0.0"]) == WRONG
+    assert f"set {TOKEN}" in capsys.readouterr().err
+
+
+class Slow(ColumnarGraph):
+    """Takes its time over edges."""
+
+    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+        time.sleep(0.5)
+        return super().edges(*arguments, **more)
+
+
+def test_a_call_ends_in_time_and_the_next_one_is_answered() -> None:
+    store = Slow.from_triples(TRIPLES[-2:])
+    server = GraphServer(store, GraphTools(store), timeout_s=0.1, budget_tokens=500, threads=2)
+
+    async def talk() -> None:
+        async with Client(server.server) as client:
+            late = await client.call_tool("bfs_query", {"seeds": ["client 15"], "max_hops": 1})
+            assert late.is_error and "longer than 0.1 s" in text_of(late)
+            described = await asked(client, "describe_entities", {"ids": ["client 15"]})
+            assert described["entities"][0]["id"] == "client 15"
+
+    asyncio.run(talk())
+    server.close()

@@ -1,0 +1,114 @@
+"""Tests of `byokg.graph.bfsql.request`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from byokg.errors import RequestInvalid
+from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, read_request
+
+BASE = {"seeds": ["a"], "max_hops": 1}
+
+
+def read(**fields: Any) -> BfsRequest:
+    return read_request(BfsRequest, {**BASE, **fields})
+
+
+def refused(given: Any) -> str:
+    with pytest.raises(RequestInvalid) as caught:
+        read_request(BfsRequest, given)
+    return str(caught.value)
+
+
+class TestFilters:
+    def test_an_omitted_filter_matches_everything(self) -> None:
+        assert (read().full_types, read().full_predicates) == (None, None)
+        assert read(node_filter={}, edge_filter={}).full_types is None
+
+    def test_a_list_matches_what_is_in_it_and_an_empty_one_nothing(self) -> None:
+        assert read(node_filter={"entity_types": ["X", "Y"]}).full_types == {"X", "Y"}
+        assert read(edge_filter={"predicates": []}).full_predicates == set()
+
+    def test_flat_parameters_say_the_same(self) -> None:
+        flat = read(node_types=["X"], predicates=["r"], exclude_node_types=["Z"])
+        assert (flat.full_types, flat.full_predicates, flat.excluded_types) == ({"X"}, {"r"}, {"Z"})
+
+    def test_an_empty_flat_list_is_no_filter(self) -> None:
+        assert read(node_types=[], predicates=[]).full_types is None
+
+    def test_a_filter_said_in_both_ways_has_to_be_the_same(self) -> None:
+        assert read(node_types=["X"], node_filter={"entity_types": ["X"]}).full_types == {"X"}
+        assert "node_types and node_filter.entity_types differ" in refused(
+            {**BASE, "node_types": ["X"], "node_filter": {"entity_types": ["Y"]}}
+        )
+        assert "predicates and edge_filter.predicates differ" in refused(
+            {**BASE, "predicates": ["r"], "edge_filter": {"predicates": ["s"]}}
+        )
+
+    def test_the_lower_of_two_bounds_counts(self) -> None:
+        assert read(limit=5, max_nodes=3).most_nodes == 3
+        assert read().most_nodes is None
+
+
+class TestMessages:
+    def test_text_that_is_no_json_names_the_place(self) -> None:
+        assert "line 1 column 12" in refused('{"seeds": [a]}')
+
+    def test_json_that_is_no_object_gets_an_example(self) -> None:
+        assert '["a"] is no JSON object; write one such as {"seeds"' in refused('["a"]')
+
+    def test_a_misspelt_field_gets_the_nearest(self) -> None:
+        message = refused({"seeds": ["a"], "max_hop": 2})
+        assert "max_hops: missing" in message
+        assert "max_hop: no such field; did you mean 'max_hops'?" in message
+
+    def test_a_field_like_none_gets_all_that_are_known(self) -> None:
+        assert "node_filter.xyz: no such field; known are entity_types" in refused({**BASE, "node_filter": {"xyz": 1}})
+
+    def test_a_wrong_value_is_shown(self) -> None:
+        assert "max_hops: Input should be greater than or equal to 0, not -1" in refused(
+            {"seeds": ["a"], "max_hops": -1}
+        )
+        assert "seeds: " in refused({"seeds": [], "max_hops": 1})
+        assert "seeds: " in refused({"seeds": "a", "max_hops": 1})
+
+    def test_every_problem_is_said(self) -> None:
+        with pytest.raises(RequestInvalid) as caught:
+            read_request(BfsRequest, {"max_hops": "two", "limit": 0})
+        assert [problem.split(":")[0] for problem in caught.value.problems] == ["seeds", "limit", "max_hops"]
+
+    def test_a_cursor_and_an_offset_are_one_too_many(self) -> None:
+        assert "give one of them" in refused({**BASE, "cursor": "n1-e0-0", "offset": 3})
+
+    def test_an_intersection_needs_two_seeds(self) -> None:
+        with pytest.raises(RequestInvalid, match="seeds: "):
+            read_request(IntersectRequest, {"seeds": ["a"], "k": 1})
+
+
+def test_the_articles_request_and_the_flat_one_keep_to_the_exported_schema() -> None:
+    schema = jsonschema.Draft202012Validator(BfsRequest.model_json_schema())
+    article = {
+        "seeds": ["PERSON:12345", "PERSON:67890"],
+        "max_hops": 2,
+        "node_filter": {"entity_types": ["Publication", "Disease"]},
+        "edge_filter": {"predicates": ["AUTHORED", "DISCUSSES"]},
+    }
+    flat = {
+        **BASE,
+        "node_types": ["X"],
+        "predicates": ["r"],
+        "exclude_node_types": ["Z"],
+        "min_mentions": 2,
+        "topology_only": True,
+        "limit": 10,
+        "offset": 20,
+    }
+    for request in (article, flat):
+        schema.validate(request)
+        assert read_request(BfsRequest, json.dumps(request)) == read_request(BfsRequest, request)
+    assert not schema.is_valid({"seeds": ["a"]})
+    assert not schema.is_valid({**BASE, "unknown": 1})

@@ -1,0 +1,51 @@
+"""Answers the questions of `replies.yaml` over atlas, with ArcadeDB for the queries: `python -m … OUT WORKERS`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from byokg.evaluation.datasets.atlas import atlas
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.runner import RunSettings, run_evaluation
+from byokg.graph.arcadedb import ArcadeStore
+from byokg.graph.importers import import_graph
+from byokg.llm.model import LanguageModel
+from byokg.llm.scripted import ScriptedChatModel, read_rules
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.prompted import byokg_pipeline
+
+REPLIES = Path(__file__).parent / "replies.yaml"
+
+QUESTIONS = {
+    "good": "What money is used in the countries that surround Norway?",
+    "no-entity": "Which river is the longest?",
+    "two-rounds": "Which head of government did Canada have in the year of Richard E. Taylor's Nobel Prize?",
+    "wrong-relations": "What currencies are used in the countries next to the one Tomsk is in?",
+    "invented-entities": "What are the mountains of Zamunda?",
+    "invalid-queries": "Brazzaville is the capital of which country?",
+    "empty-tags": "Who has a share in the waters of Lake Rukwa?",
+    "prose": "Kuwait and Oman have which neighbours in common?",
+}
+
+
+def store() -> ArcadeStore:
+    """Hold atlas, in an engine of its own."""
+    return ArcadeStore.hold(import_graph(atlas().graph_source()), heap_mb=512)
+
+
+def pipeline(graph: ArcadeStore, **settings: Any) -> Loop:
+    """Put all parts together, the language model playing the script."""
+    return byokg_pipeline(graph, LanguageModel(ScriptedChatModel(rules=read_rules(REPLIES))), **settings)
+
+
+def record(out: str | Path, workers: int) -> None:
+    """Answer all questions, and leave the run's records in a folder."""
+    examples = [Example(id, text, answers=("none is looked at",)) for id, text in QUESTIONS.items()]
+    with store() as graph:
+        run_evaluation(pipeline(graph), examples, out, RunSettings("scripted", "", ""), workers)
+
+
+if __name__ == "__main__":
+    record(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,320 @@
+"""Tests of `byokg.retrieval.query`, over embedded engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byokg.errors import ConfigError, LlmEmpty, StoreUnavailable
+from byokg.graph.arcadedb import ArcadeStore
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
+from byokg.graph.query import QueryableGraph
+from byokg.linking.entities import EntityLinker
+from byokg.llm.model import LanguageModel
+from byokg.llm.scripted import ScriptedChatModel
+from byokg.retrieval.base import Request
+from byokg.retrieval.query import QueryRetriever
+from byokg.types import (
+    Artifacts,
+    Cell,
+    Context,
+    Evidence,
+    Feedback,
+    GraphQuery,
+    Language,
+    Linked,
+    NodeCell,
+    Question,
+    RowsEvidence,
+)
+from tests.graph.published import dev_questions, movies, needed, northwind
+from tests.linking.graphs import countries
+
+QUESTION = Question("q1", "What is the capital of Peru?")
+
+CAPITAL = "MATCH (c:Country {name: 'Peru'})-[:capital]->(city:City) RETURN city.name"
+MISSPELT = "MATCH (c:Country {name: 'Perru'})-[:capitol]->(city:City) RETURN city.name"
+
+
+@pytest.fixture(scope="module")
+def arcade() -> Iterator[ArcadeStore]:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    with ArcadeStore.hold(countries(), heap_mb=512) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def oxigraph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OxigraphStore]:
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    with build_oxigraph(countries(), tmp_path_factory.mktemp("query") / "store") as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def northwind_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ArcadeStore, OxigraphStore]]:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    graph = northwind(needed("northwind"))
+    folder = tmp_path_factory.mktemp("northwind") / "store"
+    with ArcadeStore.hold(graph, heap_mb=512) as one, build_oxigraph(graph, folder) as other:
+        yield one, other
+
+
+def request(*queries: str, language: Language = "cypher", context: Context | None = None) -> Request:
+    written = tuple(GraphQuery(language, text) for text in queries)
+    return Request(QUESTION, Artifacts(queries=written), Linked(), context or Context())
+
+
+def retrieved(store: QueryableGraph, *queries: str, language: Language = "cypher", **settings: Any) -> list[Evidence]:
+    return QueryRetriever(store, **settings).retrieve(request(*queries, language=language))
+
+
+def problem(store: QueryableGraph, query: str, language: Language = "cypher", **settings: Any) -> str:
+    """Return the problem of a query that gives nothing but feedback."""
+    (item,) = retrieved(store, query, language=language, **settings)
+    assert isinstance(item, Feedback) and item.subject == query and item.retriever == "query"
+    return item.problem
+
+
+class TestRows:
+    def test_a_query_gives_its_rows(self, arcade: ArcadeStore) -> None:
+        assert retrieved(arcade, CAPITAL) == [
+            RowsEvidence("query", 1.0, "cypher", CAPITAL, ("city.name",), (("Lima",),), False)
+        ]
+
+    def test_nodes_keep_the_ids_by_which_the_graph_is_walked(self, arcade: ArcadeStore) -> None:
+        (item,) = retrieved(arcade, "MATCH (:Country {name: 'Peru'})-[:borders]->(c) RETURN c ORDER BY c.name")
+        assert isinstance(item, RowsEvidence)
+        cells = [cell for row in item.rows for cell in row if isinstance(cell, NodeCell)]
+        assert [cell.id for cell in cells] == ["bo", "cl"]
+        assert [node.name for node in arcade.nodes([cell.id for cell in cells])] == ["Bolivia", "Chile"]
+
+    def test_rows_beyond_the_limit_are_cut_and_told(self, arcade: ArcadeStore) -> None:
+        (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)
+        assert isinstance(item, RowsEvidence) and len(item.rows) == 2 and item.truncated
+
+    def test_a_count_of_zero_is_an_answer(self, arcade: ArcadeStore) -> None:
+        (item,) = retrieved(arcade, "MATCH (:City)-[:borders]->(c:City) WHERE c.name = 'x' RETURN count(c) AS n")[:1]
+        assert isinstance(item, RowsEvidence) and item.rows == ((0,),)
+
+    def test_equal_queries_run_once(self, arcade: ArcadeStore) -> None:
+        assert len(retrieved(arcade, CAPITAL, CAPITAL)) == 1
+
+    @pytest.mark.parametrize("text", ["", "  \n "])
+    def test_an_empty_query_is_nothing_at_all(self, arcade: ArcadeStore, text: str) -> None:
+        asked = request(text)
+        assert QueryRetriever(arcade).retrieve(asked) == [] and asked.steps == []
+
+    def test_a_query_in_another_language_is_left_alone(self, arcade: ArcadeStore, oxigraph: OxigraphStore) -> None:
+        assert retrieved(arcade, "SELECT ?s WHERE { ?s ?p ?o }", language="sparql") == []
+        assert retrieved(oxigraph, CAPITAL) == []
+
+    def test_sparql_runs_on_rdf(self, oxigraph: OxigraphStore) -> None:
+        text = "SELECT ?city WHERE { ?c rdfs:label 'Peru' ; kg:capital ?city }"
+        (item,) = retrieved(oxigraph, text, language="sparql")
+        assert isinstance(item, RowsEvidence)
+        ((cell,),) = item.rows
+        assert isinstance(cell, NodeCell) and (cell.id, cell.name) == ("lima", "Lima")
+        assert oxigraph.nodes([cell.id])[0].name == "Lima"
+
+
+class TestFeedback:
+    @pytest.mark.parametrize(
+        ("query", "told"),
+        [
+            ("MATCH (c:Country) SET c.name = 'x' RETURN c", "SET changes the graph"),
+            ("MATCH (c:Country RETURN c", "this bracket is never closed"),
+            ("Sorry, I cannot write such a query.", "refused at line 1"),
+            ("MATCH (c:Country) RETURN d", "d"),
+        ],
+    )
+    def test_a_query_that_is_refused_or_wrong(self, arcade: ArcadeStore, query: str, told: str) -> None:
+        assert told in problem(arcade, query)
+
+    def test_one_that_takes_too_long(self, arcade: ArcadeStore) -> None:
+        endless = "MATCH (a)-[*1..30]-(b)-[*1..30]-(c)-[*1..30]-(d) RETURN count(*) AS n"
+        assert "took longer than 0.5 s" in problem(arcade, endless, timeout_s=0.5)
+
+    def test_no_rows_come_with_the_nearest_names(self, arcade: ArcadeStore) -> None:
+        told = problem(arcade, MISSPELT, entities=EntityLinker(arcade))
+        assert told == (
+            "it returned no rows; line 1, column 37: this graph has no relation type 'capitol'; nearest: capital; "
+            "no node is called 'Perru'; nearest: 'Peru'"
+        )
+
+    def test_a_name_that_exists_is_not_held_against_a_query(self, arcade: ArcadeStore) -> None:
+        text = "MATCH (c:Country {name: 'Portugal'})-[:capital]->(city) RETURN city"
+        assert problem(arcade, text, entities=EntityLinker(arcade)) == "it returned no rows"
+
+    def test_rows_of_nulls_are_no_rows(self, arcade: ArcadeStore) -> None:
+        text = "MATCH (c:Country {name: 'Peru'}) RETURN c.president"
+        assert "without a single value" in problem(arcade, text)
+
+    def test_rows_may_come_with_feedback(self, arcade: ArcadeStore) -> None:
+        rows, feedback = retrieved(arcade, "MATCH (c:Country {name: 'Peru'})-[:capital|seat]->(x) RETURN x.name")
+        assert isinstance(rows, RowsEvidence) and rows.rows == (("Lima",),)
+        assert isinstance(feedback, Feedback) and "no relation type 'seat'" in feedback.problem
+
+    def test_sparql_that_finds_nothing(self, oxigraph: OxigraphStore) -> None:
+        text = "SELECT ?city WHERE { ?c rdfs:label 'Perru' ; kg:capitol ?city }"
+        told = problem(oxigraph, text, "sparql", entities=EntityLinker(oxigraph))
+        assert "it returned no rows" in told and "kg:capital" in told and "nearest: 'Peru'" in told
+
+    def test_each_query_is_a_step(self, arcade: ArcadeStore) -> None:
+        asked = request(CAPITAL, "MATCH (c) DELETE c")
+        QueryRetriever(arcade).retrieve(asked)
+        ran, refused = asked.steps
+        assert ran.given == {"language": "cypher", "query": CAPITAL}
+        assert ran.got == {"columns": ["city.name"], "rows": 1, "truncated": False}
+        assert set(refused.got) == {"problem"}
+
+
+class TestEarlierRounds:
+    def after(self, store: ArcadeStore, *queries: str) -> Context:
+        asked = request(*queries)
+        return Context().add(asked.artifacts, asked.linked, [QueryRetriever(store).retrieve(asked)])
+
+    @pytest.mark.parametrize(
+        ("query", "told"),
+        [
+            (CAPITAL, "it ran in an earlier round (e1) already and returned 1 rows; write another"),
+            (MISSPELT, "it was tried in an earlier round (e1) already: it returned no rows"),
+        ],
+    )
+    def test_what_they_ran_is_not_run_again(
+        self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch, query: str, told: str
+    ) -> None:
+        context = self.after(arcade, query)
+        monkeypatch.setattr(arcade, "run", lambda *_, **__: pytest.fail("it ran"), raising=False)
+        (item,) = QueryRetriever(arcade).retrieve(request(query, context=context))
+        assert isinstance(item, Feedback) and item.problem.startswith(told)
+
+    def test_a_third_time_tells_the_first_problem(self, arcade: ArcadeStore) -> None:
+        context = self.after(arcade, MISSPELT)
+        for _ in range(2):
+            asked = request(MISSPELT, context=context)
+            found = QueryRetriever(arcade).retrieve(asked)
+            context = context.add(asked.artifacts, asked.linked, [found])
+        _, second, third = context.evidence
+        assert isinstance(second, Feedback) and isinstance(third, Feedback)
+        assert third.problem == second.problem
+
+
+class TestRepairs:
+    def repaired(self, store: ArcadeStore, *replies: str, repairs: int = 2, query: str = MISSPELT) -> list[Evidence]:
+        model = LanguageModel(ScriptedChatModel(replies=replies))
+        return retrieved(store, query, model=model, repairs=repairs)
+
+    def test_a_correction_is_run(self, arcade: ArcadeStore) -> None:
+        feedback, rows = self.repaired(arcade, f"<opencypher>\n{CAPITAL}\n</opencypher>")
+        assert isinstance(feedback, Feedback) and feedback.subject == MISSPELT
+        assert isinstance(rows, RowsEvidence) and (rows.query, rows.rows) == (CAPITAL, (("Lima",),))
+
+    def test_several_are_asked_for_up_to_the_limit(self, arcade: ArcadeStore) -> None:
+        worse = "<opencypher>MATCH (c:Contry) RETURN c</opencypher>"
+        assert len(self.repaired(arcade, worse, f"<opencypher>{CAPITAL}</opencypher>")) == 3
+        found = self.repaired(arcade, worse, repairs=1)
+        assert all(isinstance(item, Feedback) for item in found) and len(found) == 2
+
+    @pytest.mark.parametrize("reply", ["<opencypher></opencypher>", f"<opencypher>{MISSPELT}</opencypher>"])
+    def test_no_correction_or_the_same_again_ends_it(self, arcade: ArcadeStore, reply: str) -> None:
+        assert len(self.repaired(arcade, reply)) == 1
+
+    def test_a_query_with_rows_is_left_alone(self, arcade: ArcadeStore) -> None:
+        assert len(self.repaired(arcade, query=CAPITAL)) == 1
+
+    def test_a_model_that_says_nothing_is_an_error(self, arcade: ArcadeStore) -> None:
+        with pytest.raises(LlmEmpty):
+            self.repaired(arcade, " ")
+
+
+class TestWhatItNeeds:
+    def test_a_store_without_queries_is_refused_by_name(self) -> None:
+        with pytest.raises(ConfigError, match=r"countries runs no queries; choose graph=arcadedb"):
+            QueryRetriever(countries())
+
+    def test_repairs_need_a_model(self, arcade: ArcadeStore) -> None:
+        with pytest.raises(ConfigError, match="repairs=1"):
+            QueryRetriever(arcade, repairs=1)
+
+    @pytest.mark.parametrize("setting", ["timeout_s", "max_rows", "schema_tokens"])
+    def test_settings_that_leave_nothing_are_named(self, arcade: ArcadeStore, setting: str) -> None:
+        settings: dict[str, Any] = {setting: 0}
+        with pytest.raises(ConfigError, match=f"{setting}=0"):
+            QueryRetriever(arcade, **settings)
+
+    def test_a_store_that_cannot_be_reached_raises(self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        def gone(*_: object, **__: object) -> None:
+            raise StoreUnavailable("the graph", "it is gone")
+
+        monkeypatch.setattr(arcade, "run", gone, raising=False)
+        with pytest.raises(StoreUnavailable):
+            retrieved(arcade, CAPITAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "load", "asked", "doubtful"),
+    [
+        ("northwind", northwind, 328, 1),  # one walks ORDERS backwards, inside NOT EXISTS
+        ("movies", movies, 245, 13),  # these sort by `votes`, which no film has
+    ],
+)
+def test_published_gold_queries_give_rows(
+    arcade: ArcadeStore, name: str, load: Callable[[Path], ColumnarGraph], asked: int, doubtful: int
+) -> None:
+    folder = needed(name)
+    before = arcade.graph
+    arcade.replace(load(folder))
+    try:
+        retriever = QueryRetriever(arcade, timeout_s=20)
+        questions = dev_questions(folder)
+        found = [retriever.retrieve(request(question["cypher"])) for question in questions]
+    finally:
+        arcade.replace(before)
+    answered = [any(isinstance(item, RowsEvidence) for item in items) for items in found]
+    told = [
+        rows and any(isinstance(item, Feedback) for item in items) for rows, items in zip(answered, found, strict=True)
+    ]
+    missing = [one["id"] for one, rows in zip(questions, answered, strict=True) if one["gold_rows"] and not rows]
+    assert (len(questions), missing, sum(told)) == (asked, [], doubtful)
+
+
+@pytest.mark.parametrize(
+    ("cypher", "sparql"),
+    [
+        (
+            "MATCH (p:Product)-[:PART_OF]->(:Category {categoryName: 'Beverages'}) RETURN p",
+            "SELECT ?p WHERE { ?p kg:PART_OF ?c . ?c a kg:Category ; kg:categoryName 'Beverages' }",
+        ),
+        (
+            "MATCH (s:Supplier)-[:SUPPLIES]->(p:Product) WHERE p.discontinued = true RETURN DISTINCT s.companyName",
+            "SELECT DISTINCT ?n WHERE { ?s kg:companyName ?n ; kg:SUPPLIES ?p . ?p kg:discontinued true }",
+        ),
+        (
+            "MATCH (p:Product)-[:PART_OF]->(c:Category) RETURN c.categoryName, count(p)",
+            "SELECT ?n (COUNT(?p) AS ?products) WHERE { ?p kg:PART_OF ?c . ?c kg:categoryName ?n } GROUP BY ?n",
+        ),
+        (
+            "MATCH (c:Customer)-[:PURCHASED]->(o:Order) WHERE o.shipCountry = 'Norway' RETURN DISTINCT c, count(o)",
+            "SELECT ?c (COUNT(?o) AS ?n) WHERE { ?c kg:PURCHASED ?o . ?o kg:shipCountry 'Norway' } GROUP BY ?c",
+        ),
+    ],
+)
+def test_the_same_question_gives_the_same_rows_in_either_language(
+    northwind_stores: tuple[ArcadeStore, OxigraphStore], cypher: str, sparql: str
+) -> None:
+    arcade, oxigraph = northwind_stores
+    (one,) = retrieved(arcade, cypher)
+    (other,) = retrieved(oxigraph, sparql, language="sparql")
+    assert isinstance(one, RowsEvidence) and isinstance(other, RowsEvidence)
+    assert Counter(map(by_id, one.rows)) == Counter(map(by_id, other.rows)) and one.rows
+
+
+def by_id(row: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Put a node's id in its place: the properties that come with it differ."""
+    return tuple(cell.id if isinstance(cell, NodeCell) else cell for cell in row)
