@@ -70,8 +70,8 @@ def read_details(
                 }
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise RunError(
-                    f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no record "
-                    f"of a run ({error!r}); start the run again in another folder"
+                    f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
+                    f"record of a run ({error!r}); start the run again in another folder"
                 ) from error
             _add(questions, texts.shared(record))
     for blocks in (questions, calls, texts.blocks):
@@ -97,9 +97,15 @@ def _run_detail(
         "rounds": trace.get("rounds", []),
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
     }
-    keys = list(reply_keys(trace))
-    known = [] if numbers is None else [numbers[key] for key in keys if key in numbers]
-    return record | {"calls": known, "replies": len(keys), "asked": numbers is not None}
+    calls = [
+        {
+            "stage": each["stage"],
+            "shown": each["shown"],
+            "call": None if numbers is None else numbers.get(each["reply"]),
+        }
+        for each in trace.get("calls", ())
+    ]
+    return record | {"calls": calls, "asked": numbers is not None}
 
 
 def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
@@ -129,26 +135,20 @@ def _took(timing: Timing | None) -> dict[str, Any]:
     return {"seconds": timing.seconds, "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()}}
 
 
-def reply_keys(trace: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of the recorded replies that a trace names, each once, in its order."""
-    yield from dict.fromkeys(call["reply"] for call in trace.get("calls", ()))
-
-
 def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:
     """Return the keys of all replies that the runs used."""
     return {
-        key
+        call["reply"]
         for run, trace in zip(runs, traces, strict=True)
         for example in examples
         if example.id in run.predictions
-        for key in reply_keys(trace.read(example.id))
+        for call in trace.read(example.id).get("calls", ())
     }
 
 
 def _call(each: RecordedReply) -> dict[str, Any]:
     call, reply = each.call, each.reply
     return {
-        "stage": each.stage,
         "model": call.model,
         "messages": [{"role": message.role, "text": message.text} for message in call.messages],
         "reply": reply.text,

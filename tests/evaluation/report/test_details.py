@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.report.details import Details, read_details, reply_keys
+from byokg.evaluation.report.details import Details, read_details
 from byokg.evaluation.report.runs import Run, asked_by, read_runs
 from byokg.graph.importers import build_graph
 from byokg.llm.records import Call, Message, Reply, Usage
@@ -35,7 +36,7 @@ def test_a_question_has_gold_answers_and_each_runs_trace(runs: list[Run]) -> Non
     first, second, third, _, fifth = questions(runs)
     assert (first["question"], first["gold"]) == ("Who directed Heat?", ["Michael Mann"])
     base, other = first["runs"]
-    assert base["answers"] == [{"name": "Michael Mann", "id": "p1", "score": None, "citations": ["e1"], "right": True}]
+    assert base["answers"] == [{"name": "Michael Mann", "id": "p1", "score": 1.0, "citations": ["e1"], "right": True}]
     assert (base["found"], other["found"], other["answers"]) == ([True], [False], [])
     assert [item["kind"] for item in base["rounds"][0]["evidence"]] == [
         "PathEvidence", "PathEvidence", "TripleEvidence", "NodeEvidence",
@@ -57,47 +58,45 @@ def test_a_graph_names_all_nodes(runs: list[Run], tmp_path: Path) -> None:
     assert questions(runs, store=store)[0]["names"]["f2"] == "Ali"
 
 
-def with_replies(folder: Path, out: Path, fields: bytes) -> list[Run]:
-    """Return a run whose first trace names replies."""
+def with_trace(folder: Path, out: Path, before: bytes, after: bytes) -> list[Run]:
+    """Return a copy of a run whose traces say something else."""
     shutil.copytree(folder, out)
     trace = out / "trace.jsonl"
-    first, rest = trace.read_bytes().split(b"\n", 1)
-    trace.write_bytes(first[:-1] + fields + b"}\n" + rest)
+    assert before in trace.read_bytes()
+    trace.write_bytes(trace.read_bytes().replace(before, after, 1))
     return read_runs([out])
 
 
 def test_prompts_and_replies_are_found_by_their_keys(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    fields = f',"calls":[{{"stage":"answer","reply":"{CALL.key}"}},{{"stage":"answer","reply":"{"0" * 64}"}}]'
-    runs = with_replies(folders[0], tmp_path / "run", fields.encode())
+    calls = [{"stage": "answer", "shown": ["e1"], "reply": key} for key in (CALL.key, "0" * 64)]
+    added = f'"calls":{json.dumps(calls)},"answers":'.encode()
+    runs = with_trace(folders[0], tmp_path / "run", b'"answers":', added)
     with RecordedReplies(tmp_path / "replies.sqlite") as replies:
         replies.put(CALL, Reply("Michael Mann", usage=Usage(9, 2), seconds=0.5), "answer")
         details = read_details(runs, asked_by(runs), replies=replies)
     [call] = values(details, "calls")
-    assert (call["stage"], call["model"], call["reply"]) == ("answer", "script", "Michael Mann")
+    assert (call["model"], call["reply"], call["usage"]["input_tokens"]) == ("script", "Michael Mann", 9)
     assert call["messages"][1] == {"role": "user", "text": "Who?\n\nWhere?" * 9}
     its = values(details, "questions")[0]["runs"][0]
-    assert (its["calls"], its["replies"], its["asked"]) == ([0], 2, True)
+    assert its["calls"] == [
+        {"stage": "answer", "shown": ["e1"], "call": 0},
+        {"stage": "answer", "shown": ["e1"], "call": None},
+    ]
+    assert its["asked"] is True
     without = questions(runs)[0]["runs"][0]
-    assert (without["calls"], without["replies"], without["asked"]) == ([], 2, False)
-
-
-def test_a_reply_that_answered_two_calls_is_shown_once() -> None:
-    assert list(reply_keys({"calls": [{"reply": "b"}, {"reply": "a"}, {"reply": "b"}]})) == ["b", "a"]
-    assert list(reply_keys({})) == []
+    assert (without["asked"], [call["call"] for call in without["calls"]]) == (False, [None, None])
 
 
 def test_a_trace_that_is_none_is_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    runs = with_replies(folders[0], tmp_path / "run", b"")
-    trace = tmp_path / "run" / "trace.jsonl"
-    trace.write_bytes(trace.read_bytes().replace(b'"source":"f1"', b'"sauce":"f1"', 1))
+    runs = with_trace(folders[0], tmp_path / "run", b'"source":"f1"', b'"sauce":"f1"')
     with pytest.raises(RunError, match=r"the trace of question 'q1' in .* is no record of a run"):
         questions(runs)
 
 
 def test_what_a_later_version_records_is_kept(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    runs = with_replies(folders[0], tmp_path / "run", b',"weather":"fine"')
-    trace = tmp_path / "run" / "trace.jsonl"
-    trace.write_bytes(trace.read_bytes().replace(b'"kind":"Feedback"', b'"kind":"Rumour"'))
-    its = questions(runs)[0]["runs"][0]
-    assert its["rest"] == {"weather": "fine"}
+    rumour = b'"kind":"Rumour"'
+    its = questions(with_trace(folders[0], tmp_path / "kind", b'"kind":"Feedback"', rumour))[0]["runs"][0]
     assert its["rounds"][1]["evidence"][1]["kind"] == "Rumour"
+    weather = b'"weather":"fine","answers":'
+    its = questions(with_trace(folders[0], tmp_path / "field", b'"answers":', weather))[0]["runs"][0]
+    assert its["rest"] == {"weather": "fine"}

@@ -53,9 +53,7 @@ async function detail(position) {
   const record = await filled(await block("questions", position));
   for (const its of record.runs) {
     if (!its) continue;
-    const calls = [];
-    for (const call of its.calls) calls.push(await filled(await block("calls", call)));
-    its.calls = calls;
+    for (const call of its.calls) call.said = call.call === null ? null : await filled(await block("calls", call.call));
   }
   return record;
 }

@@ -95,7 +95,7 @@ function answers(its) {
       el("span", { class: `mark ${answer.right ? "right" : "wrong"}` }, answer.right ? "✓" : "✗", el("span", { class: "unseen" }, answer.right ? " right " : " wrong ")),
       el("span", { dir: "auto", title: answer.id === null ? null : plain(answer.id) }, cut(answer.name, 300)),
       answer.citations.length
-        ? el("span", { class: "citations" }, answer.citations.slice(0, 6).map((id) => el("button", { type: "button", class: "quiet", title: "Go to this evidence", click: () => goTo(id) }, id)), answer.citations.length > 6 && el("span", { class: "dim" }, ` +${answer.citations.length - 6}`))
+        ? el("span", { class: "citations" }, answer.citations.slice(0, 6).map(citation), answer.citations.length > 6 && el("span", { class: "dim" }, ` +${answer.citations.length - 6}`))
         : el("span", { class: "tag warn" }, "not grounded"),
       answer.score !== null && el("span", { class: "number dim", title: "Score" }, significantScore(answer.score)),
     )));
@@ -105,6 +105,8 @@ function golds(its, record) {
   return el("ul", { class: "answers" }, listed(record.gold, 12, (name, at) =>
     el("li", {}, el("span", { class: `mark ${its.found[at] ? "right" : "missed"}` }, its.found[at] ? "✓" : "○", el("span", { class: "unseen" }, its.found[at] ? " answered " : " missed ")), el("span", { dir: "auto" }, cut(name, 300)))));
 }
+
+const citation = (id) => el("button", { type: "button", class: "quiet", title: "Go to this evidence", click: () => goTo(id) }, id);
 
 function goTo(id) {
   const item = byId(`evidence-${id}`);
@@ -133,20 +135,24 @@ function took(its) {
 }
 
 function calls(its) {
-  if (!its.replies) return null;
-  if (!its.asked) return el("p", { class: "note" }, `Models replied ${number(its.replies)} times; make the report with --replies FILE to read it.`);
-  const drawn = its.calls.map((call) => {
-    const { input_tokens: sent, output_tokens: received } = call.usage;
-    const head = `${call.model}, ${number(sent)} tokens in, ${number(received)} out, ${MEASURES.seconds.text(call.seconds)}${call.stop === "end" ? "" : `, stopped: ${call.stop}`}`;
-    const messages = call.messages.map((message) => [el("h4", {}, message.role), longText(message.text)]);
-    const tools = call.tools.length ? longText(JSON.stringify(call.tools, null, 1), "code") : null;
-    const node = section(call.stage || "call", head, messages, el("h4", {}, "reply"), longText(call.reply, "block reply"), tools);
-    node.open = false;
-    return node;
-  });
-  const lacking = its.replies - its.calls.length;
-  const missing = lacking ? el("p", { class: "note" }, `${number(lacking)} replies are not in the file that was given.`) : null;
-  return el("section", { class: "round" }, el("h3", {}, "Prompts and replies"), drawn, missing);
+  if (!its.calls.length) return null;
+  const lacking = its.calls.filter((call) => call.said === null).length;
+  const hint = its.asked
+    ? `${number(lacking)} of the replies are not in the file that was given.`
+    : "Make the report with --replies FILE to read prompts and replies.";
+  return el("section", { class: "round" }, el("h3", {}, "Prompts and replies"), its.calls.map(callOf), lacking ? el("p", { class: "note" }, hint) : null);
+}
+
+function callOf({ stage, shown: ids, said }) {
+  const evidenceShown = ids.length ? el("p", { class: "citations" }, "Evidence in it: ", listed(ids, 30, citation)) : null;
+  if (!said) return el("div", { class: "step" }, el("b", {}, cut(stage, 60)), evidenceShown);
+  const { input_tokens: sent, output_tokens: received } = said.usage;
+  const head = `${said.model}, ${number(sent)} tokens in, ${number(received)} out, ${MEASURES.seconds.text(said.seconds)}${said.stop === "end" ? "" : `, stopped: ${said.stop}`}`;
+  const messages = said.messages.map((message) => [el("h4", {}, message.role), longText(message.text)]);
+  const tools = said.tools.length ? longText(JSON.stringify(said.tools, null, 1), "code") : null;
+  const node = section(stage || "call", head, evidenceShown, messages, el("h4", {}, "reply"), longText(said.reply, "block reply"), tools);
+  node.open = false;
+  return node;
 }
 
 function detailKey(event) {
