@@ -7,21 +7,21 @@ let pictures = 0;
 
 function drawing(rounds, view) {
   const cited = new Set(view.answers.flatMap((answer) => answer.citations));
-  const edges = edgesOf(rounds, cited);
+  const { topics } = view;
+  const edges = edgesOf(rounds, cited, topics);
   if (!edges.length) return null;
-  const linked = rounds.flatMap((round) => round.linked?.entities ?? []);
-  const topics = new Set(linked.map((entity) => entity.id));
   const nameOf = (id) => view.names[id] ?? id;
   const roles = new Map();
   for (const edge of edges) for (const id of [edge.head, edge.tail]) roles.set(id, view.roleOf(id, nameOf(id)));
   const kept = new Set([...roles].filter(([, role]) => role).map(([id]) => id));
-  const { edges: drawn, left } = chosen(edges, topics, kept);
+  const { edges: some, left } = chosen(edges, topics, kept);
   const label = (node) => {
     if (node.more) return `+${number(node.more)} more`;
     const name = plain(nameOf(node.id));
     return NAMELESS.test(name) && !topics.has(node.id) ? "" : cut(name, 26);
   };
-  const { nodes, width, height } = place(drawn, topics, label);
+  const { nodes, edges: drawn, width, height } = place(some, topics, label);
+  const undrawn = left + some.length - drawn.length;
   const arrow = `arrow-${++pictures}`;
   const picture = svg(
     "svg",
@@ -64,7 +64,7 @@ function drawing(rounds, view) {
     picture.append(svg("g", { class: `node ${role}${node.more ? " more" : ""}` }, shape, text, title));
   }
   picture.append(...labels);
-  const rest = left ? el("p", { class: "note" }, `${number(left)} more edges are not drawn; all evidence is listed below.`) : null;
+  const rest = undrawn ? el("p", { class: "note" }, `${number(undrawn)} more edges are not drawn; all evidence is listed below.`) : null;
   return el("figure", { class: "picture" }, el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Retrieved subgraph" }, picture), legend(), rest);
 }
 

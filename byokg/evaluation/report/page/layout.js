@@ -1,8 +1,9 @@
 // The retrieved subgraph: which of it is drawn, and where. The same evidence always gives the same picture.
 
-const NODES_DRAWN = 44;
+const NODES_DRAWN = 36;
 const LEAVES_OF_RELATION = 4; // of one node; the others become "+n more"
-const LEAVES_OF_NODE = 12;
+const LEAVES_OF_NODE = 10;
+const LEVEL_DRAWN = 4; // edges between nodes equally far from what was linked, cited ones apart
 const NODE_HEIGHT = 24;
 const NODE_GAP = 14;
 const RELATION_LENGTH = 30; // characters of an edge's label
@@ -10,8 +11,9 @@ const RELATION_LENGTH = 30; // characters of an edge's label
 const lower = (text) => String(text).normalize("NFKC").toLowerCase().trim();
 const lastPart = (relation) => relation.split(/[./#]/).filter(Boolean).pop() ?? relation;
 
-// All edges that the evidence holds, each once, those that answers cite first.
-function edgesOf(rounds, cited) {
+// All edges that the evidence holds, each once: those that answers cite, those that hang together with what was linked,
+// and then the others.
+function edgesOf(rounds, cited, topics) {
   const edges = new Map();
   const keep = (item, head, relation, tail) => {
     if (typeof head !== "string" || typeof tail !== "string" || typeof relation !== "string") return;
@@ -34,9 +36,23 @@ function edgesOf(rounds, cited) {
     } else if (item.kind === "TripleEvidence") keep(item, item.triple.head, item.triple.relation, item.triple.tail);
     else if (item.kind === "RowsEvidence") cells(item, item.rows ?? []);
   }
-  const order = [...edges.values()].map((edge, at) => [edge, at]);
-  order.sort(([a, i], [b, j]) => b.cited - a.cited || i - j);
-  return order.map(([edge]) => edge);
+  const all = [...edges.values()];
+  const near = reached(all, topics);
+  const rank = (edge) => (edge.cited ? 0 : near.has(edge.head) ? 1 : 2);
+  return all.map((edge, at) => [rank(edge), at, edge]).sort(([a, i], [b, j]) => a - b || i - j).map(([, , edge]) => edge);
+}
+
+// All nodes to which a way leads from the starts.
+function reached(edges, starts) {
+  const found = new Set(starts);
+  for (let before = -1; before < found.size; ) {
+    before = found.size;
+    for (const { head, tail } of edges) {
+      if (found.has(head)) found.add(tail);
+      else if (found.has(tail)) found.add(head);
+    }
+  }
+  return found;
 }
 
 // Choose edges until enough nodes are in the picture; fold the many leaves of a hub.
@@ -150,7 +166,9 @@ function place(edges, topics, label) {
     const longest = Math.max(0, ...relations.map((edge) => Math.min(RELATION_LENGTH, lastPart(edge.relation).length)));
     x += width + 52 + 5.8 * longest;
   });
+  let level = 0;
+  const isLevel = ({ head, tail }) => nodes.get(head).layer === nodes.get(tail).layer;
+  const drawn = edges.filter((edge) => !isLevel(edge) || edge.cited || ++level <= LEVEL_DRAWN);
   const right = Math.max(...all.map((node) => node.x + node.width));
-  const loops = edges.some(({ head, tail }) => nodes.get(head).layer === nodes.get(tail).layer);
-  return { nodes, width: right + (loops ? 130 : 14), height };
+  return { nodes, edges: drawn, width: right + (drawn.some(isLevel) ? 130 : 14), height };
 }
