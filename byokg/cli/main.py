@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands, report_command
+from byokg.cli import linking_commands, report_command, score_commands
 from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.embedder_commands import embed, embedder_app
@@ -53,6 +53,8 @@ app.command("eval-linking")(linking_commands.evaluate_linking)
 app.command("report")(report_command.report)
 app.add_typer(cache_app, name="cache")
 app.add_typer(mcp_app, name="mcp")
+app.command("score")(score_commands.score)
+app.command("compare")(score_commands.compare)
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")

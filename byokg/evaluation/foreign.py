@@ -2,11 +2,12 @@
 
 | field | read as |
 |---|---|
-| `id`, `qid`, `question_id`, `QuestionId`, `uniq_id` | the question's id; a question's text where there is none of these |
-| `prediction`, `predictions`, `pred`, `answers`, `results`, `response` | a list of answers, or one text cut into lines |
+| `id`, `qid`, `question_id`, `QuestionId`, `uniq_id` | the question's id; where there is none, its `question` |
+| `prediction`, `predictions`, `pred`, `answers`, `results`, `response` | a list of answers, or a text cut into lines |
 | `answer_ids`, `prediction_ids` | ids of predicted answers, best first, where a system gives them |
 | `ground_truth`, `gold`, `a_entity`, `answer` | gold names, a list or one |
-| `question`, `type`, `answer_type`, `gold_ids` | as in `Example` (ids of gold answers), where they are there |
+| `gold_ids` | ids of gold answers, where they are there |
+| `question`, `type`, `answer_type` | as in `Example`, where they are there |
 
 A line whose prediction is null is a question without a prediction. Gold answers of a data set go before those of the
 file. Files may be compressed (`.xz`, `.gz`); a JSON list of such records is read, too.
@@ -67,11 +68,11 @@ def read_foreign(path: Path, examples: Sequence[Example] | None = None) -> list[
         )
     cases = []
     for example in examples:
-        place, record = records.get(example.id, ("", None))
-        if record is None:
+        found = records.get(example.id)
+        if found is None:
             cases.append(case_of(example, None))
         else:
-            prediction, written = _prediction(example.id, record, place)
+            prediction, written = _prediction(example.id, found[1], found[0])
             cases.append(case_of(example, prediction, written))
     return cases
 

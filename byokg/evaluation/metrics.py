@@ -284,22 +284,50 @@ def bootstrap(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
 
-    Each resample is held as how often it drew each row, and few are held at once, so memory stays at O(N); all columns
-    see the same resamples.
-
-    Args:
-        table: (N, M) scores, N questions by M metrics.
-        seed: of the generator.
-        resamples: how many times N rows are drawn with replacement.
-        weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally. A resample
-            without weight in a column is left out there.
+    Arguments as for `resampled_means`.
 
     Returns:
         Lower and upper ends, (M,) each; NaN for a column without weight.
     """
+    means = resampled_means(table, seed, resamples, weights)
+    if not np.isnan(means).any():
+        low, high = np.quantile(means, (0.025, 0.975), axis=0)
+        return low, high
+    low, high = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    for column in range(table.shape[1]):
+        known = means[~np.isnan(means[:, column]), column]
+        if len(known):
+            low[column], high[column] = np.quantile(known, (0.025, 0.975))
+    return low, high
+
+
+def resampled_means(
+    table: npt.NDArray[np.float64],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    weights: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Return each column's mean in every resample of the rows.
+
+    A resample is held as how often it drew each row, and few are held at once, so memory stays at O(N); all columns see
+    the same resamples.
+
+    Args:
+        table: (N, M) scores, N questions by M metrics.
+        seed: of the generator.
+        resamples: R, how many times N rows are drawn with replacement.
+        weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally.
+
+    Returns:
+        (R, M); NaN where a resample has no weight in a column.
+    """
     generator = np.random.default_rng(seed)
     n, columns = table.shape
-    weighed = table if weights is None else np.hstack((table * weights, weights))
+    weighed, kinds = table, np.zeros(0, np.intp)
+    if weights is not None:
+        # Most columns are weighed alike: each kind of weights is summed once.
+        distinct, kinds = np.unique(weights, axis=1, return_inverse=True)
+        weighed = np.hstack((table * weights, distinct))
     means = np.empty((resamples, columns))
     for start in range(0, resamples, _RESAMPLES_AT_ONCE):
         block = range(start, min(start + _RESAMPLES_AT_ONCE, resamples))
@@ -307,17 +335,6 @@ def bootstrap(
             [np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n) for _ in block]
         ).astype(np.float64)
         sums = drawn @ weighed
-        if weights is None:
-            means[start : block.stop] = sums / n
-        else:
-            total = sums[:, columns:]
-            means[start : block.stop] = np.where(total > 0, sums[:, :columns] / np.where(total > 0, total, 1.0), np.nan)
-    if weights is None:
-        low, high = np.quantile(means, (0.025, 0.975), axis=0)
-        return low, high
-    low, high = np.full(columns, np.nan), np.full(columns, np.nan)
-    for column in range(columns):
-        known = means[~np.isnan(means[:, column]), column]
-        if len(known):
-            low[column], high[column] = np.quantile(known, (0.025, 0.975))
-    return low, high
+        total = np.full((len(block), columns), float(n)) if weights is None else sums[:, columns:][:, kinds.ravel()]
+        means[start : block.stop] = np.where(total > 0, sums[:, :columns] / np.where(total > 0, total, 1.0), np.nan)
+    return means

@@ -301,6 +301,21 @@ def read_metrics(folder: Path) -> Metrics:
         raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
 
 
+def read_profile(folder: Path) -> str | None:
+    """Return the metric profile of `metrics.json`; None where the run is not finished.
+
+    Raises:
+        RunError: the file is not what an evaluation writes.
+    """
+    path = folder / METRICS_FILE
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["profile"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+
+
 def config_yaml(config: Mapping[str, Any]) -> str:
     """Return the content of `config.yaml`: keys in the order given."""
     # Escapes for what is not ASCII: PyYAML reads some of it (\x85) back as something else.

@@ -48,7 +48,7 @@ def retrieved(example: Example, evidence: Sequence[Evidence], tokens: int | None
         tokens: of graph context in the last prompt; None where there was none.
     """
     golds = _golds(example)
-    unknown = {name for ids, name in golds if not ids}
+    unknown = {name for ids, name in golds if name is not None and not ids}
     ranks: list[int | None] = [None] * len(golds)
     grounds = [item for item in evidence if not isinstance(item, Feedback)]
     for rank, item in enumerate(grounds, start=1):
@@ -138,7 +138,8 @@ def _cells(cells: Iterable[Cell]) -> Iterator[NodeCell | EdgeCell | Value]:
     """Yield the nodes, relationships and values in rows, from within paths, lists and maps."""
     for cell in cells:
         if isinstance(cell, PathCell):
-            yield from (*cell.nodes, *cell.edges)
+            yield from cell.nodes
+            yield from cell.edges
         elif isinstance(cell, NodeCell | EdgeCell | bool | int | float | str):
             yield cell
         elif isinstance(cell, Mapping):

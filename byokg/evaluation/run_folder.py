@@ -221,7 +221,7 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
     theirs, ours = config_hash(there), config_hash(config)
     if theirs == ours:
         return
-    before, now = _flat(_belonging(there)), _flat(_belonging(config))
+    before, now = flat_settings(_belonging(there)), flat_settings(_belonging(config))
     keys = [key for key in now | before if before.get(key) != now.get(key)]
     shown = "; ".join(
         f"{key}: {before.get(key, 'nothing')} there, {now.get(key, 'nothing')} now" for key in keys[:_DIFFERENCES_SHOWN]
@@ -240,11 +240,11 @@ def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
     return belonging
 
 
-def _flat(config: object, key: str = "") -> dict[str, str]:
+def flat_settings(config: object, key: str = "") -> dict[str, str]:
     """Return each setting's dotted name and value, the value as Python writes it."""
     if not isinstance(config, Mapping) or not config:
         return {key: repr(config)}
-    entries = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
+    entries = (flat_settings(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
     return {path: value for entry in entries for path, value in entry.items()}
 
 

@@ -63,14 +63,17 @@ def score_cases(
     if not cases:
         raise ValueError("there are no questions to score")
     tables = [_table(cases, profile) for profile in profiles]
-    low, high = bootstrap(
-        np.hstack([values for values, _ in tables]), seed, resamples, np.hstack([weights for _, weights in tables])
-    )
+    values = np.hstack([table[0] for table in tables])
+    weights = np.hstack([table[1] for table in tables])
+    low, high = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    counted = np.flatnonzero(weights.sum(axis=0))
+    if len(counted):
+        low[counted], high[counted] = bootstrap(values[:, counted], seed, resamples, weights[:, counted])
     scored = []
     column = 0
-    for profile, (values, weights) in zip(profiles, tables, strict=True):
+    for profile, table in zip(profiles, tables, strict=True):
         ends = slice(column, column + len(profile.metrics))
-        scored.append(_scores(cases, profile, values, weights, low[ends], high[ends]))
+        scored.append(_scores(cases, profile, *table, low[ends], high[ends]))
         column = ends.stop
     return scored
 
@@ -86,7 +89,7 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
     """Return values and weights, (N, M) each."""
     values = np.zeros((len(cases), len(profile.metrics)))
     weights = np.zeros_like(values)
-    pooled = np.array([metric.pooled for metric in profile.metrics])
+    pooled = [column for column, metric in enumerate(profile.metrics) if metric.pooled]
     for row, case in enumerate(cases):
         if case.status == "ok":
             if profile.scorable(case):
@@ -94,7 +97,7 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
                 weights[row] = 1.0
         elif profile.nulls == "zero" and profile.scorable(case):
             weights[row] = 1.0
-        if pooled.any() and weights[row, 0]:
+        if pooled and weights[row, 0]:
             weights[row, pooled] = profile.weigh(case)
     return values, weights
 
@@ -102,7 +105,7 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
 def _scores(
     cases: Sequence[Case], profile: Profile, values: Values, weights: Values, low: Values, high: Values
 ) -> ProfileScores:
-    counted = weights.any(axis=1)
+    counted = weights[:, 0] > 0
     without = np.array([case.status != "ok" for case in cases])
     n = int(counted.sum())
     skipped = int((without & ~counted).sum()) if profile.nulls == "skipped" else 0
@@ -126,8 +129,8 @@ def _scores(
 
 def _groups(cases: Sequence[Case], profile: Profile, values: Values, weights: Values) -> dict[str, GroupFigures]:
     members: dict[str, list[int]] = {}
-    for row, case in enumerate(cases):
-        if weights[row].any():
+    for case, row, counted in zip(cases, range(len(cases)), weights[:, 0] > 0, strict=True):
+        if counted:
             for group in profile.groups(case):
                 members.setdefault(group, []).append(row)
     if len(members) < 2:

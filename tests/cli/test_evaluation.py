@@ -16,7 +16,7 @@ from byokg.cli.main import INTERRUPTED, WRONG
 from byokg.evaluation.runner import RunSettings
 from tests.cli.conftest import Outcome, Run, finish, start
 
-FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "timings.jsonl", "trace.jsonl"]
+FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "questions.jsonl", "timings.jsonl", "trace.jsonl"]
 
 ATLAS = ["eval", "dataset=atlas", "limit=150", "out=run"]
 """A run of a second or so."""

@@ -8,6 +8,9 @@ from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import UNSTATED, normalise
 from byokg.evaluation.profiles.base import Metric, Profile
 
+_SIMPLE = ("simple_entity", "simple_time")
+_COMPLEX = ("before_after", "first_last", "time_join")
+
 
 def _has_ids(case: Case) -> bool:
     """Tell whether both sides have ids; of nothing predicted there are none to have."""
@@ -30,10 +33,14 @@ def _cron(case: Case) -> tuple[float, ...]:
 
 def _cron_groups(case: Case) -> tuple[str, ...]:
     """Return the type, whether it is simple or complex, and what kind of thing the answer is."""
-    if not case.type:
-        return (UNSTATED,)
-    difficulty = "simple" if case.type.startswith("simple") else "complex"
-    return (case.type, difficulty, *((f"{case.answer_type} answer",) if case.answer_type else ()))
+    groups = [case.type or UNSTATED]
+    if case.type in _SIMPLE:
+        groups.append("simple")
+    elif case.type in _COMPLEX:
+        groups.append("complex")
+    if case.answer_type:
+        groups.append(f"{case.answer_type} answer")
+    return tuple(groups)
 
 
 def _stark(case: Case) -> tuple[float, ...]:
