@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.loss import STAGES
-from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Outcome, Summary, bootstrap
+from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Outcome, Summary
 from byokg.evaluation.records import Timing
 from byokg.evaluation.report.runs import Run
 from byokg.evaluation.runner import outcome
+from byokg.evaluation.significance import paired_difference
 from byokg.types import Spending
 
 TEXT_LISTED = 240
@@ -110,25 +111,17 @@ def _seconds(timing: Timing) -> float:
 
 
 def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, other: int, seed: int) -> dict[str, Any]:
-    """Compare a run with the baseline on the questions of both: mean differences with paired bootstrap intervals."""
+    """Compare a run with the baseline on the questions of both, as `byokg compare` does."""
     common = [id for id in outcomes[baseline] if id in outcomes[other]]
-    delta: dict[str, Any] = {
-        "run": other,
-        "n": len(common),
-        "changed": _changed(runs[baseline].config, runs[other].config),
-        "metrics": {},
-        "won": 0,
-        "lost": 0,
-    }
+    metrics = {}
     if common:
-        difference = _scores(outcomes[other], common) - _scores(outcomes[baseline], common)
-        low, high = bootstrap(difference, seed)
-        for column, metric in enumerate(METRICS):
-            estimate = Estimate(float(difference[:, column].mean()), (float(low[column]), float(high[column])))
-            delta["metrics"][metric] = _estimate(estimate)
-        delta["won"] = int((difference[:, 0] > 0).sum())
-        delta["lost"] = int((difference[:, 0] < 0).sum())
-    return delta
+        before, after = _scores(outcomes[baseline], common), _scores(outcomes[other], common)
+        alike = np.ones_like(before)
+        for metric, found in zip(METRICS, paired_difference(before, after, (alike, alike), seed), strict=True):
+            tested = {"p": found.p, "test": found.test, "won": found.won, "lost": found.lost}
+            metrics[metric] = {**_estimate(Estimate(found.value, found.ci95)), **tested}
+    changed = _changed(runs[baseline].config, runs[other].config)
+    return {"run": other, "n": len(common), "changed": changed, "metrics": metrics}
 
 
 def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:

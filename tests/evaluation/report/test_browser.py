@@ -49,7 +49,7 @@ def test_the_leaderboard_ranks_runs_by_the_column_that_is_clicked(tab: Page) -> 
 def test_charts_follow_the_metric(tab: Page) -> None:
     assert texts(tab, "#deltas .number.strong") == ["0.0"]
     assert texts(tab, "#deltas .changes") == ["pipeline.max_hops 3"]
-    assert texts(tab, "#deltas tbody .number")[-1] == "+1 −1"
+    assert texts(tab, "#deltas tbody .number")[-2:] == ["+1 −1", "1.000"]
     tab.click("role=radio[name='F1']")
     assert tab.locator("#breakdown h2").inner_text() == "F1 by type of question, %"
     assert "2-hop 1 66.7 66.7" in texts(tab, "#breakdown tbody tr")

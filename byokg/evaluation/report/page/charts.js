@@ -111,8 +111,8 @@ function differences(deltas, runs, metric) {
   const x = linear(-reach, reach, 8, width - 8);
   const rows = deltas.map((delta) => {
     const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta.changed));
-    if (!delta.n) return el("tr", {}, name, el("td", { colspan: 4, class: "dim" }, "no question in common"));
-    const { value, ci95 } = delta.metrics[metric];
+    if (!delta.n) return el("tr", {}, name, el("td", { colspan: 5, class: "dim" }, "no question in common"));
+    const { value, ci95, p, test, won, lost } = delta.metrics[metric];
     const sure = ci95[0] > 0 || ci95[1] < 0;
     const bar = svg(
       "svg",
@@ -128,10 +128,11 @@ function differences(deltas, runs, metric) {
       el("td", { class: "number strong" }, signed(value)),
       el("td", { class: "number dim" }, `${signed(ci95[0])} to ${signed(ci95[1])}`),
       el("td", { class: "bar" }, bar),
-      el("td", { class: "number" }, el("span", { class: "good" }, `+${number(delta.won)}`), " ", el("span", { class: "bad" }, `−${number(delta.lost)}`)),
+      el("td", { class: "number" }, el("span", { class: "good" }, `+${number(won)}`), " ", el("span", { class: "bad" }, `−${number(lost)}`)),
+      el("td", { class: "number dim", title: plain(test) }, p < 0.001 ? "< 0.001" : p.toFixed(3)),
     );
   });
-  const head = ["", "Points", "95 % interval", "", "Won, lost"].map((title, at) =>
+  const head = ["", "Points", "95 % interval", "", "Won, lost", "p"].map((title, at) =>
     el("th", { scope: "col", class: at && at !== 3 ? "number" : "" }, title),
   );
   return el("table", { class: "figures deltas" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));

@@ -127,7 +127,7 @@ function drawCharts() {
       `Difference from ${cut(runs[report.baseline].name, 40)}`,
       null,
       differences(deltas, runs, metric),
-      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs; paired bootstrap. Won and lost count questions by Hit.`),
+      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s exact test where a question is right or wrong, else by the bootstrap.`),
     ));
   }
   const kinds = ["type", "hops"].filter((each) => runs.some((run) => Object.keys(run.by[each]).length));
