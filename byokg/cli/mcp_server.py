@@ -15,10 +15,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
-
 from byokg.errors import ByokgError
 from byokg.graph.address import masked
 from byokg.graph.bfsql.response import compact
@@ -27,6 +23,7 @@ from byokg.graph.store import GraphStore
 from byokg.retrieval.graph_tools import GraphTools
 
 if TYPE_CHECKING:
+    import mcp_types as types
     from mcp.server.context import ServerRequestContext
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -65,6 +62,8 @@ class GraphServer:
     def __init__(
         self, store: GraphStore, tools: GraphTools, timeout_s: float, budget_tokens: int, threads: int = 16
     ) -> None:
+        from mcp.server.lowlevel import Server
+
         self._store = store
         self._tools = tools
         self._timeout_s = timeout_s
@@ -86,6 +85,8 @@ class GraphServer:
     async def _list_tools(
         self, context: ServerRequestContext[Any], page: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        import mcp_types as types
+
         reading = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
         return types.ListToolsResult(
             tools=[
@@ -102,6 +103,8 @@ class GraphServer:
     async def _call_tool(
         self, context: ServerRequestContext[Any], call: types.CallToolRequestParams
     ) -> types.CallToolResult:
+        import mcp_types as types
+
         began = time.perf_counter()
         outcome, text = "cancelled", ""
         try:
@@ -138,6 +141,8 @@ class GraphServer:
     async def _list_resources(
         self, context: ServerRequestContext[Any], page: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
+        import mcp_types as types
+
         about = "Node types, predicates and properties of the graph, those of most edges first."
         schema = types.Resource(uri=SCHEMA_URI, name="schema", description=about, mime_type="text/plain")
         return types.ListResourcesResult(resources=[schema])
@@ -145,6 +150,9 @@ class GraphServer:
     async def _read_resource(
         self, context: ServerRequestContext[Any], wanted: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
         if str(wanted.uri) != SCHEMA_URI:
             raise MCPError(types.INVALID_PARAMS, f"no resource {str(wanted.uri)!r}; there is {SCHEMA_URI}")
         text = await asyncio.get_running_loop().run_in_executor(self._pool, self._schema_text)
