@@ -100,6 +100,15 @@ class Prediction:
     retrieved: Retrieved | None = None
 
 
+@dataclass(frozen=True)
+class Timing:
+    """What one question took: seconds by stage, `total` included, and what language models took by stage."""
+
+    id: str
+    seconds: Mapping[str, float]
+    usage: Mapping[str, Spending]
+
+
 def answered(
     answer: Answer,
     seconds: float,
@@ -220,6 +229,19 @@ def read_usage(folder: Path) -> list[dict[str, Spending]]:
         RunError: the file is missing, or a line of it is not a timing.
     """
     return [_read_usage(record.get("usage", {})) for record in _records(folder / TIMINGS)]
+
+
+def read_timings(folder: Path) -> Iterator[Timing]:
+    """Yield what each recorded question took, in file order.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a timing.
+    """
+    for record in _records(folder / TIMINGS):
+        try:
+            yield Timing(record["id"], record["seconds"], _read_usage(record.get("usage", {})))
+        except KeyError as error:
+            raise RunError(f"{folder / TIMINGS}: a record lacks {error}; start the run again") from error
 
 
 def reply_keys(folder: Path) -> set[str]:
