@@ -59,6 +59,27 @@ def test_the_quickstart_opens_a_graph_answers_and_scores(executed: dict[str, lis
     assert "50 questions, 0 failed" in table
 
 
+def test_bfs_ql_shows_full_data_for_what_is_asked_and_stubs_for_the_rest(executed: dict[str, list[str]]) -> None:
+    opened, found, nodes, edge, drugs, authored, shared, page = executed["bfs_ql"]
+    assert "32 nodes, 52 edges" in opened and "PERSON:ferrand" in found
+    assert "{'id': 'INST:rivermouth', 'entity_type': 'Institution'}" in nodes
+    assert "'id': 'PUB:2', 'entity_type': 'Publication', 'name': " in nodes
+    assert '"evidence_type": "primary_authorship"' in edge
+    assert "25 nodes, 39 edges" in drugs and "'Osilodrostat'" in drugs
+    assert "('PERSON:ferrand', 'PUB:2')" in authored and "('PERSON:okoye', 'PUB:2')" in authored
+    assert shared == "['PUB:2']"
+    assert page.startswith("25 5\n") and "'cursor'" in page and "nearest" in page
+
+
+def test_a_graph_of_one_s_own_is_built_and_asked_with_and_without_a_model(executed: dict[str, list[str]]) -> None:
+    schema, refused, offline, answers, tree = executed["own_graph"]
+    assert "'Person': 3" in schema
+    assert "broken.tsv:2: expected 3 fields" in refused
+    assert "linked 'Colateral' to Collateral" in offline and "Michael Mann" in offline
+    assert answers == "[('Michael Mann', 'p1', True)]"
+    assert "starring" in tree and "directed_by" in tree
+
+
 @each_notebook
 def test_no_output_is_stored(path: Path) -> None:
     cells = json.loads(path.read_text("utf-8"))["cells"]
