@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 from contextlib import ExitStack
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -59,6 +60,15 @@ NEEDED = {
     "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
+    "dataset=webqsp": ("dataset.root=.",),
+    "dataset=cwq": ("dataset.root=.",),
+    "dataset=grailqa": ("dataset.root=.",),
+    "dataset=rog": ("dataset.root=.",),
+    "dataset=cronquestions": ("dataset.root=.",),
+    "dataset=medqa": ("dataset.root=.",),
+    "dataset=stark": ("dataset.root=.",),
+    "dataset=text2cypher": ("dataset.root=.",),
+    "dataset=pathquestion": ("dataset.root=.",),
     "embedding=bedrock": ("embedding.region=eu-test-1",),
     "embedding=openai_compatible": ("embedding.base_url=http://127.0.0.1:9/v1",),
     "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
@@ -84,10 +94,13 @@ EXTRAS = {
     "llm=hf_local": "torch",
 }
 
-ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query")
+ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query", "pipeline=query")
 """Options that need a graph which runs queries."""
 
-DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
+DOWNLOADS = {
+    "embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine",
+    "experiment=table4": "tiktoken downloads its encoding, and tests stay on this machine",
+}
 
 
 RETRIEVERS = [
@@ -228,7 +241,7 @@ def neighbouring(graph: ColumnarGraph) -> list[Triple]:
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
 def test_every_file_opens_with_a_line_that_says_what_it_is_for(group: str, option: str) -> None:
     lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    if group in ("experiment", "debug"):
+    if group in ("experiment", "debug", "subset"):
         assert lines.pop(0) == "# @package _global_"
     assert lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))
 
@@ -258,8 +271,8 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
         f"{group}={option}", {"model", "batch_size"}
     )
-    if target == "byokg.pipeline.prompted.byokg_pipeline":  # one method, and its modes
-        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds"}
+    if target.startswith("byokg.pipeline.prompted."):  # methods, and their modes
+        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds", "thinking"}
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
@@ -297,9 +310,10 @@ def test_run_options_have_the_defaults_of_the_main_file() -> None:
     del content["defaults"]
 
     def plain(record: Any) -> dict[str, Any]:
+        values = {each.name: getattr(record, each.name) for each in fields(record)}
         return {
-            each.name: plain(value) if is_dataclass(value := getattr(record, each.name)) else value
-            for each in fields(record)
+            name: plain(value) if is_dataclass(value) else list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     assert set(content.pop("prompts")) == {"folder", *VARIABLES}
@@ -321,6 +335,7 @@ def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:
         "linking": "fuzzy",
         "llm": "none",
         "pipeline": "offline",
+        "subset": None,
     }
     assert settings.run == RunOptions()
 
@@ -393,6 +408,33 @@ def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_w
     assert read_settings(["experiment=metaqa_hops_given", "linking.hops=predicted"]).run.linking.hops == "predicted"
 
 
+GRIDS = {
+    "table1": 6,
+    "table2": 4,
+    "table3": 5,
+    "table4": 2,
+    "table7": 6,
+    "table8": 3,
+    "rounds3": 2,
+}
+"""Experiments that list a grid, and how many runs it has."""
+
+
+@pytest.mark.parametrize("option", GRIDS)
+def test_every_run_of_an_experiment_s_grid_can_be_composed(option: str) -> None:
+    params = yaml.safe_load((config_dir() / "experiment" / f"{option}.yaml").read_text("utf-8"))["hydra"]["sweeper"]
+    grid = {key: str(values).split(",") for key, values in params["params"].items()}
+    runs = [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
+    assert len(runs) == GRIDS[option]
+    for run in runs:
+        settings = read_settings([f"experiment={option}", *(f"{key}={value}" for key, value in run.items())])
+        assert settings.options["pipeline"] == run.get("pipeline", "byokg_paper")
+        assert (settings.options["linking"], settings.components["linking"]["extend"]) == ("both", True)
+        for key, value in run.items():
+            if key != "pipeline":
+                assert str(settings.components["pipeline"][key.removeprefix("pipeline.")]) == value
+
+
 def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
     run = read_settings(["debug=quick"]).run
     assert (run.limit, run.workers) == (3, 1)
@@ -411,9 +453,9 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("graph.pth=x", "graph=columnar has no setting 'graph.pth'; nearest: graph.path"),
         ("llm.nothing=x", "llm=none has no setting 'llm.nothing'; it has none"),
         ("llm.model=x", "no setting 'llm.model' here; there is llm.model with llm=anthropic or llm=bedrock"),
-        ("root=x", "no setting 'root' here; there is dataset.root with dataset=folder or dataset=metaqa"),
-        ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=folder or dataset=metaqa"),
-        ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
+        ("root=x", "no setting 'root' here; there is dataset.root with dataset=cronquestions or dataset=cwq or"),
+        ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=cronquestions or"),
+        ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions, dataset=cwq"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
         ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, byokg, "),
@@ -426,6 +468,8 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("limit=abc", "limit=abc does not fit: input should be a valid integer"),
         ("limit=0", "limit=0 does not fit: input should be greater than or equal to 1"),
         ("seed=-1", "seed=-1 does not fit"),
+        ("sample=0", "sample=0 does not fit: input should be greater than or equal to 1"),
+        ("require=luck", "require=luck does not fit: input should be 'answers_in_graph' or 'executable'"),
         ("workers=null", "workers=null does not fit"),
         ("linking.entities=golden", "linking.entities=golden does not fit: input should be 'linked' or 'gold'"),
         ("linking.hops=2", "linking.hops=2 does not fit: input should be 'predicted' or 'gold'"),
@@ -477,7 +521,9 @@ def test_a_module_that_cannot_be_imported_says_what_it_lacks(tmp_path: Path, mon
 
 def test_a_setting_of_another_option_says_whose_it_is() -> None:
     message = refusal("dataset=folder", "dataset.hops=2")
-    assert message == "no setting 'dataset.hops' here; there is dataset.hops with dataset=metaqa"
+    assert (
+        message == "no setting 'dataset.hops' here; there is dataset.hops with dataset=metaqa or dataset=pathquestion"
+    )
 
 
 def test_a_folder_that_exists_is_recognised_where_an_option_belongs(tmp_path: Path) -> None:
@@ -497,7 +543,7 @@ def test_settings_that_must_be_given_are_named_together() -> None:
 
 
 def test_a_group_without_a_choice_lists_its_options() -> None:
-    with pytest.raises(ConfigError, match="no dataset is chosen; choose one of dataset=atlas, dataset=folder"):
+    with pytest.raises(ConfigError, match="no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions"):
         read_settings([]).build("dataset")
 
 
@@ -586,7 +632,7 @@ class TestRetrievers:
         module, _, target = node["_target_"].rpartition(".")
         parameters = inspect.signature(getattr(importlib.import_module(module), target)).parameters
         settings = {key: value for key, value in node.items() if key != "_target_"}
-        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)} - {"count_tokens"}
+        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)}
         for key, value in settings.items():
             assert key in MODES or value == parameters[key].default, key
 
