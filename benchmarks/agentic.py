@@ -3,12 +3,13 @@
 python benchmarks/agentic.py [--data DIR] [--json FILE] [--split dev] [--questions N]
 
 WebQSP questions on the graph in `freebase_core` (all of it), from their annotated topic entities. No language model is
-asked; two stand-ins read the prompts and reply:
+asked; stand-ins read the prompts and reply:
 
 - `gold` selects the listed relations that an annotation names (`webqsp_labels`; the first three listed where none is
   there), goes on to entities of annotated triples, and finishes when an answer stands in its prompt. What it misses, no
   model could find within the limits.
 - `listed` selects the first five relations of each entity, which is the embedder's order, and never finishes.
+- `embedder` is asked nothing (`calls=0`): the embedder selects the relations of one hop.
 
 Found: an answer is at an end of a triple. Listed: of the annotated relations that a topic entity has, one stood in the
 first prompt. The time is the whole of it, with the stand-in. The last rows walk from the node of most edges.
@@ -49,7 +50,7 @@ from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
-from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question
+from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"
 
@@ -107,23 +108,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     source = options.data / "freebase_core" / "graph_full.tsv.xz"
     examples = list(Folder(options.data / "webqsp", split=options.split, graph=source, ids="names").examples())
     with lzma.open(options.data / "webqsp" / "webqsp_labels.jsonl.xz", "rt", encoding="utf-8") as file:
-        labels = {label["id"]: label for label in map(json.loads, file)}
+        annotations = {label["id"]: label for label in map(json.loads, file)}
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         graph = build_graph(source, Path(folder) / "graph")
-        bench = _Bench(graph, [_asked(graph, example, labels) for example in examples][: options.questions])
-        for name, gold in (("gold", True), ("listed", False)):
-            for budget in (500, 1000, 2000):
-                figures[f"{name}, {budget} tokens"] = bench.measured(gold, budget)
+        bench = _Bench(graph, [_asked(graph, example, annotations) for example in examples][: options.questions])
+        for name, gold, calls in (("gold", True, 5), ("listed", False, 5), ("embedder", False, 0)):
+            for budget in (500, 1000, 2000) if calls else (2000,):
+                figures[f"{name}, {budget:,} tokens" if calls else name] = bench.measured(gold, budget, calls)
         figures["largest hub"] = bench.hub()
     table = Table(
         title=f"agentic retrieval, {len(bench.asked)} {options.split} questions of WebQSP", title_justify="left"
     )
     table.add_column("")
-    for subject in figures:
-        table.add_column(subject, justify="right")
-    for label in dict.fromkeys(label for of in figures.values() for label in of):
-        table.add_row(label, *(f"{of[label]:,.1f}" if label in of else "" for of in figures.values()))
+    labels = dict.fromkeys(label for of in figures.values() for label in of)
+    for label in labels:
+        table.add_column(label, justify="right")
+    for subject, of in figures.items():
+        table.add_row(subject, *(f"{of[label]:,.1f}" if label in of else "" for label in labels))
     Console(highlight=False).print(table)
     if options.json:
         rows = [labelled(subject, label, value) for subject, of in figures.items() for label, value in of.items()]
@@ -172,28 +174,28 @@ class _Bench:
         self._relations = RelationMatcher(graph.relations, self._embedder)
         self._context = ContextWriter(graph)
 
-    def measured(self, gold: bool, budget: int) -> dict[str, float]:
+    def measured(self, gold: bool, budget: int, calls: int) -> dict[str, float]:
         """Walk for every question."""
-        calls: list[int] = []
+        counts: list[int] = []
         found: list[float] = []
         listed: list[float] = []
         prompts: list[int] = []
         times: list[float] = []
         for one in self.asked:
-            seen, ends, took = self._walked(one, gold, budget)
-            calls.append(len(seen))
+            seen, ends, took = self._walked(one, gold, budget, calls)
+            counts.append(len(seen))
             found.append(100.0 * (not one.answers.isdisjoint(ends)))
             times.append(1000 * took)
             prompts += map(estimate_tokens, seen)
             there = self._present(one)
-            if there:
+            if there and seen:
                 listed.append(100.0 * any(relation in there for of in _listed(seen[0]) for relation in of))
         return {
             "found %": fmean(found),
-            "listed %": fmean(listed),
-            "calls, mean": fmean(calls),
-            "calls, most": max(calls),
-            "longest prompt, tokens": max(prompts),
+            **({"listed %": fmean(listed)} if listed else {}),
+            "calls, mean": fmean(counts),
+            "calls, most": max(counts),
+            **({"longest prompt, tokens": max(prompts)} if prompts else {}),
             "median ms": median(times),
             "95th percentile ms": float(np.percentile(times, 95)),
         }
@@ -205,7 +207,7 @@ class _Bench:
         (hub,) = self._graph.ids(numbers[[int(degrees.argmax())]])
         start = Linked((LinkedEntity(hub, hub, Mention(hub), "given", 1.0),))
         seen, _, took = self._walked(
-            _Asked(Question("hub", "What is there?"), start, frozenset(), frozenset(), ()), False, 2000
+            _Asked(Question("hub", "What is there?"), start, frozenset(), frozenset(), ()), False, 2000, 5
         )
         return {
             "edges": int(degrees.max()),
@@ -214,7 +216,7 @@ class _Bench:
             "median ms": 1000 * took,
         }
 
-    def _walked(self, one: _Asked, gold: bool, budget: int) -> tuple[list[str], set[str], float]:
+    def _walked(self, one: _Asked, gold: bool, budget: int, calls: int) -> tuple[list[str], set[str], float]:
         """Return the prompts, the folded names at ends of triples, and the seconds that one question took."""
         model = StandIn(gold=gold, relations=one.relations, nodes=one.nodes, answers=tuple(one.answers))
         retriever = AgenticRetriever(
@@ -225,12 +227,12 @@ class _Bench:
             self._relations,
             self._context,
             relation_tokens=budget,
+            calls=calls,
         )
         began = time.perf_counter()
-        triples = [
-            item.triple for item in retriever.retrieve(Request(one.question, Artifacts(), one.linked, Context()))
-        ]
+        evidence = retriever.retrieve(Request(one.question, Artifacts(), one.linked, Context()))
         took = time.perf_counter() - began
+        triples = [item.triple for item in evidence if isinstance(item, TripleEvidence)]
         ends = dict.fromkeys(id for triple in triples for id in (triple.head, triple.tail))
         return model.prompts, {normalize_name(node.name) for node in self._graph.nodes(list(ends))}, took
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands
+from byokg.cli import linking_commands, report_command, score_commands
 from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
 from byokg.cli.data_commands import app as data_app
@@ -51,7 +51,10 @@ graph_app.command("embed")(embed)
 app.command("bfs")(bfs)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
+app.command("report")(report_command.report)
 app.add_typer(cache_app, name="cache")
+app.command("score")(score_commands.score)
+app.command("compare")(score_commands.compare)
 app.add_typer(data_app, name="data")
 app.add_typer(mcp_app, name="mcp")
 

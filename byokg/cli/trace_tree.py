@@ -128,7 +128,7 @@ def _evidence(item: Mapping[str, Any], names: Mapping[EntityId, str], cited: set
 
 def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
     """Write what an item says, as `retrieval/verbalize.py` does; of a kind that is not known here, its kind."""
-    kind = item["kind"]
+    kind: str = item["kind"]
     if kind == "PathEvidence":
         hops = [Hop.of(relation) for relation in item["relations"]]
         ends = [shown_name(end, names) for end in item["ends"][:_ENDS]]

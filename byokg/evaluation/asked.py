@@ -59,4 +59,6 @@ def _example(line: bytes, place: str) -> Example:
 
 def _tuples(value: Any) -> Any:
     """Return lists as the tuples that records hold."""
+    if isinstance(value, dict):
+        return {key: _tuples(entry) for key, entry in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -19,11 +19,12 @@ from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
+from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.selection import Shard
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
-from byokg.llm.usage import UsageMeter
+from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.types import Answer, Question, Spending
 
 _WAITING_PER_WORKER = 2
@@ -182,7 +183,8 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or prediction.status != "ok":
         return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
-    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops, linked=linked)
+    scores = score(prediction.answers, example.answers)
+    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
 
 
 class _Tally:
@@ -290,7 +292,9 @@ def _answer_one(
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics)
+        took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
+        evidence = [item for each in answer.rounds for item in each.evidence]
+        lines = answered(answer, seconds, took, topics, retrieved(example, evidence, context_tokens(took)))
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except (ReplyPending, BudgetExceeded):

@@ -45,6 +45,7 @@ def dense_names(
     cache: Path | None = None,
     progress: Callable[[Embedded], None] | None = None,
     most: int | None = None,
+    layout: Layout | None = None,
 ) -> DenseNames:
     """Return the dense index over a graph's names: the one in its folder, else one made in memory.
 
@@ -54,6 +55,7 @@ def dense_names(
         cache: folder where vectors are kept from one time to the next; None keeps none.
         progress: told while names are embedded.
         most: names that are embedded at most where there is no saved index; None sets no limit.
+        layout: of an index made in memory; None chooses by size.
 
     Raises:
         IndexUnusable: the saved index is damaged or that of another graph, or there is none and too many names.
@@ -68,7 +70,7 @@ def dense_names(
         entries = list(islice(entries, most + 1))
         if len(entries) > most:
             raise IndexUnusable(store.name, f"there is none for {embedder.name!r}, and more than {most:,} names")
-    return DenseNames.build(entries, embedder, cache, progress)
+    return DenseNames.build(entries, embedder, cache, progress, layout)
 
 
 def build_dense(

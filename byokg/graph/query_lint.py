@@ -83,9 +83,11 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
 def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
     everywhere: tuple[str, ...] = ()
     if base := getattr(store, "base_label", None):
-        # Every node of an embedded engine has this label besides its own one.
+        # Every node of an embedded engine has this label besides its own one. Of thousands of relations few are asked.
         relations = [
             replace(relation, domain=(*relation.domain, base), range=(*relation.range, base))
+            if relation.name.replace("`", "``") in text
+            else relation
             for relation in schema.relations
         ]
         schema = replace(schema, relations=tuple(relations), node_types={**schema.node_types, base: 0})

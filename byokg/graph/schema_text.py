@@ -91,16 +91,18 @@ class SchemaRenderer:
     ) -> None:
         self._schema, self._embedder, self._count = schema, embedder, count_tokens
         # Most edges first: the order where a question says nothing.
-        self._relations = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
+        ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
+        self._relations = [_RelationLine.of(relation, count_tokens) for relation in ordered]
+        self._least = min((line.tokens for line in self._relations), default=0)
         self._properties = [
             (type_, detail)
             for type_, names in schema.node_properties.items()
             for detail in _details(names, schema.node_property_details.get(type_, ()))
         ]
         self._relevance = _Relevance(
-            [_relation_words(relation) for relation in self._relations],
+            [_relation_words(relation) for relation in ordered],
             embedder,
-            [relation.count for relation in self._relations],
+            [relation.count for relation in ordered],
         )
         self._property_relevance = _Relevance(
             [f"{label_words(type_)} {label_words(detail.name)}" for type_, detail in self._properties], embedder
@@ -116,7 +118,7 @@ class SchemaRenderer:
         Returns:
             The text: empty where the budget is too small for a single relation.
         """
-        draft = _Draft(self._schema, self._count)
+        draft = _Draft(self._schema, self._count, self._least)
         ranked = [self._relations[at] for at in self._relevance.order(question)]
         share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
         left = draft.add_relations(ranked, share)
@@ -127,16 +129,32 @@ class SchemaRenderer:
         return draft.finished()
 
 
+@dataclass(frozen=True)
+class _RelationLine:
+    """A relation as it is written, what that costs, and the node types that it names."""
+
+    relation: RelationSchema
+    text: str
+    tokens: int
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, relation: RelationSchema, count: Callable[[str], int]) -> _RelationLine:
+        text = _relation_line(relation)
+        return cls(relation, text, count(text), tuple(_ends(relation)))
+
+
 class _Relevance:
     """Ranks N described things by how well they fit a question, and by how frequent they are where that is known."""
 
     def __init__(
         self, descriptions: Sequence[str], embedder: Embedder | None, counts: Sequence[int] | None = None
     ) -> None:
-        self._words = [list(dict.fromkeys(description.split())) for description in descriptions]
+        words_of = [list(dict.fromkeys(description.split())) for description in descriptions]
         self._embedder = embedder
-        self._vectors = embedder.encode(descriptions) if embedder and descriptions else None
-        frequency = Counter(word for words in self._words for word in words)
+        vectors = embedder.encode(descriptions) if embedder and descriptions else None
+        self._vectors = None if vectors is None else vectors.astype(np.float64)
+        frequency = Counter(word for words in words_of for word in words)
         # A word that every description has says nothing; one that a single one has says most.
         rarest = np.log1p(len(descriptions))
         self._weights = {word: float(np.log1p(len(descriptions) / count) / rarest) for word, count in frequency.items()}
@@ -145,19 +163,25 @@ class _Relevance:
         self._by_stem: dict[str, list[str]] = {}
         for word in self._weights:
             self._by_stem.setdefault(word[:_STEM], []).append(word)
+        self._with_word: dict[str, list[int]] = {word: [] for word in self._weights}
+        """The descriptions that have a word."""
+        for at, words in enumerate(words_of):
+            for word in words:
+                self._with_word[word].append(at)
+        self._whole = np.array([max(sum(self._weights[word] for word in words), 1e-9) for words in words_of])
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
         words = label_words(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
-        if not asked or not self._words:
-            return list(range(len(self._words)))
+        if not asked or not len(self._whole):
+            return list(range(len(self._whole)))
         scores = self._lexical(asked)
         if self._vectors is None or self._embedder is None:
             scores += _FREQUENCY_BESIDE_WORDS * self._frequencies
         else:
             scores = _WORDS_BESIDE_VECTORS * scores + _FREQUENCY_BESIDE_VECTORS * self._frequencies
-            scores += self._vectors.astype(np.float64) @ self._embedder.encode([" ".join(asked)])[0]
+            scores += self._vectors @ self._embedder.encode([" ".join(asked)])[0]
         # Rounded, so that the order does not hang on the last digit of a sum.
         order: list[int] = np.argsort(-np.round(scores, 6), kind="stable").tolist()
         return order
@@ -165,35 +189,39 @@ class _Relevance:
     def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return for each description the weight of its best word in the question and their share: (N,), 0 to 2."""
         met = {word for other in asked for word in self._by_stem.get(other[:_STEM], ()) if _related(word, other)}
-        scores = np.zeros(len(self._words))
-        for at, words in enumerate(self._words):
-            if found := [self._weights[word] for word in words if word in met]:
-                scores[at] = max(found) + sum(found) / sum(self._weights[word] for word in words)
+        best, total = np.zeros(len(self._whole)), np.zeros(len(self._whole))
+        for word in sorted(met):
+            places = self._with_word[word]
+            best[places] = np.maximum(best[places], self._weights[word])
+            total[places] += self._weights[word]
+        scores: npt.NDArray[np.float64] = best + total / self._whole
         return scores
 
 
 class _Draft:
     """A text while it grows, and what its lines cost."""
 
-    def __init__(self, schema: Schema, count: Callable[[str], int]) -> None:
-        self._schema, self._count = schema, count
-        self._relations: list[RelationSchema] = []
+    def __init__(self, schema: Schema, count: Callable[[str], int], least: int) -> None:
+        """Begin a text; `least` is what its shortest relation costs."""
+        self._schema, self._count, self._least = schema, count, least
+        self._relations: list[_RelationLine] = []
         self._types: dict[str, list[PropertySchema]] = {}
         # Headings, and the line that counts what is left out, are always paid for.
         self._spent = sum(map(count, (_NODE_TYPES, _RELATIONS, _left_out(len(schema.relations)))))
 
-    def add_relations(self, ranked: Sequence[RelationSchema], budget: int) -> list[RelationSchema]:
+    def add_relations(self, ranked: Sequence[_RelationLine], budget: int) -> list[_RelationLine]:
         """Take each relation that fits, with the node types at its ends; return those that do not."""
-        left = []
-        for relation in ranked:
-            types = [type_ for type_ in _ends(relation) if type_ and type_ not in self._types]
-            lines = [_relation_line(relation), *(self._type_line(type_) for type_ in types)]
-            cost = sum(map(self._count, lines))
+        left: list[_RelationLine] = []
+        for place, line in enumerate(ranked):
+            if self._spent + self._least > budget:
+                return [*left, *ranked[place:]]
+            types = [type_ for type_ in line.types if type_ and type_ not in self._types]
+            cost = line.tokens + sum(self._count(self._type_line(type_)) for type_ in types)
             if self._spent + cost > budget:
-                left.append(relation)
+                left.append(line)
                 continue
             self._spent += cost
-            self._relations.append(relation)
+            self._relations.append(line)
             self._types |= {type_: [] for type_ in types}
         return left
 
@@ -212,7 +240,7 @@ class _Draft:
         while (self._relations or self._types) and self._count(self._text()) > budget:
             if self._relations:
                 self._relations.pop()
-                needed = {type_ for relation in self._relations for type_ in _ends(relation)}
+                needed = {type_ for line in self._relations for type_ in line.types}
                 self._types = {type_: found for type_, found in self._types.items() if type_ in needed}
             else:
                 self._types.popitem()
@@ -225,7 +253,7 @@ class _Draft:
         return SchemaText(
             text=text,
             tokens=self._count(text),
-            relations=tuple(relation.name for relation in self._relations),
+            relations=tuple(line.relation.name for line in self._relations),
             relations_left_out=len(self._schema.relations) - len(self._relations),
             properties_left_out=total - sum(map(len, self._types.values())),
         )
@@ -241,7 +269,7 @@ class _Draft:
             lines += map(_property_line, self._types[type_])
         if self._relations:
             lines.append(_RELATIONS)
-            lines += map(_relation_line, self._relations)
+            lines += (line.text for line in self._relations)
         if len(self._relations) < len(self._schema.relations):
             lines.append(_left_out(len(self._schema.relations) - len(self._relations)))
         return "".join(lines)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from byokg.index.embedder import Embedder
+from byokg.index.embedder import Embedder, Vectors
 
 Scores = npt.NDArray[np.float64]
 
@@ -29,10 +29,13 @@ class BiEncoder:
 
     Args:
         embedder: encodes both.
+        kept: vectors of texts that are kept, since a graph's relations come up in every question.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, kept: int = 20_000) -> None:
         self._embedder = embedder
+        self._kept = kept
+        self._vectors: dict[str, Vectors] = {}
 
     @property
     def name(self) -> str:
@@ -43,7 +46,15 @@ class BiEncoder:
         """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
         if not texts:
             return np.zeros(0)
-        vectors = self._embedder.encode([question, *texts])
+        asked = self._embedder.encode([question])[0]
+        vectors = {text: found for text in texts if (found := self._vectors.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if new:
+            encoded = dict(zip(new, self._embedder.encode(new), strict=True))
+            vectors |= encoded
+            if len(self._vectors) + len(encoded) > self._kept:
+                self._vectors = {}
+            self._vectors.update(encoded)
         # Not `@`, whose sums depend on how many rows there are.
-        cosines: Scores = np.einsum("ij,j->i", vectors[1:], vectors[0]).astype(np.float64)
+        cosines: Scores = np.einsum("ij,j->i", np.stack([vectors[text] for text in texts]), asked).astype(np.float64)
         return np.round(cosines, 6)

@@ -1,8 +1,15 @@
-"""Rerankers that are language models with a score behind each layer, such as bge-reranker-v2-minicpm-layerwise."""
+"""Rerankers that are language models with a score behind each layer, such as bge-reranker-v2-minicpm-layerwise.
+
+transformers has no such architecture, and the model's own code, which it would run instead, was written for its version
+4.38. None of that is needed: MiniCPM is Llama with two constant factors, on the embeddings and on what each layer adds,
+and factors can be multiplied into the weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,18 +29,16 @@ PROMPT = (
 
 
 class LayerwiseReranker:
-    """Rates with a causal language model that can stop after any of its later layers.
+    """Rates with a causal language model that stops after one of its later layers.
 
     A pair is read as `A: question`, `B: text` and the prompt, on a line each, with the token that begins a text in
     front; the score is that of the last token. Pairs are padded on the left, so that it stands at the end of each. The
-    model is loaded when it is first needed. Safe to share between threads, which wait for each other.
+    model is loaded when it is first needed, and of its layers only those that are computed. Safe to share between
+    threads, which wait for each other.
 
     Args:
         model: a folder, or a model-hub name.
-        cutoff_layer: the layer whose score counts; later ones are not computed. 28 of 40 is what the model's card
-            shows, 8 the first that has a score.
-        trust_remote_code: let the model's own Python code run, without which it cannot be loaded: transformers has no
-            such architecture. Read it first, and name a `revision`, so that it stays what was read.
+        cutoff_layer: the layer whose score counts. 28 of 40 is what the model's card shows, 8 the first with a score.
         device: `cpu`, `cuda`, …; None takes a GPU where there is one.
         batch_size: pairs per forward pass.
         max_length: tokens of question and text together; a question is cut at three quarters of them.
@@ -50,7 +55,6 @@ class LayerwiseReranker:
         self,
         model: str = MINICPM,
         cutoff_layer: int = 28,
-        trust_remote_code: bool = False,
         device: str | None = None,
         batch_size: int = 16,
         max_length: int = 1024,
@@ -61,12 +65,11 @@ class LayerwiseReranker:
                 raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
         self._model = model
         self._cutoff_layer = cutoff_layer
-        self._trust_remote_code = trust_remote_code
         self._device = device
         self._batch_size = batch_size
         self._max_length = max_length
         self._revision = revision
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: tuple[Any, Any, Any] | None = None
         self._lock = Lock()
 
     @property
@@ -80,19 +83,19 @@ class LayerwiseReranker:
 
         Raises:
             MissingExtra: torch or transformers is not installed.
-            ConfigError: the model cannot be loaded, or gives no scores layer by layer.
+            ConfigError: the model cannot be loaded, or is no layerwise reranker, or has no score behind this layer.
         """
         if not texts:
             return np.zeros(0)
         with self._lock:
-            model, tokenizer = self._load()
+            model, head, tokenizer = self._load()
             pairs = self._encoded(tokenizer, question, texts)
             # Pairs of like length go together, so that little is padded.
             order = np.argsort([len(pair) for pair in pairs], kind="stable")
             scores = np.empty(len(texts))
             for start in range(0, len(order), self._batch_size):
                 part = order[start : start + self._batch_size]
-                scores[part] = self._forward(model, tokenizer, [pairs[at] for at in part.tolist()])
+                scores[part] = _forward(model, head, [pairs[at] for at in part.tolist()])
         return np.round(scores, 6)
 
     def _encoded(self, tokenizer: Any, question: str, texts: Sequence[str]) -> list[list[int]]:
@@ -107,51 +110,103 @@ class LayerwiseReranker:
         room = max(1, self._max_length - len(asked))
         return [[*asked, *tokens(f"B: {text}")[:room], *line, *prompt] for text in texts]
 
-    def _forward(self, model: Any, tokenizer: Any, pairs: Sequence[Sequence[int]]) -> Scores:
-        """Return the score of each of B pairs: (B,)."""
-        import torch
-
-        longest = max(map(len, pairs))
-        padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
-        ids = [[padding] * (longest - len(pair)) + list(pair) for pair in pairs]
-        mask = [[0] * (longest - len(pair)) + [1] * len(pair) for pair in pairs]
-        with torch.inference_mode():
-            found = model(
-                input_ids=torch.tensor(ids, device=model.device),
-                attention_mask=torch.tensor(mask, device=model.device),
-                cutoff_layers=[self._cutoff_layer],
-                return_dict=True,
-            )
-        # One tensor for each layer asked for, (B, T) or (B, T, 1).
-        layers = found.logits if isinstance(found.logits, (tuple, list)) else [found.logits]
-        scores = layers[-1][:, -1].float().cpu().numpy()
-        if scores.size != len(pairs):
-            raise ConfigError(
-                f"the model {self._model!r} gives {scores.size // len(pairs):,} numbers where a layerwise reranker "
-                f"gives one; give one such as {MINICPM}"
-            )
-        return np.asarray(scores.reshape(-1), np.float64)
-
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> tuple[Any, Any, Any]:
+        """Return the model's first layers, the (1, D) weights that make a score of their output, and the tokenizer."""
         if self._loaded is not None:
             return self._loaded
         try:
             import torch
-            from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers import LlamaModel, PreTrainedTokenizerFast
         except ImportError as error:
             raise MissingExtra(error.name or "transformers", "local", f"the reranker {self._model!r}") from error
         device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
         folder = Path(self._model).expanduser()
         place = str(folder) if folder.is_dir() else self._model
-        chosen = {"revision": self._revision, "trust_remote_code": self._trust_remote_code}
         # Half precision is what the model was made in, and slow without a GPU.
         dtype = torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
         try:
-            tokenizer = AutoTokenizer.from_pretrained(place, **chosen)
-            model = AutoModelForCausalLM.from_pretrained(place, torch_dtype=dtype, **chosen).to(device).eval()
-        except (OSError, ValueError, RuntimeError, ImportError, AttributeError, TypeError) as error:
+            said = _said(place, self._revision)
+            config, head_name = self._described(said)
+            model = LlamaModel.from_pretrained(place, config=config, revision=self._revision, torch_dtype=dtype)
+            head = _tensor(place, self._revision, head_name).to(device, dtype)
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(place, revision=self._revision)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
             reason = " ".join(str(error).split())[:300]
-            hint = "" if self._trust_remote_code else "; it may need trust_remote_code=true, which runs its own code"
-            raise ConfigError(f"the reranker {self._model!r} cannot be loaded on {device}: {reason}{hint}") from error
-        self._loaded = (model, tokenizer)
+            raise ConfigError(
+                f"the reranker {self._model!r} cannot be loaded: {reason}; give {MINICPM} or a folder that holds it"
+            ) from error
+        with torch.no_grad():
+            model.embed_tokens.weight.mul_(said["scale_emb"])
+            share = said["scale_depth"] / math.sqrt(said["num_hidden_layers"])
+            for layer in model.layers:
+                layer.self_attn.o_proj.weight.mul_(share)
+                layer.mlp.down_proj.weight.mul_(share)
+        self._loaded = (model.to(device).eval(), head, tokenizer)
         return self._loaded
+
+    def _described(self, said: Mapping[str, Any]) -> tuple[Any, str]:
+        """Return the configuration of the layers up to the chosen one, and the name of the score's weights."""
+        from transformers import LlamaConfig
+
+        if said.get("architectures") != [_ARCHITECTURE] or not said["head_multi"] or said["head_type"] != "simple":
+            raise ConfigError(
+                f"the model {self._model!r} has the architecture {', '.join(said.get('architectures') or ['(none)'])}, "
+                f"and not {_ARCHITECTURE} with a score a layer; give {MINICPM} or one made from it, or use "
+                "CrossEncoderReranker"
+            )
+        first, last = said["start_layer"], said["num_hidden_layers"]
+        if not first <= self._cutoff_layer <= last:
+            raise ConfigError(
+                f"layer {self._cutoff_layer} of the reranker {self._model!r} has no score; "
+                f"give a cutoff_layer from {first} to {last}"
+            )
+        config = LlamaConfig(**{key: said[key] for key in _TAKEN if key in said})
+        config.num_hidden_layers = self._cutoff_layer
+        return config, f"lm_head.{self._cutoff_layer - first}.linear_head.weight"
+
+
+_ARCHITECTURE = "LayerWiseMiniCPMForCausalLM"
+
+_TAKEN = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "hidden_act"),
+    *("max_position_embeddings", "rms_norm_eps", "rope_theta", "attention_bias"),
+)
+"""What MiniCPM's configuration shares with Llama's."""
+
+_INDEX, _WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+
+
+def _said(place: str, revision: str | None) -> dict[str, Any]:
+    """Read what `config.json` says; no code is run for it."""
+    from transformers import PretrainedConfig
+
+    said: dict[str, Any] = PretrainedConfig.get_config_dict(place, revision=revision)[0]
+    return said
+
+
+def _tensor(place: str, revision: str | None, name: str) -> Any:
+    """Read one tensor out of a model's weights."""
+    from safetensors import safe_open
+    from transformers.utils import cached_file
+
+    index = cached_file(place, _INDEX, revision=revision, _raise_exceptions_for_missing_entries=False)
+    file = _WEIGHTS if index is None else json.loads(Path(index).read_bytes())["weight_map"][name]
+    with safe_open(cached_file(place, file, revision=revision), "pt") as tensors:
+        return tensors.get_tensor(name)
+
+
+def _forward(model: Any, head: Any, pairs: Sequence[Sequence[int]]) -> Scores:
+    """Return the score of each of B pairs of tokens: (B,)."""
+    import torch
+
+    longest = max(map(len, pairs))
+    ids = [[0] * (longest - len(pair)) + list(pair) for pair in pairs]  # what stands for nothing is masked
+    mask = [[0] * (longest - len(pair)) + [1] * len(pair) for pair in pairs]
+    with torch.inference_mode():
+        states = model(
+            input_ids=torch.tensor(ids, device=model.device),
+            attention_mask=torch.tensor(mask, device=model.device),
+            use_cache=False,
+        ).last_hidden_state
+        scores = states[:, -1] @ head.T
+    return np.asarray(scores.float().cpu().numpy().reshape(-1), np.float64)

@@ -142,6 +142,11 @@ class LanguageModel:
             _log.warning("%s repeats calls on its own; make it with max_retries=0, byokg repeats them", self.name)
 
     @property
+    def chat_model(self) -> BaseChatModel | None:
+        """Return who answers; None where replies are only replayed."""
+        return self._chat_model
+
+    @property
     def name(self) -> str:
         """Name provider and model, as errors do."""
         return f"{self.provider}/{self.model}"

@@ -20,6 +20,7 @@ from byokg.linking.kg_linker import TAGS, LlmLinker
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.llm.prompt_messages import prompt_messages
+from byokg.pipeline.citations import Grounds
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.direct import Direct
 from byokg.pipeline.llm_answer import LlmAnswerer
@@ -52,6 +53,7 @@ class DirectQuery:
     """Asks a language model for entities, then for a query that starts from those linked, and runs it.
 
     Args:
+        store: the graph; gives the names of nodes.
         linker: writes the entities that a question mentions.
         entities: ties them to nodes.
         writer: writes the query.
@@ -65,6 +67,7 @@ class DirectQuery:
 
     def __init__(
         self,
+        store: GraphStore,
         linker: LlmLinker,
         entities: EntityLinker,
         writer: QueryWriter,
@@ -75,6 +78,7 @@ class DirectQuery:
     ) -> None:
         if answers not in ("united", "rows"):
             raise ConfigError(f"answers={answers} is not known; use united or rows")
+        self._store = store
         self._linker = linker
         self._entities = entities
         self._writer = writer
@@ -105,7 +109,7 @@ class DirectQuery:
         if self._answers == "rows":
             items: Sequence[AnswerItem] = self._answerer.answer(question, context)
         else:
-            items = unite(self._direct.run(question).items, context.evidence)
+            items = unite(self._direct.run(question).items, context.evidence, Grounds(self._store, context.evidence))
         seconds["answer"] = time.perf_counter() - began
         return Answer(question.id, tuple(items), context.rounds, dict(seconds))
 
@@ -164,21 +168,24 @@ class QueryWriter:
         return "\n".join(dict.fromkeys(lines)) or "(none was found)"
 
 
-def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence]) -> list[AnswerItem]:
-    """Return what a model answered by itself, then what rows hold beyond that; rows that hold an answer are cited."""
-    held: dict[str, AnswerItem] = {}
-    for item in evidence:
-        if not isinstance(item, RowsEvidence):
-            continue
-        for name, node in (each for row in item.rows for cell in row for each in _named(cell)):
-            known = held.get(normalize_name(name), AnswerItem(name, node, 0.0))
-            citations = tuple(dict.fromkeys((*known.citations, item.id)))
-            held[normalize_name(name)] = replace(known, id=known.id or node, citations=citations)
-    merged = [
-        replace(held.pop(key), name=answer.name) if (key := normalize_name(answer.name)) in held else answer
-        for answer in direct
-    ]
-    return [replace(one, score=1 / (1 + place)) for place, one in enumerate([*merged, *held.values()])]
+def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
+    """Return what a model answered by itself, then what rows hold beyond that, each citing the rows that hold it.
+
+    Args:
+        direct: the model's answers, best first.
+        evidence: numbered items, rows among them.
+        grounds: finds the items that hold an answer.
+    """
+    rows = [row for item in evidence if isinstance(item, RowsEvidence) for row in item.rows]
+    found: dict[str, tuple[str, EntityId | None]] = {}
+    for one in (*((answer.name, answer.id) for answer in direct), *(said for row in rows for said in _named(row))):
+        found.setdefault(normalize_name(one[0]), one)
+    united = []
+    for place, (name, id) in enumerate(found.values()):
+        held = grounds.of(name)
+        node = id if id is not None else next((held[item] for item in held if held[item] is not None), None)
+        united.append(AnswerItem(name, node, 1 / (1 + place), tuple(held)))
+    return united
 
 
 def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
@@ -238,6 +245,7 @@ def direct_query_pipeline(
     schema = SchemaRenderer(store.schema(), embedder)
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
+        store,
         LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
         entities,
         QueryWriter(model, store, retriever.language, schema, prompts, schema_tokens),

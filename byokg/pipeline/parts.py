@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
 from byokg.linking.entities import EntityLinker
@@ -33,6 +33,7 @@ class Parts:
     context: ContextWriter
     schema: SchemaRenderer
     relations: RelationMatcher
+    count_tokens: Callable[[str], int] = estimate_tokens
     model: LanguageModel | None = None
     """None in a pipeline that asks no language model."""
 

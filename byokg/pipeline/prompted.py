@@ -15,6 +15,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
 from byokg.linking.relations import RelationMatcher
 from byokg.llm.model import LanguageModel
+from byokg.llm.token_count import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.direct import Direct
 from byokg.pipeline.llm_answer import LlmAnswerer
@@ -52,6 +53,7 @@ def byokg_pipeline(
     tasks: Sequence[Task] = TASKS,
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
+    tokens: str = ESTIMATE,
     unite_drafts: bool = False,
     prompts: PromptLibrary | None = None,
 ) -> Loop:
@@ -71,6 +73,7 @@ def byokg_pipeline(
             question are linked. A query is asked for in each language that the graph speaks.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
+        tokens: how they are counted, see `token_counter`.
         unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
             Hit@2 counts.
         prompts: what is asked; None takes the prompts that ship with the package.
@@ -81,14 +84,16 @@ def byokg_pipeline(
     Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `unite_drafts` after "Datasets & Metrics".
     """
     embedder = embedder or StaticEmbedder()
+    count = token_counter(tokens, model.chat_model)
     parts = Parts(
         store=store,
         embedder=embedder,
         entities=entities or EntityLinker(store),
         prompts=prompts or PromptLibrary(),
-        context=ContextWriter(store, context_tokens),
-        schema=SchemaRenderer(store.schema(), embedder),
+        context=ContextWriter(store, context_tokens, count_tokens=count),
+        schema=SchemaRenderer(store.schema(), embedder, count),
         relations=RelationMatcher(store.relations, embedder),
+        count_tokens=count,
         model=model,
     )
     languages = (store.language,) if takes_queries(store) else ()
@@ -100,12 +105,15 @@ def byokg_pipeline(
 
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
+    alone = not made and retrievers.get(QUERY) is not None
+    if not languages and (cypher_rounds or alone):
+        raise ConfigError(
+            f"this pipeline asks for queries, and {store.name} runs none; choose graph=arcadedb (openCypher) or "
+            "graph=oxigraph (SPARQL)"
+        )
     if cypher_rounds:
         if QUERY not in made:
-            raise ConfigError(
-                f"cypher_rounds={cypher_rounds} needs the retriever 'query', and a graph that runs queries: "
-                "graph=arcadedb (openCypher) or graph=oxigraph (SPARQL)"
-            )
+            raise ConfigError(f"cypher_rounds={cypher_rounds} needs the retriever 'query', which is off; use 0")
         stages.insert(0, Stage(linker(["query"]), (made[QUERY],), cypher_rounds, until="rows"))
     answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
     return Loop(parts.entities, stages, answerer)

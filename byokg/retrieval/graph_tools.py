@@ -58,6 +58,8 @@ _NEAREST = 3
 _CUTOFF = 0.7
 """Lowest likeness of a name that `search_entities` returns; a model sees the scores, and chooses."""
 _MOST_MATCHES = 50
+_FRAME_TOKENS = 60
+"""What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
 
 
@@ -101,6 +103,7 @@ class GraphTools:
         self._given_schema = schema
         self._queries = {each.language: each for each in queries}
         self._budget = budget_tokens
+        self._room = budget_tokens - _FRAME_TOKENS
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
@@ -184,9 +187,9 @@ class GraphTools:
             for name, count in counts
             if name
         ]
-        types_shown = types[: _fitting(types, self._budget // 3)]
+        types_shown = types[: _fitting(types, self._room // 3)]
         predicates = [_predicate(named[name]) for name in shown]
-        predicates = predicates[: _fitting(predicates, self._budget // 3 * 2)]
+        predicates = predicates[: _fitting(predicates, self._room // 3 * 2)]
         result: Json = {"entity_types": types_shown, "predicates": predicates}
         left_out = {
             "entity_types": len(types) - len(types_shown),
@@ -206,7 +209,7 @@ class GraphTools:
         matches = [_match(one, node) for one, node in zip(found, nodes, strict=True)]
         matches = [match for match in matches if not wanted or match["entity_type"] in wanted]
         shown = matches[: arguments.limit]
-        shown = shown[: _fitting(shown, self._budget)]
+        shown = shown[: _fitting(shown, self._room)]
         result: Json = {"query": arguments.query, "matches": shown}
         if len(shown) < len(matches):
             result["left_out"] = len(matches) - len(shown)
@@ -236,20 +239,20 @@ class GraphTools:
             "name": node.name,
             **renamed(node.properties, reserved),
         }
-        fitting = _fitting(edges, self._budget - estimate_tokens(compact(result)))
+        fitting = _fitting(edges, self._room - estimate_tokens(compact(result)))
         result["edges"] = edges[:fitting]
         if fitting < len(edges):
             result["left_out"] = len(edges) - fitting
         return result
 
     def describe_entities(self, arguments: EntitiesArguments) -> Json:
-        """Return the properties of several nodes."""
+        """Return the properties of several nodes, in the order asked; what is left out are the last ones."""
         known, errors = known_seeds(self._store, arguments.ids, self.nearest)
         entities = [full_node(node) for node in self._store.nodes(known)]
-        fitting = _fitting(entities, self._budget)
+        fitting = _fitting(entities, self._room)
         result: Json = {"entities": entities[:fitting]}
         if fitting < len(entities):
-            result["left_out"] = [entity["id"] for entity in entities[fitting:]]
+            result["left_out"] = len(entities) - fitting
         return {**result, "errors": errors} if errors else result
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
@@ -283,7 +286,7 @@ class GraphTools:
             for pair in found
             for path in pair.paths
         ]
-        fitting = _fitting(paths, self._budget)
+        fitting = _fitting(paths, self._room)
         result: Json = {
             "paths": paths[:fitting],
             "truncated": fitting < len(paths) or any(pair.truncated for pair in found),
@@ -304,7 +307,7 @@ class GraphTools:
             raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
         rows = self._queries[language].run(arguments.query, limits=Limits(_TIMEOUT_S, arguments.max_rows))
         result = as_json(rows)
-        fitting = _fitting(result["rows"], self._budget)
+        fitting = _fitting(result["rows"], self._room)
         result["truncated"] = rows.truncated or fitting < len(rows)
         result["rows"] = result["rows"][:fitting]
         return result

@@ -93,7 +93,7 @@ class TextRetriever:
     def _search(self) -> tuple[Similarity, TripleSearch]:
         with self._lock:  # threads that come while it is made wait, instead of making it again
             if self._made is None:
-                names = dense_names(self._store, self._embedder, self._cache, most=self._most_names)
+                names = dense_names(self._store, self._embedder, self._cache, most=self._most_names, layout="flat")
                 nodes = Similarity(names, node_count(self._store))
                 self._made = nodes, TripleSearch(self._store, self._embedder, nodes)
             return self._made

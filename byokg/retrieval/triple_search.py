@@ -25,16 +25,16 @@ from byokg.linking.steps import label_words
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 
-_FIRST = 2048
-"""Names whose bearers are looked at first."""
+_FIRST, _FIRST_SHARE = 2048, 64
+"""Names whose bearers are looked at first, at most so many and at most one in so many."""
 _SPARE = 1.25
 """How many more are looked at than a sample says are needed."""
 _SCAN_FROM = 8
 """All triples are read where more than one in so many names would have to be looked at."""
 _NODES_FIRST, _NODES_AT_ONCE = 64, 4096
 _EDGES_AT_ONCE = 1 << 18
-_SCAN_UP_TO = 1 << 18
-"""Names below which all triples are read at once: choosing among nodes would take longer."""
+SCAN_UP_TO = 1 << 18
+"""Names up to which all triples are read: choosing among nodes would take longer."""
 
 _UNREACHED = -(1 << 40)
 """Below every score."""
@@ -58,11 +58,13 @@ class TripleSearch:
         store: the graph; its nodes have the numbers 0 to N - 1.
         embedder: the one whose vectors `nodes` compares.
         nodes: how similar nodes are.
+        scan_up_to: names up to which all triples are read for every question.
     """
 
-    def __init__(self, store: GraphStore, embedder: Embedder, nodes: Similarity) -> None:
+    def __init__(self, store: GraphStore, embedder: Embedder, nodes: Similarity, scan_up_to: int = SCAN_UP_TO) -> None:
         self._store = store
         self._nodes = nodes
+        self._scan_up_to = scan_up_to
         self._all = _all_edges(store, nodes.owners)
         self._may_choose = isinstance(store, ColumnarGraph)  # elsewhere each look at some nodes is a journey
         self._relations: Vectors = embedder.encode([relation_text(label) for label in store.relations])
@@ -80,11 +82,11 @@ class TripleSearch:
         """
         relations = self.relations(question)
         found = _Found(k, _UNREACHED)
-        if len(self._nodes) < _SCAN_UP_TO or not self._may_choose:
+        if len(self._nodes) <= self._scan_up_to or not self._may_choose:
             self._scan(found, question, relations)
             return found.ordered()
         top = int(relations.max(initial=-UNIT))
-        names = _FIRST
+        names = min(_FIRST, 1 + len(self._nodes) // _FIRST_SHARE)
         while names * _SCAN_FROM < len(self._nodes):
             chosen = self._nodes.best(question, names)
             outside = max(chosen.bound, 0)  # of a node without a name the similarity is 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 from contextlib import ExitStack
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -93,10 +94,13 @@ EXTRAS = {
     "llm=hf_local": "torch",
 }
 
-ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query")
+ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query", "pipeline=query")
 """Options that need a graph which runs queries."""
 
-DOWNLOADS = {"embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine"}
+DOWNLOADS = {
+    "embedding=bge_m3": "its 2.3 GB come from a model hub, and tests stay on this machine",
+    "experiment=table4": "tiktoken downloads its encoding, and tests stay on this machine",
+}
 
 
 RETRIEVERS = [
@@ -267,8 +271,8 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
         f"{group}={option}", {"model", "batch_size"}
     )
-    if target == "byokg.pipeline.prompted.byokg_pipeline":  # one method, and its modes
-        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds"}
+    if target.startswith("byokg.pipeline.prompted."):  # methods, and their modes
+        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds", "thinking"}
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
         default = parameters[key].default
@@ -402,6 +406,33 @@ def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_w
     given = read_settings(["experiment=metaqa_hops_given"])
     assert (given.options["dataset"], given.run.linking.hops) == ("metaqa", "gold")
     assert read_settings(["experiment=metaqa_hops_given", "linking.hops=predicted"]).run.linking.hops == "predicted"
+
+
+GRIDS = {
+    "table1": 6,
+    "table2": 4,
+    "table3": 5,
+    "table4": 2,
+    "table7": 6,
+    "table8": 3,
+    "rounds3": 2,
+}
+"""Experiments that list a grid, and how many runs it has."""
+
+
+@pytest.mark.parametrize("option", GRIDS)
+def test_every_run_of_an_experiment_s_grid_can_be_composed(option: str) -> None:
+    params = yaml.safe_load((config_dir() / "experiment" / f"{option}.yaml").read_text("utf-8"))["hydra"]["sweeper"]
+    grid = {key: str(values).split(",") for key, values in params["params"].items()}
+    runs = [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
+    assert len(runs) == GRIDS[option]
+    for run in runs:
+        settings = read_settings([f"experiment={option}", *(f"{key}={value}" for key, value in run.items())])
+        assert settings.options["pipeline"] == run.get("pipeline", "byokg_paper")
+        assert (settings.options["linking"], settings.components["linking"]["extend"]) == ("both", True)
+        for key, value in run.items():
+            if key != "pipeline":
+                assert str(settings.components["pipeline"][key.removeprefix("pipeline.")]) == value
 
 
 def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
@@ -601,7 +632,7 @@ class TestRetrievers:
         module, _, target = node["_target_"].rpartition(".")
         parameters = inspect.signature(getattr(importlib.import_module(module), target)).parameters
         settings = {key: value for key, value in node.items() if key != "_target_"}
-        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)} - {"count_tokens"}
+        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)}
         for key, value in settings.items():
             assert key in MODES or value == parameters[key].default, key
 

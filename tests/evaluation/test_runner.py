@@ -150,7 +150,7 @@ def test_what_each_question_took_is_recorded_failed_ones_included(tmp_path: Path
         assert usage == [{"link": one} if number == 5 else {"link": one, "answer": one} for number in range(10)]
         assert reply_keys(tmp_path / "run") == {each.call.key for each in store.recorded()}
         traces = [json.loads(line) for line in (tmp_path / "run" / TRACE).read_bytes().splitlines()]
-        assert [len(trace["replies"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
+        assert [len(trace["calls"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
         again = UsageMeter(prices)
         run_evaluation(Asking(store, again), examples(10), tmp_path / "replayed", SETTINGS, meter=again)
         assert files(tmp_path / "run") == files(tmp_path / "replayed")

@@ -16,12 +16,14 @@ from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.query import QueryableGraph
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
+from byokg.pipeline.citations import Grounds
 from byokg.pipeline.direct_query import DirectQuery, direct_query_pipeline, unite
 from byokg.types import (
     Answer,
     AnswerItem,
     EdgeCell,
     EntityId,
+    Evidence,
     Feedback,
     NodeCell,
     PathCell,
@@ -168,25 +170,36 @@ def rows(*cells: object) -> RowsEvidence:
     return RowsEvidence("query", 1.0, "cypher", "…", ("x",), tuple((cell,) for cell in cells), id="e1")  # type: ignore[misc]
 
 
-def node(name: str) -> NodeCell:
-    return NodeCell(EntityId(name.lower()), name)
+def node(id: str, name: str) -> NodeCell:
+    return NodeCell(EntityId(id), name)
+
+
+PERU = EntityId("pe")
 
 
 class TestUniting:
+    def united(self, direct: Sequence[AnswerItem], *evidence: Evidence) -> list[AnswerItem]:
+        return unite(direct, evidence, Grounds(countries(), evidence))
+
     def test_every_value_in_a_row_may_be_an_answer_and_null_is_none(self) -> None:
-        path = PathCell((node("Peru"), node("Lima")), (EdgeCell(EntityId("peru"), "capital", EntityId("lima")),))
-        found = unite([], [rows(node("Spanish"), 3, 2.5, True, None, "", ["a", None, {"b": "c"}], path)])
+        path = PathCell((node("pe", "Peru"), node("lima", "Lima")), (EdgeCell(PERU, "capital", EntityId("lima")),))
+        found = self.united([], rows(node("spa", "Spanish"), 3, 2.5, True, None, "", ["a", None, {"b": "c"}], path))
         assert [item.name for item in found] == ["Spanish", "3", "2.5", "true", "a", "c", "Peru", "Lima"]
-        assert [item.id for item in found] == ["spanish", *[None] * 5, "peru", "lima"]
+        assert [item.id for item in found] == ["spa", *[None] * 5, "pe", "lima"]
+        assert {item.citations for item in found} == {("e1",)}
 
     def test_what_both_have_comes_once_in_the_models_words(self) -> None:
         direct = [AnswerItem("the  SPANISH", None, 1.0)]
-        (item,) = unite(direct, [rows(node("Spanish"), "Spanish")])
-        assert (item.name, item.id, item.citations) == ("the  SPANISH", "spanish", ("e1",))
+        (item,) = self.united(direct, rows(node("spa", "Spanish"), "Spanish"))
+        assert (item.name, item.id, item.citations) == ("the  SPANISH", "spa", ("e1",))
+
+    def test_a_date_is_held_by_a_row_that_means_the_same(self) -> None:
+        first, second = self.united([AnswerItem("12 May 1990", None, 1.0)], rows("1990-05-12"))
+        assert (first.name, first.citations) == ("12 May 1990", ("e1",)) and second.name == "1990-05-12"
 
     def test_without_rows_the_models_answers_stay(self) -> None:
         direct = [AnswerItem("Spanish", None, 1.0)]
-        assert unite(direct, [Feedback("query", 0.0, "…", "it returned no rows")]) == direct
+        assert self.united(direct, Feedback("query", 0.0, "…", "it returned no rows", id="e1")) == direct
 
 
 def writes(questions: Sequence[Mapping[str, Any]], change: Callable[[str], str]) -> tuple[Rule, ...]:

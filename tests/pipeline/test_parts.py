@@ -74,9 +74,10 @@ class Everything(Retrieves):
         context: Any,
         schema: Any,
         relations: Any,
+        count_tokens: Any,
         model: Any = None,
     ) -> None:
-        self.taken = Parts(store, embedder, entities, prompts, context, schema, relations, model)
+        self.taken = Parts(store, embedder, entities, prompts, context, schema, relations, count_tokens, model)
 
 
 class Demanding(Retrieves):

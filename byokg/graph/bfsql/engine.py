@@ -16,8 +16,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from byokg.graph.bfsql.page import Ordered, Place, edges_before, fingerprint, ordered, read_cursor, write_cursor
+from byokg.graph.bfsql.page import Ordered, Place, fingerprint, ordered, ordered_edges, read_cursor, write_cursor
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
 from byokg.graph.bfsql.seeds import Nearest, known_seeds
@@ -27,6 +28,8 @@ from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.syntax.nearest import nearest_names
 from byokg.graph.traversal import select
 from byokg.types import EntityId, Node
+
+Int64 = npt.NDArray[np.int64]
 
 _FRAME_TOKENS = 90
 """What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
@@ -133,14 +136,19 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
     if room is not None:
         last_node = min(last_wanted, before.nodes + room // _LEAST_NODE + 1)  # more cannot fit
     order = ordered(store, subgraph, last_node)
-    first_edge = before.edges if request.cursor is not None else edges_before(order, before.nodes)
-    last_edge = edges_wanted = min(len(order.edges), first_edge + (request.max_edges or len(order.edges)))
+    first_edge = before.edges
+    if request.cursor is None and before.nodes:
+        first_edge = int(order.edges_before(np.array(before.nodes)))
+    edges_wanted = min(len(order.edges), first_edge + (request.max_edges or len(order.edges)))
     if room is not None:
-        last_edge = min(edges_wanted, first_edge + room // _LEAST_EDGE + 1)
-    nodes = _shown_nodes(store, subgraph, order, before.nodes, last_node, request)
-    edges = _shown_edges(store, subgraph, order, first_edge, last_edge, request)
+        last_node = _bounded(order, before.nodes, last_node, first_edge, room)
+    rows = ordered_edges(store, subgraph, order, last_node)[first_edge:edges_wanted]
     if room is not None:
-        later = np.maximum(order.later[first_edge:last_edge] - before.nodes, 0)
+        rows = rows[: room // _LEAST_EDGE + 1]
+    nodes = _shown_nodes(store, subgraph, order.nodes[before.nodes : last_node], request)
+    edges = _shown_edges(store, subgraph, order.edges[rows], request)
+    if room is not None:
+        later = np.maximum(order.later[rows] - before.nodes, 0)
         fitting = _fitting(nodes, edges, later.tolist(), room)
         nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
     after = Place(before.nodes + len(nodes), first_edge + len(edges))
@@ -154,21 +162,25 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
     return _Page(nodes, edges, after, [name for name, reached in bounds.items() if reached])
 
 
-def _shown_nodes(
-    store: GraphStore, subgraph: Subgraph, order: Ordered, start: int, stop: int, request: Selection
-) -> list[Json]:
-    """Return the nodes at some positions in the order, in full or as stubs."""
+def _bounded(order: Ordered, start: int, stop: int, first_edge: int, room: int) -> int:
+    """Return up to which node items may fit, were all of them as small as can be."""
+    counts = np.arange(start + 1, stop + 1)
+    edges = np.maximum(order.edges_before(counts) - first_edge, 0)
+    least = (counts - start) * _LEAST_NODE + edges * _LEAST_EDGE
+    return min(stop, start + int(np.searchsorted(least, room, "right")) + 1)
+
+
+def _shown_nodes(store: GraphStore, subgraph: Subgraph, places: Int64, request: Selection) -> list[Json]:
+    """Return some nodes, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_types
-    found = store.nodes(store.ids(subgraph.nodes[order.nodes[start:stop]]))
+    found = store.nodes(store.ids(subgraph.nodes[places]))
     return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in found]
 
 
-def _shown_edges(
-    store: GraphStore, subgraph: Subgraph, order: Ordered, start: int, stop: int, request: Selection
-) -> list[Json]:
-    """Return the edges at some positions in the order, in full or as stubs."""
+def _shown_edges(store: GraphStore, subgraph: Subgraph, rows: Int64, request: Selection) -> list[Json]:
+    """Return some edges, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_predicates
-    batch = select(subgraph.batch, order.edges[start:stop])
+    batch = select(subgraph.batch, rows)
     labels = store.relations
     relations = [labels[number] for number in batch.relation.tolist()]
     full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]

@@ -2,7 +2,7 @@
 
 Nodes are ordered by hops, then by degree within the subgraph (the highest first), then by id. Edges follow their later
 end: an edge belongs to the response that shows its second node. So pages put together are the whole, and no edge has
-an end that was not shown.
+an end that was not shown. Edges between the same two nodes go by direction, predicate, and number in the store.
 """
 
 from __future__ import annotations
@@ -28,14 +28,21 @@ _CURSOR = re.compile(r"n(\d{1,18})-e(\d{1,18})-([0-9a-f]{12})")
 
 @dataclass(frozen=True)
 class Ordered:
-    """A subgraph in the order of responses, sorted as far as somebody asked."""
+    """The first C nodes of a subgraph in the order of responses, and the K edges among them, not yet in order."""
 
     nodes: Int64
-    """Where in `Subgraph.nodes` each of the first nodes stands."""
+    """(C,) where in `Subgraph.nodes` each stands."""
     edges: Int64
-    """Rows of `Subgraph.batch`: those among the first nodes, by their later end, then by the earlier one."""
+    """(K,) rows of `Subgraph.batch`."""
+    head: Int64
+    """(K,) where among the ordered nodes the head of each edge stands."""
+    tail: Int64
     later: Int64
-    """For each of these edges the position, among the ordered nodes, of its later end; ascending."""
+    """(K,) where the later end of each edge stands."""
+
+    def edges_before(self, nodes: Int64) -> Int64:
+        """Return how many edges have both ends among the first nodes, for each of some numbers of nodes."""
+        return np.searchsorted(np.sort(self.later), nodes)
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Place:
 
 
 def ordered(store: GraphStore, subgraph: Subgraph, count: int) -> Ordered:
-    """Sort the first `count` nodes of a subgraph and the edges among them.
+    """Put the first `count` nodes of a subgraph into order, and find the edges among them.
 
     Args:
         store: where it comes from; asked for the ids of these nodes and of those that tie with the last.
@@ -58,7 +65,7 @@ def ordered(store: GraphStore, subgraph: Subgraph, count: int) -> Ordered:
     count = min(count, total)
     if count == 0:
         nothing = np.empty(0, np.int64)
-        return Ordered(nothing, nothing, nothing)
+        return Ordered(nothing, nothing, nothing, nothing, nothing)
     degrees = subgraph.degrees
     most = degrees.max()
     key = subgraph.hops * (most + 1) + most - degrees
@@ -66,15 +73,26 @@ def ordered(store: GraphStore, subgraph: Subgraph, count: int) -> Ordered:
     ids = store.ids(subgraph.nodes[first])
     keys = key[first].tolist()
     order = first[sorted(range(len(first)), key=lambda at: (keys[at], ids[at]))][:count]
-    rank = np.full(total, total)
+    rank = np.zeros(total, np.int64)
     rank[order] = np.arange(count)
-    head, tail = rank.take(subgraph.head), rank.take(subgraph.tail)
-    later = np.maximum(head, tail)
-    kept = np.flatnonzero(later < count)
-    head, tail, later, rows = head[kept], tail[kept], later[kept], subgraph.rows[kept]
+    among = np.zeros(total, np.bool_)
+    among[order] = True
+    kept = np.flatnonzero(among.take(subgraph.head) & among.take(subgraph.tail))
+    head, tail = rank[subgraph.head[kept]], rank[subgraph.tail[kept]]
+    return Ordered(order, subgraph.rows[kept], head, tail, np.maximum(head, tail))
+
+
+def ordered_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, count: int) -> Int64:
+    """Return the edges among the first `count` nodes, by their later end and then by the earlier one.
+
+    Returns:
+        (L,) positions among the edges of `order`.
+    """
+    among = np.flatnonzero(order.later < count)
+    head, tail, rows = order.head[among], order.tail[among], order.edges[among]
     labels = _label_order(store.relations, subgraph.batch.relation[rows])
-    sorting = np.lexsort((subgraph.batch.edge[rows], labels, tail, head, np.minimum(head, tail), later))
-    return Ordered(order, rows[sorting], later[sorting])
+    keys = (subgraph.batch.edge[rows], labels, tail, head, np.minimum(head, tail), order.later[among])
+    return among[np.lexsort(keys)]
 
 
 def _label_order(labels: Sequence[str], relations: npt.NDArray[np.integer]) -> Int64:
@@ -84,11 +102,6 @@ def _label_order(labels: Sequence[str], relations: npt.NDArray[np.integer]) -> I
     rank = np.empty(len(named), np.int64)
     rank[sorted(range(len(named)), key=named.__getitem__)] = np.arange(len(named))
     return rank[inverse]
-
-
-def edges_before(order: Ordered, nodes: int) -> int:
-    """Return how many edges have both ends among the first nodes."""
-    return int(np.searchsorted(order.later, nodes))
 
 
 # Cursors

@@ -24,6 +24,8 @@ PROVENANCE = "provenance"
 
 Json = dict[str, Any]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 class NodeItem(BaseModel):
     """A node: as a stub its id and type; in full also its name and properties, each under its own name."""
@@ -140,7 +142,7 @@ def renamed(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]
 
 def compact(item: Mapping[str, Any]) -> str:
     """Write an item as it is sent: JSON without spaces."""
-    return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(item)
 
 
 def _structured(value: Value) -> Any:

@@ -140,7 +140,7 @@ def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> 
     """Add the edges that have both ends among the nodes."""
     back = reach.direction is Direction.IN  # what servers remember of the search is then the edges that come in
     edges = store.edges(nodes, Direction.IN if back else Direction.OUT)
-    other = positions(nodes, edges.other)
+    other = positions(nodes, edges.head if back else edges.tail)
     rows = np.flatnonzero(other >= 0)
     if reach.min_confidence is not None:
         rows = rows[np.isin(rows, _confident(store, edges, reach.min_confidence))]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
-from rapidfuzz import fuzz
+import numpy as np
+from rapidfuzz import fuzz, process
+
+_SIGNS = re.compile(r"[\W_]")
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3, cutoff: float = 60.0) -> list[str]:
@@ -13,14 +18,14 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3, cutoff: float
     Similarity goes from 0 to 100: how much of the spelling is shared, or nearly as much where all words of one name
     are in the other. Case and signs between words do not count.
     """
-    asked = _folded(name)
-    scored = sorted((-_similarity(asked, _folded(candidate)), candidate) for candidate in set(known))
-    return [candidate for score, candidate in scored[:count] if -score >= cutoff]
+    candidates = sorted(set(known))
+    asked, folded = [_folded(name)], list(map(_folded, candidates))
+    spelling = process.cdist(asked, folded, scorer=fuzz.ratio, dtype=np.float64)[0]
+    words = process.cdist(asked, folded, scorer=fuzz.token_set_ratio, dtype=np.float64)[0]
+    scores = np.maximum(spelling, 0.9 * words)
+    return [candidates[at] for at in np.argsort(-scores, kind="stable")[:count].tolist() if scores[at] >= cutoff]
 
 
-def _similarity(one: str, other: str) -> float:
-    return max(fuzz.ratio(one, other), 0.9 * fuzz.token_set_ratio(one, other))
-
-
+@lru_cache(1 << 14)
 def _folded(name: str) -> str:
-    return "".join(character if character.isalnum() else " " for character in name.casefold())
+    return _SIGNS.sub(" ", name.casefold())

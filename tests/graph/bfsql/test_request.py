@@ -30,18 +30,22 @@ class TestFilters:
         assert read(node_filter={}, edge_filter={}).full_types is None
 
     def test_a_list_matches_what_is_in_it_and_an_empty_one_nothing(self) -> None:
-        assert read(node_filter={"entity_types": ["X", "Y"]}).full_types == {"X", "Y"}
-        assert read(edge_filter={"predicates": []}).full_predicates == set()
+        assert read(node_filter={"entity_types": ["X", "Y"]}).full_types == frozenset("XY")
+        assert read(edge_filter={"predicates": []}).full_predicates == frozenset()
 
     def test_flat_parameters_say_the_same(self) -> None:
         flat = read(node_types=["X"], predicates=["r"], exclude_node_types=["Z"])
-        assert (flat.full_types, flat.full_predicates, flat.excluded_types) == ({"X"}, {"r"}, {"Z"})
+        assert (flat.full_types, flat.full_predicates, flat.excluded_types) == (
+            frozenset("X"),
+            frozenset("r"),
+            frozenset("Z"),
+        )
 
     def test_an_empty_flat_list_is_no_filter(self) -> None:
         assert read(node_types=[], predicates=[]).full_types is None
 
     def test_a_filter_said_in_both_ways_has_to_be_the_same(self) -> None:
-        assert read(node_types=["X"], node_filter={"entity_types": ["X"]}).full_types == {"X"}
+        assert read(node_types=["X"], node_filter={"entity_types": ["X"]}).full_types == frozenset("X")
         assert "node_types and node_filter.entity_types differ" in refused(
             {**BASE, "node_types": ["X"], "node_filter": {"entity_types": ["Y"]}}
         )
@@ -58,6 +62,13 @@ class TestMessages:
     def test_text_that_is_no_json_names_the_place(self) -> None:
         assert "line 1 column 12" in refused('{"seeds": [a]}')
 
+    @pytest.mark.parametrize("text", ["[" * 100_000, ""])
+    def test_text_that_only_looks_like_json_is_refused_too(self, text: str) -> None:
+        assert "no JSON" in refused(text)
+
+    def test_half_a_character_is_refused_since_it_could_not_be_sent_back(self) -> None:
+        assert "half a character" in refused('{"seeds": ["\\ud800"], "max_hops": 1}')
+
     def test_json_that_is_no_object_gets_an_example(self) -> None:
         assert '["a"] is no JSON object; write one such as {"seeds"' in refused('["a"]')
 
@@ -70,11 +81,12 @@ class TestMessages:
         assert "node_filter.xyz: no such field; known are entity_types" in refused({**BASE, "node_filter": {"xyz": 1}})
 
     def test_a_wrong_value_is_shown(self) -> None:
-        assert "max_hops: Input should be greater than or equal to 0, not -1" in refused(
+        assert "max_hops: input should be greater than or equal to 0, not -1" in refused(
             {"seeds": ["a"], "max_hops": -1}
         )
-        assert "seeds: " in refused({"seeds": [], "max_hops": 1})
-        assert "seeds: " in refused({"seeds": "a", "max_hops": 1})
+        assert "seeds: should hold 1 or more, not []" in refused({"seeds": [], "max_hops": 1})
+        assert 'seeds: should be a list, not "a"' in refused({"seeds": "a", "max_hops": 1})
+        assert 'node_filter: should be an object, not ["X"]' in refused({**BASE, "node_filter": ["X"]})
 
     def test_every_problem_is_said(self) -> None:
         with pytest.raises(RequestInvalid) as caught:
@@ -85,7 +97,7 @@ class TestMessages:
         assert "give one of them" in refused({**BASE, "cursor": "n1-e0-0", "offset": 3})
 
     def test_an_intersection_needs_two_seeds(self) -> None:
-        with pytest.raises(RequestInvalid, match="seeds: "):
+        with pytest.raises(RequestInvalid, match="seeds: should hold 2 or more"):
             read_request(IntersectRequest, {"seeds": ["a"], "k": 1})
 
 

@@ -75,16 +75,3 @@ def test_a_store_answers_as_the_columnar_one_does(kind: str, request: pytest.Fix
         assert found == wanted, asked
     shared = IntersectRequest(seeds=("PERSON:ferrand", "PERSON:lindholm"), k=2)
     assert intersect_subgraphs(store, shared) == intersect_subgraphs(graph, shared)
-
-
-def _parallel_sorted(response: Json) -> Json:
-    """Put parallel edges, which stores number as they like, into one order."""
-    edges = response["edges"]
-    places: dict[tuple[str, str, str], list[int]] = {}
-    for at, edge in enumerate(edges):
-        places.setdefault((edge["subject"], edge["predicate"], edge["object"]), []).append(at)
-    ordered = list(edges)
-    for group in places.values():
-        for at, edge in zip(group, sorted((edges[at] for at in group), key=str), strict=True):
-            ordered[at] = edge
-    return {**response, "edges": ordered}

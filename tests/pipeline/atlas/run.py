@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from byokg.graph.importers import import_graph
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel, read_rules
 from byokg.pipeline.loop import Loop
+from byokg.pipeline.prompted import RETRIEVERS as DEFAULT
 from byokg.pipeline.prompted import byokg_pipeline
+from byokg.retrieval.bfsql import BfsqlRetriever
+from byokg.retrieval.text import TextRetriever
 
 REPLIES = Path(__file__).parent / "replies.yaml"
 
@@ -35,17 +39,26 @@ def store() -> ArcadeStore:
     return ArcadeStore.hold(import_graph(atlas().graph_source()), heap_mb=512)
 
 
+RETRIEVERS = {
+    **DEFAULT,
+    "text": partial(TextRetriever, k=3),
+    "bfsql": partial(BfsqlRetriever, max_edges=10, max_stubs=3, max_nodes=3),
+}
+"""All of them; those that bring much bring less, so that traces can be read."""
+
+
 def pipeline(graph: ArcadeStore, **settings: Any) -> Loop:
     """Put all parts together, the language model playing the script."""
-    return byokg_pipeline(graph, LanguageModel(ScriptedChatModel(rules=read_rules(REPLIES))), **settings)
+    model = LanguageModel(ScriptedChatModel(rules=read_rules(REPLIES)))
+    return byokg_pipeline(graph, model, **{"retrievers": RETRIEVERS, **settings})
 
 
-def record(out: str | Path, workers: int) -> None:
+def record(graph: ArcadeStore, out: str | Path, workers: int) -> None:
     """Answer all questions, and leave the run's records in a folder."""
     examples = [Example(id, text, answers=("none is looked at",)) for id, text in QUESTIONS.items()]
-    with store() as graph:
-        run_evaluation(pipeline(graph), examples, out, RunSettings("scripted", "", ""), workers)
+    run_evaluation(pipeline(graph), examples, out, RunSettings("scripted", "", ""), workers)
 
 
 if __name__ == "__main__":
-    record(sys.argv[1], int(sys.argv[2]))
+    with store() as atlas_graph:
+        record(atlas_graph, sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,238 @@
+"""Tests of `byokg.retrieval.graph_tools` and `byokg.retrieval.langchain_tools`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+from byokg.errors import ConfigError, QueryRefused, RelationNotFound, RequestInvalid
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.index.static import StaticEmbedder
+from byokg.retrieval.graph_tools import GraphTools
+from byokg.retrieval.langchain_tools import langchain_tools
+from tests.graph.bfsql.graphs import biomedical
+from tests.graph.contract import edge, node
+
+NAMES = [
+    "describe_schema",
+    "search_entities",
+    "bfs_query",
+    "describe_entity",
+    "describe_entities",
+    "intersect_subgraphs",
+    "shortest_paths",
+]
+
+
+@pytest.fixture(scope="module")
+def tools() -> GraphTools:
+    return GraphTools(biomedical())
+
+
+@pytest.fixture(scope="module")
+def queryable() -> Iterator[GraphTools]:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    from byokg.graph.arcadedb import ArcadeStore
+
+    with ArcadeStore.hold(biomedical(), heap_mb=256) as store:
+        yield GraphTools(store, queries=[store])
+
+
+def hub(spokes: int) -> ColumnarGraph:
+    """Return a graph of one node with many neighbours of long names."""
+    return ColumnarGraph.from_records(
+        [node("hub"), *(node(f"spoke number {at}", "Spoke") for at in range(spokes))],
+        [edge("hub", "r", f"spoke number {at}") for at in range(spokes)],
+    )
+
+
+class TestTheTools:
+    def test_there_is_no_run_query_where_nothing_runs_queries(self, tools: GraphTools, queryable: GraphTools) -> None:
+        assert list(tools.tools) == NAMES
+        assert list(queryable.tools) == [*NAMES, "run_query"]
+
+    def test_each_has_a_description_and_a_schema_that_says_what_every_argument_is(self, queryable: GraphTools) -> None:
+        for tool in queryable.tools.values():
+            schema = tool.arguments.model_json_schema()
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert tool.description
+            assert all("description" in each for each in schema["properties"].values())
+
+    def test_calls_take_json_text_too(self, tools: GraphTools) -> None:
+        assert tools.call("describe_entity", '{"id": "PUB:1"}') == tools.call("describe_entity", {"id": "PUB:1"})
+
+    def test_an_unknown_tool_is_answered_with_those_there_are(self, tools: GraphTools) -> None:
+        with pytest.raises(RequestInvalid, match="no tool 'drop_graph'; there are describe_schema"):
+            tools.call("drop_graph", {})
+
+    def test_a_budget_that_holds_nothing_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="budget_tokens=10 leaves no room"):
+            GraphTools(biomedical(), budget_tokens=10)
+
+    def test_results_keep_to_the_budget_and_say_what_is_missing(self) -> None:
+        graph = hub(400)
+        tools = GraphTools(graph, budget_tokens=500)
+        everyone = list(graph.entities())
+        results: dict[str, tuple[dict[str, Any], str]] = {
+            "describe_entities": ({"ids": everyone[:100]}, "left_out"),
+            "bfs_query": ({"seeds": ["hub"], "max_hops": 1}, "truncated"),
+            "intersect_subgraphs": ({"seeds": everyone[1:3], "k": 2}, "truncated"),
+            "shortest_paths": ({"sources": everyone[1:4], "targets": everyone[4:9]}, "truncated"),
+            "search_entities": ({"query": "spoke number 1", "limit": 50}, "left_out"),
+        }
+        for name, (arguments, said) in results.items():
+            result = tools.call(name, arguments)
+            assert result[said], name
+            assert estimate_tokens(json.dumps(result, separators=(",", ":"))) <= 500, name
+
+    def test_a_request_with_a_budget_of_its_own_keeps_to_that(self, tools: GraphTools) -> None:
+        request = {"seeds": ["DIS:cushing-syndrome"], "max_hops": 2}
+        assert "truncated" not in tools.call("bfs_query", request)
+        assert "truncated" in tools.call("bfs_query", {**request, "budget_tokens": 300})
+
+
+class TestDescribeSchema:
+    def test_types_and_predicates_come_with_counts_ends_and_properties(self, tools: GraphTools) -> None:
+        result = tools.call("describe_schema", {})
+        assert result["entity_types"][:2] == [
+            {"entity_type": "Drug", "count": 7, "properties": []},
+            {"entity_type": "Gene", "count": 7, "properties": []},
+        ]
+        authored = next(each for each in result["predicates"] if each["predicate"] == "AUTHORED")
+        assert authored == {
+            "predicate": "AUTHORED",
+            "count": 6,
+            "subject_types": ["Person"],
+            "object_types": ["Publication"],
+            "properties": ["confidence", "provenance"],
+        }
+        assert len(result["predicates"]) == 11 and "left_out" not in result
+
+    def test_what_matters_for_a_question_comes_first_and_the_rest_is_counted(self) -> None:
+        store = biomedical()
+        tools = GraphTools(store, schema=SchemaRenderer(store.schema(), StaticEmbedder()), budget_tokens=300)
+        result = tools.call("describe_schema", {"question": "Which symptoms does it have?"})
+        assert result["predicates"][0]["predicate"] == "HAS_SYMPTOM"
+        shown = len(result["predicates"])
+        assert result["left_out"]["predicates"] == 11 - shown
+
+
+class TestSearchEntities:
+    def test_names_are_found_approximately_best_first(self, tools: GraphTools) -> None:
+        matches = tools.call("search_entities", {"query": "cushing sindrome"})["matches"]
+        assert matches[0]["id"] == "DIS:cushing-syndrome"
+        assert matches[0]["entity_type"] == "Disease" and 0.7 <= matches[0]["score"] < 1
+
+    def test_types_narrow_it(self, tools: GraphTools) -> None:
+        request = {"query": "cushing syndrome", "entity_types": ["Publication"]}
+        assert {each["id"] for each in tools.call("search_entities", request)["matches"]} <= {"PUB:1", "PUB:2"}
+
+    def test_a_name_that_is_nowhere_has_no_matches(self, tools: GraphTools) -> None:
+        assert tools.call("search_entities", {"query": "qqqq"}) == {"query": "qqqq", "matches": []}
+
+
+class TestBfsQuery:
+    def test_a_name_for_an_id_is_answered_with_the_nearest_nodes(self, tools: GraphTools) -> None:
+        (error,) = tools.call("bfs_query", {"seeds": ["Cushing disease"], "max_hops": 1})["errors"]
+        assert error["nearest"][0] == {
+            "id": "DIS:cushing-disease",
+            "entity_type": "Disease",
+            "name": "Cushing disease",
+        }
+
+
+class TestDescribe:
+    def test_a_node_comes_with_its_properties_and_its_edges_counted(self, tools: GraphTools) -> None:
+        result = tools.call("describe_entity", {"id": "PUB:4"})
+        assert result["year"] == 2021 and result["name"] == "Blood pressure after remission"
+        assert result["edges"] == [
+            {"predicate": "DISCUSSES", "as": "subject", "count": 2},
+            {"predicate": "AUTHORED", "as": "object", "count": 1},
+        ]
+
+    def test_an_unknown_id_is_reported(self, tools: GraphTools) -> None:
+        assert tools.call("describe_entity", {"id": "PUB:99"})["errors"][0]["seed"] == "PUB:99"
+        result = tools.call("describe_entities", {"ids": ["PUB:4", "PUB:99"]})
+        assert [each["id"] for each in result["entities"]] == ["PUB:4"]
+        assert [each["seed"] for each in result["errors"]] == ["PUB:99"]
+
+
+class TestShortestPaths:
+    def test_paths_show_nodes_in_order_and_edges_as_stored(self, tools: GraphTools) -> None:
+        request = {"sources": ["PERSON:ferrand"], "targets": ["DRUG:osilodrostat"], "k": 1}
+        result = tools.call("shortest_paths", request)
+        (path,) = result["paths"]
+        assert path["nodes"] == ["PERSON:ferrand", "PUB:2", "DRUG:osilodrostat"]
+        assert [(each["subject"], each["predicate"], each["object"]) for each in path["edges"]] == [
+            ("PERSON:ferrand", "AUTHORED", "PUB:2"),
+            ("PUB:2", "DISCUSSES", "DRUG:osilodrostat"),
+        ]
+        assert path["edges"][1]["provenance"][0]["source_doc"] == "PUB:2"
+
+    def test_nodes_without_a_path_are_named(self, tools: GraphTools) -> None:
+        request = {"sources": ["PUB:1"], "targets": ["PATH:camp"], "max_hops": 1}
+        assert tools.call("shortest_paths", request) == {
+            "paths": [],
+            "truncated": False,
+            "unconnected": [{"source": "PUB:1", "target": "PATH:camp"}],
+        }
+
+    def test_an_unknown_predicate_is_refused_with_the_nearest(self, tools: GraphTools) -> None:
+        with pytest.raises(RelationNotFound, match="TREATS"):
+            tools.call("shortest_paths", {"sources": ["PUB:1"], "targets": ["PUB:2"], "predicates": ["TREAT"]})
+
+
+class TestRunQuery:
+    def test_rows_come_back(self, queryable: GraphTools) -> None:
+        query = "MATCH (d:Drug)-[:TREATS]->(x {name: 'Acromegaly'}) RETURN d.name AS drug ORDER BY drug"
+        assert queryable.call("run_query", {"query": query}) == {
+            "columns": ["drug"],
+            "rows": [["Octreotide"], ["Pasireotide"]],
+            "truncated": False,
+        }
+
+    def test_more_rows_than_asked_for_are_cut_and_said(self, queryable: GraphTools) -> None:
+        result = queryable.call("run_query", {"query": "MATCH (d:Drug) RETURN d.name", "max_rows": 2})
+        assert len(result["rows"]) == 2 and result["truncated"] is True
+
+    def test_a_query_that_writes_is_refused(self, queryable: GraphTools) -> None:
+        with pytest.raises(QueryRefused):
+            queryable.call("run_query", {"query": "MATCH (n) DELETE n"})
+
+    def test_a_language_that_the_graph_does_not_take_is_refused(self, queryable: GraphTools) -> None:
+        with pytest.raises(RequestInvalid, match="does not take sparql; it takes cypher"):
+            queryable.call("run_query", {"query": "SELECT * {}", "language": "sparql"})
+
+
+class TestLangChain:
+    def test_every_tool_is_there_with_its_schema(self, queryable: GraphTools) -> None:
+        found = langchain_tools(queryable)
+        assert [tool.name for tool in found] == list(queryable.tools)
+        for tool in found:
+            assert tool.get_input_jsonschema() == queryable.tools[tool.name].arguments.model_json_schema()
+
+    def test_an_answer_is_json(self, tools: GraphTools) -> None:
+        run = {tool.name: tool for tool in langchain_tools(tools)}
+        request = {"seeds": ["PUB:1"], "max_hops": 1, "node_filter": {"entity_types": ["Disease"]}}
+        assert json.loads(run["bfs_query"].invoke(request)) == tools.call("bfs_query", request)
+
+    def test_wrong_arguments_come_back_as_text_that_says_what_to_do(self, tools: GraphTools) -> None:
+        run = {tool.name: tool for tool in langchain_tools(tools)}
+        said = run["bfs_query"].invoke({"seeds": ["PUB:1"], "hops": 1})
+        assert "max_hops: missing" in said and "did you mean 'max_hops'?" in said
+
+    def test_a_failure_comes_back_as_text(self, queryable: GraphTools) -> None:
+        run = {tool.name: tool for tool in langchain_tools(queryable)}
+        assert "refused at line 1" in run["run_query"].invoke({"query": "MATCH (n) DELETE n"})
+
+    def test_a_call_of_a_chat_model_gets_a_message(self, tools: GraphTools) -> None:
+        run = {tool.name: tool for tool in langchain_tools(tools)}
+        call = {"name": "describe_entity", "args": {"id": "PUB:4"}, "id": "call 1", "type": "tool_call"}
+        message = run["describe_entity"].invoke(call)
+        assert (message.tool_call_id, message.status) == ("call 1", "success")
+        assert json.loads(message.content)["id"] == "PUB:4"

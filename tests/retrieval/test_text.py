@@ -1,0 +1,136 @@
+"""Tests of `byokg.retrieval.text`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from byokg.errors import ConfigError, IndexUnusable
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.dense_index import build_dense
+from byokg.index.embedder import Vectors
+from byokg.retrieval.base import Request
+from byokg.retrieval.text import TextRetriever
+from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, TripleEvidence
+from tests.index.word_axes import WordAxes
+from tests.linking.graphs import EMBEDDER, countries, marriages
+
+# Words of `marriages`: to "place birth Ann", Ann scores 1/√3, `person place of birth` 2/√(3 · 3).
+WORDS = WordAxes("ann bob cid dea eva lima cusco person spouse marriage place birth parents from 1999")
+
+
+def request(question: str) -> Request:
+    return Request(Question("q", question), Artifacts(), Linked(), Context())
+
+
+def lines(found: list[TripleEvidence | PathEvidence]) -> list[tuple[str, ...]]:
+    return [
+        (item.triple.head, item.triple.relation, item.triple.tail)
+        if isinstance(item, TripleEvidence)
+        else (item.source, *item.relations, *item.ends)
+        for item in found
+    ]
+
+
+def test_triples_come_with_the_sum_of_cosines_as_score() -> None:
+    (item,) = TextRetriever(marriages(), WORDS, k=1).retrieve(request("place birth Ann"))
+    assert isinstance(item, TripleEvidence)
+    assert (item.triple.head, item.triple.relation, item.triple.tail) == ("Ann", "people.person.place_of_birth", "Lima")
+    assert (item.retriever, item.triple.edge) == ("text", 1)
+    assert item.score == pytest.approx(0.577 + 0.667, abs=1e-3)
+
+
+def test_a_triple_that_ends_in_a_mediator_goes_on_to_names() -> None:
+    # "Ann spouse": Ann 1/√2, `person spouse s` 1/2. Behind m.0m1: `marriage spouse` Bob 1/2, `marriage from` 1999 0.
+    (first, second) = TextRetriever(marriages(), WORDS, k=1).retrieve(request("Ann spouse"))
+    assert lines([first, second]) == [
+        ("Ann", "people.person.spouse_s", "people.marriage.spouse", "Bob"),
+        ("Ann", "people.person.spouse_s", "people.marriage.from", "1999"),
+    ]
+    assert isinstance(first, PathEvidence)
+    assert first.paths[0].nodes == ("Ann", "m.0m1", "Bob")
+    assert first.score == second.score == pytest.approx(0.707 + 0.5, abs=1e-3)
+
+
+def test_as_many_ways_on_are_shown_as_asked_for() -> None:
+    (alone,) = TextRetriever(marriages(), WORDS, k=1, through=1).retrieve(request("Ann spouse"))
+    assert lines([alone]) == [("Ann", "people.person.spouse_s", "people.marriage.spouse", "Bob")]
+    (bare,) = TextRetriever(marriages(), WORDS, k=1, through=0).retrieve(request("Ann spouse"))
+    assert lines([bare]) == [("Ann", "people.person.spouse_s", "m.0m1")]
+
+
+def test_both_halves_of_a_statement_are_shown_once() -> None:
+    found = TextRetriever(marriages(), WORDS, k=8).retrieve(request("Ann spouse"))
+    walked = [
+        frozenset(triple.edge for triple in item.paths[0].triples) for item in found if isinstance(item, PathEvidence)
+    ]
+    assert len(walked) == len(set(walked)) == 4  # Ann-Bob, Ann-1999, Bob-1999, Cid-Dea
+
+
+def test_names_are_compared_and_not_ids() -> None:
+    (item,) = TextRetriever(countries(), EMBEDDER, k=1).retrieve(request("capital of Peru"))
+    assert lines([item]) == [("pe", "capital", "lima")]
+
+
+def test_a_question_of_unknown_words_finds_nothing_and_says_so() -> None:
+    asked = request("Zamunda?")
+    assert TextRetriever(marriages(), WORDS).retrieve(asked) == []
+    assert "no word" in str(asked.steps[0].got["problem"])
+
+
+def test_the_trace_says_how_far_down_the_scores_go() -> None:
+    asked = request("place birth Ann")
+    TextRetriever(marriages(), WORDS, k=1).retrieve(asked)
+    assert asked.steps[0].given == {"k": 1}
+    assert asked.steps[0].got == {"found": 1, "lowest_score": pytest.approx(1.244, abs=1e-3)}
+
+
+class Remembering:
+    """Embeds, and keeps what it was asked."""
+
+    name = EMBEDDER.name
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.texts += texts
+        return EMBEDDER.encode(texts)
+
+
+def test_an_index_in_the_graphs_folder_is_used(tmp_path: Path) -> None:
+    countries().save(tmp_path / "graph")
+    build_dense(ColumnarGraph.open(tmp_path / "graph"), EMBEDDER)
+
+    embedder = Remembering()
+    (item,) = TextRetriever(ColumnarGraph.open(tmp_path / "graph"), embedder, k=1).retrieve(request("capital of Peru"))
+    assert lines([item]) == [("pe", "capital", "lima")]
+    assert "Peru" not in embedder.texts
+
+
+def test_too_many_names_without_an_index_name_the_command_that_makes_one() -> None:
+    with pytest.raises(IndexUnusable, match=r"more than 10 names; .*byokg graph embed"):
+        TextRetriever(countries(), EMBEDDER, most_names=10).retrieve(request("capital of Peru"))
+
+
+def test_threads_share_what_is_made_once() -> None:
+    retriever = TextRetriever(countries(), EMBEDDER, k=3)
+    found: list[list[Evidence]] = []
+    threads = [Thread(target=lambda: found.append([*retriever.retrieve(request("capital of Peru"))])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("k", 0), ("through", -1), ("most_names", 0)])
+def test_settings_that_make_no_sense_are_named(setting: str, value: int) -> None:
+    given: dict[str, Any] = {setting: value}
+    with pytest.raises(ConfigError, match=f"{setting}={value}"):
+        TextRetriever(countries(), EMBEDDER, **given)
