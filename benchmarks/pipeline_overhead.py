@@ -1,4 +1,4 @@
-"""What the framework takes for a question beside the language model: ByoKG-RAG with all retrievers, its replies replayed,
+"""What the framework takes for a question beside the language model: ByoKG-RAG with all retrievers, replies replayed,
 on one core; and whether the context keeps to its budget at the graph's largest hub.
 
 python benchmarks/pipeline_overhead.py [--data DIR] [--graph DIR] [--questions 200] [--profile FILE] [--json FILE]
@@ -18,48 +18,51 @@ ones: see the data's caveats.
 
 from __future__ import annotations
 
-import argparse
-import cProfile
-import json
-import lzma
 import os
-import re
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from rich.console import Console
-from rich.table import Table
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the first import that starts threads
 
-from byokg.evaluation.records import answered
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.engines import add_engine
-from byokg.graph.importers import build_graph
-from byokg.graph.store import GraphStore
-from byokg.graph.traversal import neighbours, triples
-from byokg.llm.model import LanguageModel
-from byokg.llm.replies import RecordedReplies
-from byokg.llm.usage import UsageMeter
-from byokg.pipeline.context import ContextWriter
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.prompted import byokg_pipeline
-from byokg.retrieval.agentic import AgenticRetriever
-from byokg.retrieval.bfsql import BfsqlRetriever
-from byokg.retrieval.path import PathRetriever
-from byokg.retrieval.query import QueryRetriever
-from byokg.retrieval.rerank import RerankRetriever
-from byokg.retrieval.text import TextRetriever
-from byokg.types import Artifacts, Context, Linked, Question, TripleEvidence
+import argparse  # noqa: E402
+import cProfile  # noqa: E402
+import json  # noqa: E402
+import lzma  # noqa: E402
+import re  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Mapping, Sequence  # noqa: E402
+from contextlib import ExitStack  # noqa: E402
+from dataclasses import asdict, dataclass  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import numpy as np  # noqa: E402
+from langchain_core.callbacks import CallbackManagerForLLMRun  # noqa: E402
+from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E402
+from langchain_core.messages import AIMessage, BaseMessage  # noqa: E402
+from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from byokg.evaluation.records import answered  # noqa: E402
+from byokg.graph.arcadedb import ArcadeStore  # noqa: E402
+from byokg.graph.columnar import ColumnarGraph  # noqa: E402
+from byokg.graph.engines import add_engine  # noqa: E402
+from byokg.graph.importers import build_graph  # noqa: E402
+from byokg.graph.store import GraphStore  # noqa: E402
+from byokg.graph.traversal import neighbours, triples  # noqa: E402
+from byokg.llm.model import LanguageModel  # noqa: E402
+from byokg.llm.replies import RecordedReplies  # noqa: E402
+from byokg.llm.usage import UsageMeter  # noqa: E402
+from byokg.pipeline.context import ContextWriter  # noqa: E402
+from byokg.pipeline.loop import Loop  # noqa: E402
+from byokg.pipeline.prompted import byokg_pipeline  # noqa: E402
+from byokg.retrieval.agentic import AgenticRetriever  # noqa: E402
+from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
+from byokg.retrieval.path import PathRetriever  # noqa: E402
+from byokg.retrieval.query import QueryRetriever  # noqa: E402
+from byokg.retrieval.rerank import RerankRetriever  # noqa: E402
+from byokg.retrieval.text import TextRetriever  # noqa: E402
+from byokg.types import Artifacts, Context, Linked, Question, TripleEvidence  # noqa: E402
 
 CONTEXT_TOKENS = 6000
 HUB_BUDGETS = (100, 1000, 6000)
@@ -260,7 +263,6 @@ def main() -> None:
             place = folder / "full.graph"
             build_graph(options.data / "freebase_core" / "graph_full.tsv.xz", place)
             add_engine(place, "cypher")
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         gold = read_gold(options.data, options.questions)
         graph = ColumnarGraph.open(place)
         rows = hub(graph)

@@ -1,6 +1,7 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
+- `questions.jsonl`: the questions asked, with gold answers and annotations (see `asked`).
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not

@@ -15,10 +15,12 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
+from byokg.evaluation.selection import Shard
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
 from byokg.llm.usage import UsageMeter
@@ -54,6 +56,8 @@ class RunSettings:
     """Whether pipelines are given the hop count that the data set annotates."""
     seed: int = 0
     """Of the bootstrap; a pipeline's own seed is in `config`."""
+    shard: Shard | None = None
+    """Which part of a run this is; `merge` puts the parts together."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The resolved configuration: nested mappings, lists, text, numbers, booleans and None."""
 
@@ -125,7 +129,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    with RunFolder(path, config, list(by_id)) as folder:
+    with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         tally = _Tally(len(by_id), on_progress)
         recorded = set()
         for prediction in folder.recorded():
@@ -304,7 +308,8 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
         "schema": SCHEMA,
         "code": asdict(code_version()),
         "dataset": {"name": settings.dataset, "checksum": settings.dataset_checksum},
-        "questions": {"n": len(examples), "checksum": _checksum(examples)},
+        "questions": question_record(examples),
+        "shard": None if settings.shard is None else str(settings.shard),
         "graph": {"checksum": settings.graph_checksum},
         "entities": settings.entities,
         "hops": settings.hops,
@@ -313,14 +318,14 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
     }
 
 
-def _checksum(examples: Sequence[Example]) -> str:
-    """Return a digest of the questions themselves: which of the data set are asked, and how they are scored."""
+def question_record(examples: Sequence[Example]) -> dict[str, Any]:
+    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored."""
     names = [each.name for each in fields(Example)]
     digest = hashlib.sha256()
     for example in examples:
         line = json.dumps([getattr(example, name) for name in names])
         digest.update(line.encode("ascii") + b"\n")
-    return digest.hexdigest()
+    return {"n": len(examples), "checksum": digest.hexdigest()}
 
 
 def _plain(value: object, key: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Self
 
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.importers import build_graph
-from byokg.graph.places import close, open_graph
+from byokg.graph.places import close, open_graph, open_queryable
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import Walks, follow_metapath, neighbours, triples
 from byokg.types import EntityId, Node, Triple
@@ -22,12 +22,15 @@ class KnowledgeGraph:
         self.store = store
 
     @classmethod
-    def open(cls, place: str | Path) -> KnowledgeGraph:
+    def open(cls, place: str | Path, queries: bool = False) -> KnowledgeGraph:
         """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises.
 
-        `close` a graph on a server, or open it in a `with` statement.
+        With `queries`, the engine that was built into a folder is started (`byokg graph engine DIR --cypher`), so that
+        pipelines can ask it; raises what `open_queryable` raises. A server is queried anyway.
+
+        `close` a graph on a server or with an engine, or open it in a `with` statement.
         """
-        return cls(open_graph(place))
+        return cls(open_queryable(place) if queries else open_graph(place))
 
     @classmethod
     def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
@@ -40,7 +43,7 @@ class KnowledgeGraph:
         return cls(ColumnarGraph.from_triples(triples))
 
     def close(self) -> None:
-        """Let go of a server's connections; a saved graph holds none."""
+        """Let go of a server's connections, or end an engine; a saved graph holds neither."""
         close(self.store)
 
     def __enter__(self) -> Self:

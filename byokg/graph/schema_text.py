@@ -93,6 +93,7 @@ class SchemaRenderer:
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._relations = [_RelationLine.of(relation, count_tokens) for relation in ordered]
+        self._least = min((line.tokens for line in self._relations), default=0)
         self._properties = [
             (type_, detail)
             for type_, names in schema.node_properties.items()
@@ -117,7 +118,7 @@ class SchemaRenderer:
         Returns:
             The text: empty where the budget is too small for a single relation.
         """
-        draft = _Draft(self._schema, self._count)
+        draft = _Draft(self._schema, self._count, self._least)
         ranked = [self._relations[at] for at in self._relevance.order(question)]
         share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
         left = draft.add_relations(ranked, share)
@@ -200,8 +201,9 @@ class _Relevance:
 class _Draft:
     """A text while it grows, and what its lines cost."""
 
-    def __init__(self, schema: Schema, count: Callable[[str], int]) -> None:
-        self._schema, self._count = schema, count
+    def __init__(self, schema: Schema, count: Callable[[str], int], least: int) -> None:
+        """Begin a text; `least` is what its shortest relation costs."""
+        self._schema, self._count, self._least = schema, count, least
         self._relations: list[_RelationLine] = []
         self._types: dict[str, list[PropertySchema]] = {}
         # Headings, and the line that counts what is left out, are always paid for.
@@ -210,9 +212,8 @@ class _Draft:
     def add_relations(self, ranked: Sequence[_RelationLine], budget: int) -> list[_RelationLine]:
         """Take each relation that fits, with the node types at its ends; return those that do not."""
         left: list[_RelationLine] = []
-        shortest = min((line.tokens for line in ranked), default=0)
         for place, line in enumerate(ranked):
-            if self._spent + shortest > budget:
+            if self._spent + self._least > budget:
                 return [*left, *ranked[place:]]
             types = [type_ for type_ in line.types if type_ and type_ not in self._types]
             cost = line.tokens + sum(self._count(self._type_line(type_)) for type_ in types)

@@ -27,16 +27,15 @@ class Reranker(Protocol):
 class BiEncoder:
     """Rates by cosine, question and text encoded apart: the quickest reranker, and it needs no model of its own.
 
-    Vectors of texts are remembered, since the relations around entities are much the same from question to question.
-    Safe to share between threads.
-
     Args:
         embedder: encodes both.
+        kept: vectors of texts that are kept, since a graph's relations come up in every question.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, kept: int = 20_000) -> None:
         self._embedder = embedder
-        self._known: dict[str, Vectors] = {}
+        self._kept = kept
+        self._vectors: dict[str, Vectors] = {}
 
     @property
     def name(self) -> str:
@@ -47,20 +46,15 @@ class BiEncoder:
         """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
         if not texts:
             return np.zeros(0)
+        asked = self._embedder.encode([question])[0]
+        vectors = {text: found for text in texts if (found := self._vectors.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if new:
+            encoded = dict(zip(new, self._embedder.encode(new), strict=True))
+            vectors |= encoded
+            if len(self._vectors) + len(encoded) > self._kept:
+                self._vectors = {}
+            self._vectors.update(encoded)
         # Not `@`, whose sums depend on how many rows there are.
-        cosines = np.vecdot(self._vectors(texts), self._vectors([question])[0])
-        rounded: Scores = np.round(cosines.astype(np.float64), 6)
-        return rounded
-
-    def _vectors(self, texts: Sequence[str]) -> Vectors:
-        known = self._known
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if len(known) + len(new) > _REMEMBERED:
-            # Another thread may still be reading the old one.
-            known, new = {}, list(dict.fromkeys(texts))
-        known.update(zip(new, self._embedder.encode(new), strict=True))
-        self._known = known
-        return np.stack([known[text] for text in texts])
-
-
-_REMEMBERED = 1 << 14
+        cosines: Scores = np.einsum("ij,j->i", np.stack([vectors[text] for text in texts]), asked).astype(np.float64)
+        return np.round(cosines, 6)

@@ -11,18 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from byokg.index.identifiers import is_identifier
 from byokg.retrieval.verbalize import (
     UNNAMED,
     Hop,
     clean,
     folded,
     more_rows,
-    named,
     node_text,
     note,
     query_text,
     row_text,
-    shown_name,
     walk_text,
 )
 from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, TripleEvidence
@@ -133,7 +132,9 @@ class _Folding:
     """Takes path and triple evidence apart and puts together what belongs together."""
 
     def __init__(self, names: Mapping[EntityId, str], shown: int) -> None:
-        self._names, self._shown = names, shown
+        self._names = {node: None if is_identifier(name) else clean(name) for node, name in names.items()}
+        """How each node is written; None for a mediator."""
+        self._shown = shown
         self._chains: dict[_Key, _Chain] = defaultdict(_Chain)
         self._edges: dict[_Edge, dict[str, _Chain]] = defaultdict(dict)
         """The chains that show an edge, by what the edge says."""
@@ -169,7 +170,10 @@ class _Folding:
         return list(found.values())
 
     def _unnamed(self, node: EntityId) -> bool:
-        return named(node, self._names) is None
+        return self._names[node] is None
+
+    def _name(self, node: EntityId) -> str:
+        return self._names[node] or node
 
     def _add_triple(self, item: TripleEvidence) -> None:
         triple = item.triple
@@ -330,7 +334,7 @@ class _Folding:
             written = [self._entry(end, said) for end, said in list(ends)[:_LEG]]
             reached = folded(written, len(ends) - len(written))
             if not texts:
-                texts.append(walk_text([shown_name(source, self._names), None, reached], [into, hop]))
+                texts.append(walk_text([self._name(source), None, reached], [into, hop]))
             else:
                 texts.append(f"{hop.label} {hop.arrow} {reached}")
         return "; ".join(texts)
@@ -341,8 +345,8 @@ class _Folding:
         # What all ends share stands by the relation, what differs by each end.
         shared = next(iter(notes)) if len(notes) == 1 and not chain.unnamed and not chain.more else ""
         last = Hop(key.last.relation, key.last.inverse, shared)
-        middles = [node if node is None or node == _ANY else named(node, self._names) for node in key.middles]
-        head = walk_text([shown_name(key.source, self._names), *middles, ""], [*key.hops, last])
+        middles = [node if node is None or node == _ANY else self._names[node] for node in key.middles]
+        head = walk_text([self._name(key.source), *middles, ""], [*key.hops, last])
         entries = [self._entry(end, "" if said == shared else said) for end, said in list(chain.ends)[: self._shown]]
         more = len(chain.ends) - len(entries) + chain.more
         count = len(chain.unnamed)
@@ -353,7 +357,7 @@ class _Folding:
         return Line(tuple(chain.items), head, tuple(entries), more, later=chain.stub or not chain.ends)
 
     def _entry(self, node: EntityId, said: str) -> str:
-        name = named(node, self._names) or UNNAMED
+        name = self._names[node] or UNNAMED
         return f"{name} [{said}]" if said else name
 
 
@@ -372,8 +376,8 @@ def _node_lines(evidence: Iterable[Evidence], shown: int) -> list[Line]:
         node = item.node
         if node.properties:
             said[node_text(node)][item.id] = None
-        elif node.type and (name := named(node.id, {node.id: node.name})) is not None:
-            typed[clean(node.type)][name] = None
+        elif node.type and not is_identifier(node.name):
+            typed[clean(node.type)][clean(node.name)] = None
             items_of[clean(node.type)][item.id] = None
     lines = [Line(tuple(items), text) for text, items in said.items()]
     for type_, found in typed.items():

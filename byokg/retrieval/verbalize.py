@@ -215,6 +215,8 @@ def feedback_text(item: Feedback) -> str:
 
 def note(properties: Properties) -> str:
     """Write what an edge says besides its relation: when it held first, then the rest as `key: value`."""
+    if not properties:
+        return ""
     parts = [f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES]
     return ", ".join([*_span(properties), *parts])
 

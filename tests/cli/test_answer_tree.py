@@ -22,7 +22,9 @@ from byokg.types import (
     Mention,
     Node,
     PathEvidence,
+    RowsEvidence,
     Triple,
+    TripleEvidence,
 )
 
 # spain -borders-> andorra, france, morocco, portugal     germany -borders-> austria, france
@@ -104,6 +106,22 @@ def test_answers_beyond_the_third_are_counted_and_properties_of_edges_are_shown(
         "├── ── borders ─▶ France  Country",
         "└── (+1 more answer, the search was cut short)",
     ]
+
+
+def test_an_answer_on_the_way_of_a_path_has_no_walk_of_its_own(graph: ColumnarGraph) -> None:
+    lines = printed(answer([evidence(graph, "spain", 1, 2.0)], ["spain", "france"], ("e1",)), graph)
+    assert lines[-3:] == ["Spain  Country", "├── ── borders ─▶ France  Country", "└── (3 ends that are no answers)"]
+
+
+def test_evidence_of_other_kinds_is_a_line_and_what_is_too_much_is_counted(graph: ColumnarGraph) -> None:
+    rows = RowsEvidence("query", 1.0, "cypher", "RETURN 'France'", ("name",), (("France",),))
+    edge = TripleEvidence("text", 2.5, triple=Triple(EntityId("spain"), "borders", EntityId("france")))
+    cited = tuple(f"e{number}" for number in range(1, 13))
+    context = Context().add(Artifacts(), Linked(), [[edge, rows, *[edge] * 10]])
+    lines = printed(Answer("ask", (AnswerItem("France", EntityId("france"), 1.0, cited),), context.rounds), graph)
+    assert lines[2:4] == ["evidence e1: from text, score 2.5", "Spain → borders → France"]
+    assert lines[5:9] == ["evidence e2: from query, score 1.0", "RETURN 'France'", "  name", "  France"]
+    assert lines[-1] == "(2 more pieces of evidence; all of it: --trace)"
 
 
 def test_evidence_that_no_answer_cites_is_counted_with_the_best_of_it(graph: ColumnarGraph) -> None:

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from byokg.errors import EntityNotFound, GraphNotFound, RelationNotFound
+from byokg.errors import ConfigError, EntityNotFound, GraphNotFound, RelationNotFound
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.engines import add_engine
 from byokg.graph.knowledge_graph import KnowledgeGraph
+from byokg.graph.query import takes_queries
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node, Triple
 
@@ -52,3 +55,14 @@ def test_a_built_graph_can_be_opened_again(tmp_path: Path) -> None:
     built = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "graph")
     opened = KnowledgeGraph.open(tmp_path / "graph")
     assert list(opened.store.entities()) == list(built.store.entities()) == ["Alien", "Scott"]
+
+
+def test_the_engine_of_a_built_graph_is_started_where_queries_are_wanted(tmp_path: Path) -> None:
+    pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+    ColumnarGraph.from_triples(FILMS).save(tmp_path / "graph")
+    with pytest.raises(ConfigError, match="has no query engine"):
+        KnowledgeGraph.open(tmp_path / "graph", queries=True)
+    add_engine(tmp_path / "graph", "sparql")
+    assert not takes_queries(KnowledgeGraph.open(tmp_path / "graph").store)
+    with KnowledgeGraph.open(tmp_path / "graph", queries=True) as opened:
+        assert takes_queries(opened.store)

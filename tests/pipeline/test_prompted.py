@@ -9,10 +9,14 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
+from byokg.pipeline.parts import RetrieverMaker
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
+from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.rerank import RerankRetriever
+from byokg.retrieval.text import TextRetriever
 from byokg.types import (
     Answer,
     Artifacts,
@@ -26,6 +30,7 @@ from byokg.types import (
     Question,
 )
 from tests.linking.graphs import films
+from tests.llm.memory import CountingMeter
 
 if TYPE_CHECKING:
     from byokg.graph.arcadedb import ArcadeStore
@@ -134,6 +139,35 @@ class TestModes:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
         with pytest.raises(ConfigError, match="tokens=model needs a language model that brings its tokenizer"):
             byokg_pipeline(films(), model, tokens="model")
+
+
+class TestCalls:
+    """A model that never has enough: it names someone new in each round, and goes on wherever it can."""
+
+    RULES = (
+        Rule("<answers>Horror</answers>", contains=("Each fact begins",)),
+        Rule("<selected>directed_by\nstarred_actors</selected>", contains=("Select the relations to follow",)),
+        Rule(
+            "<next-entities>Ridley Scott\nSigourney Weaver\nJames Cameron\nAliens\nBlade Runner</next-entities>",
+            contains=("Select the entities to explore next",),
+        ),
+        Rule("<entities>Titanic</entities><answers>Drama</answers>", contains=("part of its content",)),
+        Rule("<entities>Alien</entities><answers>1979</answers>", contains=("not its content",)),
+    )
+
+    @pytest.mark.parametrize(("retriever", "most"), [("agentic", 8), ("rerank", 3), ("text", 3)])
+    def test_a_question_takes_no_more_than_the_retrievers_are_meant_to(self, retriever: str, most: int) -> None:
+        makers: dict[str, RetrieverMaker] = {
+            "agentic": AgenticRetriever,
+            "rerank": RerankRetriever,
+            "text": TextRetriever,
+        }
+        meter = CountingMeter()
+        model = LanguageModel(ScriptedChatModel(rules=self.RULES), meter=meter)
+        chosen = {"path": PathRetriever, retriever: makers[retriever]}
+        answer = byokg_pipeline(films(), model, retrievers=chosen).run(QUESTION)
+        assert len(answer.rounds) == 2
+        assert len(meter.sent) == most
 
 
 class TestDirect:

@@ -178,3 +178,41 @@ def test_a_file_or_setting_for_no_prompt_is_refused_with_the_nearest_name(tmp_pa
         PromptLibrary(files={"judge": tmp_path / "x.md"})
     with pytest.raises(ConfigError, match="does not exist"):
         PromptLibrary(tmp_path / "none")
+
+
+CHECKLIST = {
+    "task_entities": (
+        "aliases or full\n  names",
+        "both the full name and the abbreviation",
+        "most to the least important",
+    ),
+    "task_entities_context": (
+        "Leave out every entity of which the graph context already says all",
+        "aliases or full\n  names",
+        "both the full name and the abbreviation",
+        "most to the least important",
+        "FINISH",
+    ),
+    "task_paths": ("at least three different paths", "differ in kind", "with -> between relations", "graph context"),
+    "task_opencypher": (
+        "Use only node types, relation types and properties",
+        "filtering, counting, sorting",
+        "graph context",
+    ),
+    "task_sparql": ("Use only classes, predicates", "filtering, counting, sorting", "graph context"),
+    "task_answers": (
+        "Write only the answers",
+        "no reasons",
+        "Prefer what the graph context says",
+        "leave the tags empty",
+    ),
+    "relation_selection": ("at least one in all", "Be frugal", "leave out nothing"),
+    "entity_selection": ("Leave out entities of which everything needed is known", "most important first", "FINISH"),
+}
+"""What the paper's prompts demand. Source: ByoKG-RAG (arXiv:2507.04127v1), Figures 4 to 9."""
+
+
+@pytest.mark.parametrize("name", CHECKLIST)
+def test_what_the_paper_s_prompt_demands_is_demanded(library: PromptLibrary, name: str) -> None:
+    text = f"{library[name].system}\n{library[name].user}"
+    assert [demand for demand in CHECKLIST[name] if demand not in text] == []
