@@ -14,13 +14,20 @@ from rich.tree import Tree
 from byokg.evaluation.records import answered
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import follow_metapath
-from byokg.types import INVERSE, Answer, EntityId, LinkedEntity, Node, Path, PathEvidence, Properties
+from byokg.retrieval.verbalize import names_of, verbalize
+from byokg.types import INVERSE, Answer, EntityId, Evidence, LinkedEntity, Node, Path, PathEvidence, Properties
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
 
 _WALKS = 3
 """Answers to which evidence draws a walk; the rest is counted."""
+
+_TREES = 3
+"""Cited paths that are drawn; further ones are lines, as is all other evidence."""
+
+_LINES = 5
+"""Cited evidence that is not drawn, written as lines; the rest is counted."""
 
 
 def as_json(question: str, answer: Answer) -> dict[str, Any]:
@@ -36,7 +43,8 @@ def as_json(question: str, answer: Answer) -> dict[str, Any]:
 def show(answer: Answer, store: GraphStore, console: Console) -> None:
     """Print the answers, what was linked and how sure that is, and the evidence that the answers cite."""
     linked = list(dict.fromkeys(entity for one in answer.rounds for entity in one.linked.entities))
-    found = [item for one in answer.rounds for item in one.evidence if isinstance(item, PathEvidence)]
+    evidence = [item for one in answer.rounds for item in one.evidence]
+    found = [item for item in evidence if isinstance(item, PathEvidence)]
     cited = {citation for item in answer.items for citation in item.citations}
     if answer.items:
         _show_answers(answer, console)
@@ -47,12 +55,16 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         for entity in linked:
             console.print(_linked(entity), soft_wrap=True)
     arrows = _Arrows("-", "<", ">") if console.options.ascii_only else _Arrows("─", "◀", "▶")
+    drawn: set[str] = set()
     for item in found:
-        if item.id in cited:
+        ends = set(item.ends)
+        answers = [one.id for one in answer.items if one.id in ends and item.id in one.citations and one.id is not None]
+        if answers and len(drawn) < _TREES:
+            drawn.add(item.id)
             console.print()
             console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
-            answers = [one.id for one in answer.items if one.id is not None and item.id in one.citations]
             console.print(_tree(item, answers, _walks(item, answers[:_WALKS], linked, store), store, arrows))
+    _show_lines([item for item in evidence if item.id in cited - drawn], store, console)
     rest = [item for item in found if item.id not in cited]
     if rest:
         best = max(rest, key=lambda item: item.score)
@@ -64,6 +76,18 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         console.print(
             Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
         )
+
+
+def _show_lines(evidence: Sequence[Evidence], store: GraphStore, console: Console) -> None:
+    """Print the first of the evidence that is not drawn, as a prompt shows it, and count the others."""
+    if not evidence:
+        return
+    names = names_of(store, evidence[:_LINES], _WALKS)
+    console.print()
+    for item in evidence[:_LINES]:
+        console.print(Text(f"evidence {item.id}: {verbalize(item, names, _WALKS)}"))
+    if (more := len(evidence) - _LINES) > 0:
+        console.print(Text(f"(+{more:,} more cited; all of it: --trace)", "dim"))
 
 
 def _show_answers(answer: Answer, console: Console) -> None:
