@@ -50,7 +50,7 @@ from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
-from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question
+from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"
 
@@ -230,10 +230,9 @@ class _Bench:
             calls=calls,
         )
         began = time.perf_counter()
-        triples = [
-            item.triple for item in retriever.retrieve(Request(one.question, Artifacts(), one.linked, Context()))
-        ]
+        evidence = retriever.retrieve(Request(one.question, Artifacts(), one.linked, Context()))
         took = time.perf_counter() - began
+        triples = [item.triple for item in evidence if isinstance(item, TripleEvidence)]
         ends = dict.fromkeys(id for triple in triples for id in (triple.head, triple.tail))
         return model.prompts, {normalize_name(node.name) for node in self._graph.nodes(list(ends))}, took
 

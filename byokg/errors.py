@@ -39,6 +39,7 @@ ByokgError
 │       ├── QueryTimeout   it took too long
 │       └── QueryTooLarge  it needed too much memory
 ├── ReplyStoreError        recorded replies cannot be opened, read, written or imported (file, line, reason)
+├── FetchFailed            a file of a data set could not be fetched, or is not the one expected (url, reason)
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
     └── RunIncomplete      a run stopped before its last question, and can be continued
@@ -376,6 +377,16 @@ class ReplyStoreError(ByokgError):
         super().__init__(f"{place}: {reason}")
         self.file = str(file)
         self.line = line
+
+
+class FetchFailed(ByokgError):
+    """A file of a data set could not be fetched, or what came is not the file expected."""
+
+    def __init__(self, url: str, reason: str, retryable: bool = False) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+        self.retryable = retryable
 
 
 class DatasetError(ByokgError):

@@ -33,12 +33,20 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 from byokg.errors import ByokgError, ConfigError
 from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
 
+Requirement = Literal["answers_in_graph", "executable"]
+"""What a question must fulfil to be asked, which only the graph can tell."""
+
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
 """Groups whose chosen option may be built."""
 
 _TARGET = "_target_"
-_SINGLE = ("out", "limit", "seed", "workers", "deadline_s", "prices")
+_SINGLE = (
+    *("out", "limit", "sample", "per_type", "ids", "types", "require", "shard", "seed", "workers", "deadline_s"),
+    "prices",
+)
 """Settings of the run that stand in no group."""
+_LISTED = ("ids", "types", "require")
+"""Those of them that are lists; on the command line their entries are separated by commas."""
 _MISSING = "???"
 _LISTS = (list, tuple, Collection, Sequence)
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -71,7 +79,9 @@ _PLACES_IN = {
         *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
     ),
 }
-_PLACES = frozenset({"out", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)})
+_PLACES = frozenset(
+    {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
+)
 """Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files)."""
 
@@ -87,6 +97,7 @@ class GraphPlace:
     path: Path | str | None = None
     """A folder, or as text the address of a server."""
     cache: Path | None = None
+    per_question: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,12 @@ class RunOptions:
 
     out: Path | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
+    per_type: Annotated[int, Field(ge=1)] | None = None
+    ids: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    require: tuple[Requirement, ...] = ()
+    shard: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     workers: Annotated[int, Field(ge=1)] = 1
     deadline_s: Annotated[float, Field(gt=0)] | None = None
@@ -431,6 +448,9 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given: dict[str, Any] = {name: plain[name] for name in _SINGLE}
     groups_of_it = ("graph", "linking", "replies")
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
+    for name in _LISTED:
+        if isinstance(given[name], str):
+            given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
     given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
     files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
@@ -449,7 +469,8 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
 
 
 def _plain_options(run: RunOptions) -> dict[str, Any]:
-    return {"limit": run.limit, "seed": run.seed, "workers": run.workers, "deadline_s": run.deadline_s}
+    numbers = {name: getattr(run, name) for name in ("limit", "sample", "per_type", "seed", "workers", "deadline_s")}
+    return numbers | {name: list(getattr(run, name)) for name in _LISTED}
 
 
 def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -20,21 +20,25 @@ from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.language_model import Asking, asking
 from byokg.cli.progress import shown, watched
+from byokg.cli.questions import narrowed, part, picked
 from byokg.errors import ConfigError, LlmUnusable, RunError, RunIncomplete
-from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
 from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
+from byokg.evaluation.per_question import PerQuestionPipeline
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
 from byokg.evaluation.report_table import metrics_tables, usage_table
-from byokg.evaluation.runner import Progress, RunSettings, run_evaluation
+from byokg.evaluation.runner import Pipeline, Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
 from byokg.graph.address import EXAMPLES, SCHEMES
 from byokg.graph.cypher_store import CypherStore
+from byokg.graph.name_index import name_index
 from byokg.graph.places import close, identity
 from byokg.graph.schema_cache import SchemaCache
 from byokg.graph.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
+from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.llm.estimate import estimate_run, estimate_text
 from byokg.types import Spending
@@ -53,6 +57,19 @@ class Bench:
     pipeline: Any
     asks: Asking | None = None
     """The language model, where the pipeline asks one."""
+    subgraphs: SubgraphDataset | None = None
+    """Where each question is asked of its own graph. `store` and `entities` are then the first question's."""
+
+    def graph(self, example: Example) -> tuple[GraphStore, NameIndex]:
+        """Return the graph that a question is asked of, and the names in it."""
+        if self.subgraphs is None:
+            return self.store, self.entities.names
+        store = self.subgraphs.subgraph(example.id)
+        return store, name_index(store)
+
+    def graph_checksum(self) -> str:
+        """Return what a run records to say which graph it read."""
+        return identity(self.store) if self.subgraphs is None else f"subgraphs:{self.subgraphs.checksum}"
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +96,8 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     """
     asks = asking(settings, note, together)
     try:
+        if settings.run.graph.per_question:
+            return _subgraph_bench(settings, dataset, asks)
         return _bench(settings, dataset, note, asks)
     except BaseException:
         if asks is not None:
@@ -92,15 +111,42 @@ def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
-        if asks is not None:
-            given |= {"model": asks.model, "prompts": asks.prompts}
-        takes = settings.takes("pipeline")
-        pipeline = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
+        pipeline = _pipeline(settings, store, embedder, entities, asks)
     except BaseException:
         close(store)
         raise
     return Bench(store, embedder, entities, pipeline, asks)
+
+
+def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | None) -> Bench:
+    """Build a pipeline that makes another one for each question; only embedder and model are shared."""
+    if not isinstance(dataset, SubgraphDataset):
+        raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog; leave it out")
+    if settings.run.graph.path is not None or settings.options["graph"] != "columnar":
+        raise ConfigError(
+            "graph.per_question=true reads the subgraphs of the data set; leave graph= and graph.path= out"
+        )
+    embedder = settings.build("embedding")
+
+    def linker(store: GraphStore) -> EntityLinker:
+        return cast(EntityLinker, settings.build("linking", store=store, embedder=embedder))
+
+    def make(store: GraphStore) -> Pipeline:
+        return _pipeline(settings, store, embedder, linker(store), asks)
+
+    first = dataset.subgraph(dataset.examples()[0].id)
+    return Bench(first, embedder, linker(first), PerQuestionPipeline(dataset, make), asks, dataset)
+
+
+def _pipeline(
+    settings: Settings, store: GraphStore, embedder: Embedder, entities: EntityLinker, asks: Asking | None
+) -> Pipeline:
+    given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
+    if asks is not None:
+        given |= {"model": asks.model, "prompts": asks.prompts}
+    takes = settings.takes("pipeline")
+    built = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
+    return cast(Pipeline, built)
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
@@ -147,13 +193,14 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         _tell(err, quiet, text)
 
     dataset: Dataset = settings.build("dataset")
-    examples = list(itertools.islice(dataset.examples(), settings.run.limit))
+    candidates = picked(dataset, settings.run, note)
     grants = settings.run.linking
     if grants.entities == "gold":
-        _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in examples], note)
+        _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in candidates], note)
     if grants.hops == "gold":
-        _check_grant("linking.hops", "hop count", [e.hops is not None for e in examples], note)
+        _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
     with set_up(settings, dataset, note, together=True) as bench:
+        examples = narrowed(candidates, settings.run, bench.graph, note)
         if estimate is not None:
             _print_estimate(settings, examples, bench, estimate, out, note)
             return
@@ -184,13 +231,15 @@ def _run(
             )
         note("the graph holds the questions' topics under their names, so these tell what was linked correctly")
         examples = [by_name(example) for example in examples]
+    shard, examples = part(examples, settings.run)
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
-        graph_checksum=identity(bench.store),
+        graph_checksum=bench.graph_checksum(),
         entities=grants.entities,
         hops=grants.hops,
         seed=settings.run.seed,
+        shard=shard,
         config={**settings.recorded(), "embedder": bench.embedder.name, **_prompts(bench)},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")

@@ -83,16 +83,17 @@ def evaluate_linking(
     Mentions are given (the words of the question that name the annotated entity) or spotted (found in the question by
     the offline pipeline). Settings of linking apply to all methods.
     """
-    import itertools
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_store
     from byokg.cli.linking_tables import metrics_json, metrics_tables
     from byokg.cli.progress import watched
+    from byokg.cli.questions import narrowed, picked
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.datasets.folder import by_name, graph_keys
     from byokg.evaluation.linking_runner import MentionSource
     from byokg.evaluation.linking_runner import evaluate_linking as evaluate
+    from byokg.graph.name_index import name_index
     from byokg.graph.places import close
     from byokg.pipeline.offline import mention_spotter
 
@@ -104,9 +105,10 @@ def evaluate_linking(
             note(text)
 
     dataset: Dataset = settings.build("dataset")
-    examples = list(itertools.islice(dataset.examples(), settings.run.limit))
+    candidates = picked(dataset, settings.run, say)
     store = open_store(settings, dataset, say)
     try:
+        examples = narrowed(candidates, settings.run, lambda example: (store, name_index(store)), say)
         if graph_keys(examples, store) == "names":
             say("the graph holds the questions' topics under their names, so these are what is to be found")
             examples = [by_name(example) for example in examples]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands
+from byokg.cli import linking_commands, report_command, score_commands
 from byokg.cli.bfs_command import bfs
 from byokg.cli.cache_commands import app as cache_app
+from byokg.cli.data_commands import app as data_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.mcp_commands import app as mcp_app
@@ -50,7 +51,11 @@ graph_app.command("embed")(embed)
 app.command("bfs")(bfs)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
+app.command("report")(report_command.report)
 app.add_typer(cache_app, name="cache")
+app.command("score")(score_commands.score)
+app.command("compare")(score_commands.compare)
+app.add_typer(data_app, name="data")
 app.add_typer(mcp_app, name="mcp")
 
 Words = Annotated[
@@ -95,6 +100,9 @@ def evaluate(
         bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
+    multirun: Annotated[
+        bool, typer.Option("--multirun", "-m", help="Run every combination of settings with several values.")
+    ] = False,
 ) -> None:
     """Run a pipeline over a data set and score it.
 
@@ -110,8 +118,20 @@ def evaluate(
 
     byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
 
+    byokg eval -m dataset=atlas linking=exact,fuzzy pipeline.beam=8,32 out=runs/beams
+
     The same command continues a run that was interrupted, and shows the result of one that is finished.
     """
+    if multirun:
+        if show or estimate:
+            raise ConfigError("--show and --estimate are for a single run; leave out -m")
+        from byokg.cli.sweep import sweep
+
+        outcomes = sweep(words or [], stdout(), stderr(), quiet)
+        broken = [outcome for outcome in outcomes if outcome.error]
+        if broken:
+            raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
+        return
     from byokg.cli.config import read_settings, show_settings
 
     settings = read_settings(words or [])
@@ -121,6 +141,31 @@ def evaluate(
     from byokg.cli.evaluation import evaluate as run
 
     run(settings, stdout(), stderr(), quiet, sample if estimate else None)
+
+
+@app.command("merge")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of all shards of one run.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Run folder to write.")],
+) -> None:
+    """Put the shards of a run together and score the whole.
+
+    byokg eval dataset=atlas shard=1/2 out=runs/part-1
+
+    byokg eval dataset=atlas shard=2/2 out=runs/part-2
+
+    byokg merge runs/part-1 runs/part-2 --out runs/whole
+
+    The result is that of the run in one piece, byte for byte but for the timings.
+    """
+    from byokg.evaluation.merge import merge_runs
+    from byokg.evaluation.records import read_config
+    from byokg.evaluation.report_table import metrics_tables
+
+    metrics = merge_runs(folders, out)
+    console = stdout()
+    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
+    console.print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("ask")

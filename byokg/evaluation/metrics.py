@@ -17,18 +17,27 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from byokg.evaluation.loss import Stage, count_stages, stage
+from byokg.evaluation.retrieved import Retrieved
+
 METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
 """Names in reports, in the order of the fields of `Scores`."""
+
+RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
+"""Names in reports; see `retrieval_metrics`."""
 
 PROFILE = "strict"
 
 RESAMPLES = 1000
+
+_RESAMPLES_AT_ONCE = 50
+_RANKS = (1, 5, 10, 20, None)
 
 UNSTATED = "(none)"
 """Where the breakdowns put questions that state no type, or no hop count."""
@@ -71,19 +80,27 @@ class Outcome:
     hops: int | None = None
     linked: float | None = None
     """Share of the annotated topic entities that were linked, in [0, 1]; None where there were none to be found."""
+    retrieved: Retrieved | None = None
+    """What the evidence holds; None where nothing was recorded of it."""
+
+    @property
+    def stage(self) -> Stage:
+        """Return where the question was lost, if it was."""
+        found = self.retrieved is not None and self.retrieved.recall() > 0
+        return stage(self.scores.hit > 0, self.failed, self.linked, found)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over questions and its 95 % percentile-bootstrap interval, all in [0, 1]."""
+    """A mean over questions and its 95 % percentile-bootstrap interval; shares are in [0, 1]."""
 
     value: float
     ci95: tuple[float, float]
 
 
 @dataclass(frozen=True)
-class LinkedShare(Estimate):
-    """Mean share of topic entities linked, over those questions whose topic entities are annotated."""
+class PartEstimate(Estimate):
+    """A mean over the `n` questions that have such a figure, which need not be all."""
 
     n: int
 
@@ -95,8 +112,13 @@ class Summary:
     n: int
     failed: int
     estimates: Mapping[str, Estimate]
-    linked: LinkedShare | None = None
-    """None where no question has topic entities to be found. No metric of answers: it has a denominator of its own."""
+    linked: PartEstimate | None = None
+    """Mean share of topic entities linked; None where no question has any to be found. No metric of answers: it has a
+    denominator of its own."""
+    retrieval: Mapping[str, PartEstimate] = field(default_factory=dict)
+    """By names of `RETRIEVAL_METRICS`, those that any question has; empty where nothing was recorded of evidence."""
+    loss: Mapping[Stage, int] = field(default_factory=dict)
+    """Questions by the stage that lost them, all stages in order; empty where nothing was recorded of evidence."""
 
 
 @dataclass(frozen=True)
@@ -191,9 +213,8 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     """
     if not outcomes:
         raise ValueError("there are no questions to average over")
-    table = np.array([astuple(outcome.scores) for outcome in outcomes])
-    failed = np.array([outcome.failed for outcome in outcomes])
-    linked = np.array([np.nan if outcome.linked is None else outcome.linked for outcome in outcomes])
+    recorded = any(outcome.retrieved is not None for outcome in outcomes)
+    table = np.array([(*astuple(outcome.scores), *_parts(outcome, recorded)) for outcome in outcomes], np.float64)
     types: dict[str, list[int]] = {}
     hops: dict[int | None, list[int]] = {}
     for row, outcome in enumerate(outcomes):
@@ -201,10 +222,10 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
         hops.setdefault(outcome.hops, []).append(row)
 
     def summary(rows: Sequence[int]) -> Summary:
-        return _summary(table[rows], failed[rows], linked[rows], seed, resamples)
+        return _summary([outcomes[row] for row in rows], table[rows], recorded, seed, resamples)
 
     return Metrics(
-        overall=_summary(table, failed, linked, seed, resamples),
+        overall=_summary(outcomes, table, recorded, seed, resamples),
         by_type={} if types.keys() == {UNSTATED} else {key: summary(types[key]) for key in sorted(types)},
         by_hops={}
         if hops.keys() == {None}
@@ -215,53 +236,105 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     )
 
 
+def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
+    """Return the figures that not every question has: linking, and the metrics of retrieval."""
+    found = outcome.retrieved
+    if not recorded:
+        return (outcome.linked, *(None for _ in RETRIEVAL_METRICS))
+    if found is None:
+        return (outcome.linked, *(0.0 for _ in _RANKS), None, None)
+    support = None if found.support is None else found.support[0] / found.support[1]
+    return (outcome.linked, *(found.recall(k) for k in _RANKS), support, found.tokens)
+
+
 def _summary(
-    table: npt.NDArray[np.float64],
-    failed: npt.NDArray[np.bool_],
-    linked: npt.NDArray[np.float64],
-    seed: int,
-    resamples: int,
+    outcomes: Sequence[Outcome], table: npt.NDArray[np.float64], recorded: bool, seed: int, resamples: int
 ) -> Summary:
-    low, high = bootstrap(table, seed, resamples)
+    stated = ~np.isnan(table)
+    values = np.where(stated, table, 0.0)
+    counts = stated.sum(axis=0)
+    means = values.sum(axis=0) / np.maximum(counts, 1)
+    low, high = bootstrap(values, seed, resamples, stated.astype(np.float64))
+
+    def part(column: int) -> PartEstimate | None:
+        if not counts[column]:
+            return None
+        return PartEstimate(float(means[column]), (float(low[column]), float(high[column])), int(counts[column]))
+
+    first = len(METRICS)
+    parts = {name: part(column) for column, name in enumerate(RETRIEVAL_METRICS, start=first + 1)}
     return Summary(
-        n=len(table),
-        failed=int(failed.sum()),
+        n=len(outcomes),
+        failed=sum(outcome.failed for outcome in outcomes),
         estimates={
-            metric: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
+            metric: Estimate(float(means[column]), (float(low[column]), float(high[column])))
             for column, metric in enumerate(METRICS)
         },
-        linked=_linked(linked[~np.isnan(linked)], seed, resamples),
+        linked=part(first),
+        retrieval={name: one for name, one in parts.items() if one is not None},
+        loss=count_stages(outcome.stage for outcome in outcomes) if recorded else {},
     )
 
 
-def _linked(shares: npt.NDArray[np.float64], seed: int, resamples: int) -> LinkedShare | None:
-    if not len(shares):
-        return None
-    low, high = bootstrap(shares[:, None], seed, resamples)
-    return LinkedShare(float(shares.mean()), (float(low[0]), float(high[0])), len(shares))
-
-
 def bootstrap(
-    table: npt.NDArray[np.float64], seed: int = 0, resamples: int = RESAMPLES
+    table: npt.NDArray[np.float64],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    weights: npt.NDArray[np.float64] | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
 
-    Each resample is held as how often it drew each row, so memory stays at O(N), and all columns see the
-    same resamples.
+    Arguments as for `resampled_means`.
+
+    Returns:
+        Lower and upper ends, (M,) each; NaN for a column without weight.
+    """
+    means = resampled_means(table, seed, resamples, weights)
+    if not np.isnan(means).any():
+        low, high = np.quantile(means, (0.025, 0.975), axis=0)
+        return low, high
+    low, high = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    for column in range(table.shape[1]):
+        known = means[~np.isnan(means[:, column]), column]
+        if len(known):
+            low[column], high[column] = np.quantile(known, (0.025, 0.975))
+    return low, high
+
+
+def resampled_means(
+    table: npt.NDArray[np.float64],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    weights: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Return each column's mean in every resample of the rows.
+
+    A resample is held as how often it drew each row, and few are held at once, so memory stays at O(N); all columns see
+    the same resamples.
 
     Args:
         table: (N, M) scores, N questions by M metrics.
         seed: of the generator.
-        resamples: how many times N rows are drawn with replacement.
+        resamples: R, how many times N rows are drawn with replacement.
+        weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally.
 
     Returns:
-        Lower and upper ends, (M,) each.
+        (R, M); NaN where a resample has no weight in a column.
     """
     generator = np.random.default_rng(seed)
-    n = len(table)
-    means = np.empty((resamples, table.shape[1]))
-    for number in range(resamples):
-        drawn = np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n)
-        means[number] = drawn @ table / n
-    low, high = np.quantile(means, (0.025, 0.975), axis=0)
-    return low, high
+    n, columns = table.shape
+    weighed, kinds = table, np.zeros(0, np.intp)
+    if weights is not None:
+        # Most columns are weighed alike: each kind of weights is summed once.
+        distinct, kinds = np.unique(weights, axis=1, return_inverse=True)
+        weighed = np.hstack((table * weights, distinct))
+    means = np.empty((resamples, columns))
+    for start in range(0, resamples, _RESAMPLES_AT_ONCE):
+        block = range(start, min(start + _RESAMPLES_AT_ONCE, resamples))
+        drawn = np.stack(
+            [np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n) for _ in block]
+        ).astype(np.float64)
+        sums = drawn @ weighed
+        total = np.full((len(block), columns), float(n)) if weights is None else sums[:, columns:][:, kinds.ravel()]
+        means[start : block.stop] = np.where(total > 0, sums[:, :columns] / np.where(total > 0, total, 1.0), np.nan)
+    return means

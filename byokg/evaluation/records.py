@@ -1,17 +1,22 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
+- `questions.jsonl`: the questions asked, with gold answers and annotations (see `asked`).
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
-  annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked).
+  annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
+  (what the language model answered in its first round, before it saw the graph), `retrieved` (null where the question
+  failed; else the fields of `retrieved.Retrieved`).
 - `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see `evaluation/trace.py`.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
   `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
 - `unfinished.json`, where a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
+- `questions.jsonl`, one line per question: what was asked, with gold answers; see `asked`.
 - `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
-  `linked` with its own `n` where topic entities are annotated.
+  `linked` with its own `n` where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, and
+  `loss`, the number of questions that each stage lost (`loss.STAGES`).
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
 """
@@ -30,7 +35,9 @@ from typing import Any, Literal, cast
 import yaml
 
 from byokg.errors import RunError
-from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, LinkedShare, Metrics, Summary
+from byokg.evaluation.loss import STAGES
+from byokg.evaluation.metrics import METRICS, PROFILE, RETRIEVAL_METRICS, Estimate, Metrics, PartEstimate, Summary
+from byokg.evaluation.retrieved import Retrieved
 from byokg.evaluation.trace import encode, trace_fields
 from byokg.llm.usage import QuestionUsage
 from byokg.types import Answer, Consumption, EntityId, Spending
@@ -89,10 +96,25 @@ class Prediction:
     citations: tuple[tuple[str, ...], ...] = ()
     error: Failure | None = None
     linked: LinkedTopics | None = None
+    drafts: tuple[str, ...] = ()
+    retrieved: Retrieved | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one question took: seconds by stage, `total` included, and what language models took by stage."""
+
+    id: str
+    seconds: Mapping[str, float]
+    usage: Mapping[str, Spending]
 
 
 def answered(
-    answer: Answer, seconds: float, usage: QuestionUsage | None = None, topics: Sequence[EntityId] = ()
+    answer: Answer,
+    seconds: float,
+    usage: QuestionUsage | None = None,
+    topics: Sequence[EntityId] = (),
+    retrieved: Retrieved | None = None,
 ) -> Lines:
     """Write the lines of a question that has an outcome.
 
@@ -101,6 +123,7 @@ def answered(
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
         usage: what language models took, as a meter counted it; None takes what the answer says.
         topics: annotated topic entities that the pipeline had to find; none where there are none to be found.
+        retrieved: what of the gold answers the evidence holds.
 
     Raises:
         ValueError: a score is not finite.
@@ -116,6 +139,8 @@ def answered(
         grounded=tuple(item.grounded for item in items),
         citations=tuple(item.citations for item in items),
         linked=_linked_topics(topics, {one.id for each in answer.rounds for one in each.linked.entities}),
+        drafts=answer.rounds[0].artifacts.draft_answers if answer.rounds else (),
+        retrieved=retrieved,
     )
     return Lines(
         predictions=_line(prediction.id, _prediction(prediction)),
@@ -189,7 +214,9 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
             grounded=tuple(record["grounded"]),
             citations=tuple(map(tuple, record["citations"])),
             error=None if record["error"] is None else Failure(**record["error"]),
-            linked=_read_linked(record.get("linked")),  # runs of earlier versions have none
+            linked=_read_linked(record.get("linked")),  # runs of earlier versions have none of these
+            drafts=tuple(record.get("drafts", ())),
+            retrieved=_read_retrieved(record.get("retrieved")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
@@ -202,6 +229,19 @@ def read_usage(folder: Path) -> list[dict[str, Spending]]:
         RunError: the file is missing, or a line of it is not a timing.
     """
     return [_read_usage(record.get("usage", {})) for record in _records(folder / TIMINGS)]
+
+
+def read_timings(folder: Path) -> Iterator[Timing]:
+    """Yield what each recorded question took, in file order.
+
+    Raises:
+        RunError: the file is missing, or a line of it is not a timing.
+    """
+    for record in _records(folder / TIMINGS):
+        try:
+            yield Timing(record["id"], record["seconds"], _read_usage(record.get("usage", {})))
+        except KeyError as error:
+            raise RunError(f"{folder / TIMINGS}: a record lacks {error}; start the run again") from error
 
 
 def reply_keys(folder: Path) -> set[str]:
@@ -258,6 +298,21 @@ def read_metrics(folder: Path) -> Metrics:
         )
     except FileNotFoundError as error:
         raise RunError(f"no {METRICS_FILE} in {str(folder)!r}; the run is not finished, start it again") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+
+
+def read_profile(folder: Path) -> str | None:
+    """Return the metric profile of `metrics.json`; None where the run is not finished.
+
+    Raises:
+        RunError: the file is not what an evaluation writes.
+    """
+    path = folder / METRICS_FILE
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["profile"])
+    except FileNotFoundError:
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
 
@@ -332,6 +387,8 @@ def _prediction(prediction: Prediction) -> dict[str, object]:
         "citations": prediction.citations,
         "error": None if prediction.error is None else dataclasses.asdict(prediction.error),
         "linked": None if prediction.linked is None else dataclasses.asdict(prediction.linked),
+        "drafts": prediction.drafts,
+        "retrieved": None if prediction.retrieved is None else dataclasses.asdict(prediction.retrieved),
     }
 
 
@@ -342,6 +399,13 @@ def _linked_topics(topics: Sequence[EntityId], linked: Collection[EntityId]) -> 
 
 def _read_linked(record: Mapping[str, Any] | None) -> LinkedTopics | None:
     return None if record is None else LinkedTopics(tuple(record["gold"]), tuple(record["found"]))
+
+
+def _read_retrieved(record: Mapping[str, Any] | None) -> Retrieved | None:
+    if record is None:
+        return None
+    support = record["support"]
+    return Retrieved(tuple(record["ranks"]), None if support is None else (support[0], support[1]), record["tokens"])
 
 
 def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:
@@ -359,12 +423,19 @@ def _read_usage(stages: Mapping[str, Any]) -> dict[str, Spending]:
 
 
 def _summary(summary: Summary) -> dict[str, object]:
-    estimates = {
-        metric: {"value": estimate.value, "ci95": list(estimate.ci95)} for metric, estimate in summary.estimates.items()
-    }
-    share = summary.linked
-    linked = {} if share is None else {"linked": {"n": share.n, "value": share.value, "ci95": list(share.ci95)}}
-    return {"n": summary.n, "failed": summary.failed, **estimates, **linked}
+    record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
+    for metric, estimate in summary.estimates.items():
+        record[metric] = {"value": estimate.value, "ci95": list(estimate.ci95)}
+    if summary.linked is not None:
+        record["linked"] = _part(summary.linked)
+    if summary.loss:
+        record["retrieval"] = {name: _part(summary.retrieval[name]) for name in summary.retrieval}
+        record["loss"] = dict(summary.loss)
+    return record
+
+
+def _part(share: PartEstimate) -> dict[str, object]:
+    return {"n": share.n, "value": share.value, "ci95": list(share.ci95)}
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
@@ -372,6 +443,17 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
     for metric in METRICS:
         low, high = record[metric]["ci95"]
         estimates[metric] = Estimate(record[metric]["value"], (low, high))
-    share = record.get("linked")
-    linked = None if share is None else LinkedShare(share["value"], tuple(share["ci95"]), share["n"])
-    return Summary(record["n"], record["failed"], estimates, linked)
+    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
+    return Summary(
+        record["n"],
+        record["failed"],
+        estimates,
+        _read_part(record["linked"]) if "linked" in record else None,
+        {name: _read_part(retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
+        {stage: loss[stage] for stage in STAGES if stage in loss},
+    )
+
+
+def _read_part(share: Mapping[str, Any]) -> PartEstimate:
+    low, high = share["ci95"]
+    return PartEstimate(share["value"], (low, high), share["n"])

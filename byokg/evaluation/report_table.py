@@ -9,11 +9,28 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from byokg.evaluation.metrics import METRICS, Estimate, Metrics, Summary
+from byokg.evaluation.loss import Stage
+from byokg.evaluation.metrics import METRICS, Estimate, Metrics, PartEstimate, Summary
 from byokg.llm.estimate import dollars
 from byokg.types import Spending
 
+_EVIDENCE = {
+    "recall@1": "first item",
+    "recall@5": "first 5",
+    "recall@10": "first 10",
+    "recall@20": "first 20",
+    "recall": "all items",
+    "support": "support triples",
+}
+_STAGES: Mapping[Stage, str] = {
+    "failed": "failed",
+    "not_linked": "not linked",
+    "not_retrieved": "not retrieved",
+    "not_answered": "not answered",
+    "answered": "answered",
+}
 _TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
+_NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
 
 def metrics_tables(metrics: Metrics, title: str) -> Group:
@@ -21,9 +38,12 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
 
     Figures are percentages with one decimal. The first table gives each 95 % interval by its ends, the
     breakdowns give half its width. The number of failed questions, which score zero, is always shown. Where topic
-    entities had to be found, the first table says what share of them was.
+    entities had to be found, the first table says what share of them was. Where anything was retrieved, two tables say
+    how much of the answers the evidence holds, and at which stage questions are lost.
     """
     tables = [_overall(metrics.overall, title)]
+    if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
+        tables += [_evidence(metrics.overall), _loss(metrics)]
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
@@ -87,6 +107,36 @@ def _overall(summary: Summary, title: str) -> Table:
         table.add_row("Linked", f"{100 * summary.linked.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
         of = "all" if summary.linked.n == summary.n else f"the {summary.linked.n:,}"
         table.caption = f"{table.caption}; Linked: share of topic entities found, of {of} questions with any"
+    return table
+
+
+def _evidence(summary: Summary) -> Table:
+    table = Table(title="answers in the evidence", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("")
+    table.add_column("%", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for metric, heading in _EVIDENCE.items():
+        found = summary.retrieval.get(metric)
+        if found is not None:
+            low, high = found.ci95
+            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
+            table.add_row(f"{heading}{of}", f"{100 * found.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
+    tokens = summary.retrieval.get("tokens")
+    if tokens is not None:
+        table.caption = f"{tokens.value:,.0f} tokens of graph context in the last prompt, on average"
+        table.caption_justify = "left"
+    return table
+
+
+def _loss(metrics: Metrics) -> Table:
+    """Show how many questions each stage lost, overall and by type."""
+    groups = metrics.by_type if len(metrics.by_type) > 1 else {}
+    table = Table(title="where questions are lost", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold")
+    for heading in _STAGES.values():
+        table.add_column(heading, justify="right")
+    for name, summary in (("all", metrics.overall), *groups.items()):
+        table.add_row(Text(name), *(f"{summary.loss[stage]:,}" for stage in _STAGES))
     return table
 
 

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from byokg.errors import RunError
+from byokg.evaluation.asked import QUESTIONS
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import (
     CONFIG,
@@ -65,7 +66,7 @@ def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
     Raises:
         RunError: the folder belongs to another run.
     """
-    if not all((path / name).is_file() for name in (CONFIG, METRICS_FILE, *_RECORDS)):
+    if not all((path / name).is_file() for name in (CONFIG, QUESTIONS, METRICS_FILE, *_RECORDS)):
         return None
     _refuse_another_run(path, config)
     return read_metrics(path)
@@ -78,14 +79,16 @@ class RunFolder:
         path: the folder; made when missing.
         config: what the run belongs to, as written to `config.yaml`.
         ids: the run's questions in data-set order.
+        questions: content of `questions.jsonl`, which is written with `config.yaml`.
 
     Raises:
         RunError: another process is writing to the folder, it belongs to another run, or it holds records
             of no run.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str]) -> None:
+    def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str], questions: bytes) -> None:
         self.path = path
+        self._questions = questions
         self._ids = ids
         with ExitStack() as open_files:
             try:
@@ -175,11 +178,12 @@ class RunFolder:
                 f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
                 "them; choose another out="
             )
+        _replace(self.path / QUESTIONS, [self._questions])
         _replace(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
-        for name in (CONFIG, METRICS_FILE, UNFINISHED, *_RECORDS):
+        for name in (CONFIG, QUESTIONS, METRICS_FILE, UNFINISHED, *_RECORDS):
             (self.path / (name + _TEMPORARY)).unlink(missing_ok=True)
         (self.path / METRICS_FILE).unlink(missing_ok=True)
         for name in _RECORDS:
@@ -217,16 +221,23 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
     theirs, ours = config_hash(there), config_hash(config)
     if theirs == ours:
         return
-    before, now = _flat(_belonging(there)), _flat(_belonging(config))
-    keys = [key for key in now | before if before.get(key) != now.get(key)]
-    shown = "; ".join(
-        f"{key}: {before.get(key, 'nothing')} there, {now.get(key, 'nothing')} now" for key in keys[:_DIFFERENCES_SHOWN]
-    )
-    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    shown = differences(_belonging(there), _belonging(config))
     raise RunError(
-        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}{more}); "
+        f"run folder {str(path)!r} belongs to run {theirs[:12]}, this is run {ours[:12]} ({shown}); "
         "choose another out=, or remove the folder"
     )
+
+
+def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name the first settings in which two configurations differ, with both values; empty where there is none."""
+    before, after = flat_settings(there), flat_settings(now)
+    keys = [key for key in after | before if before.get(key) != after.get(key)]
+    shown = "; ".join(
+        f"{key}: {before.get(key, 'nothing')} there, {after.get(key, 'nothing')} now"
+        for key in keys[:_DIFFERENCES_SHOWN]
+    )
+    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
+    return shown + more
 
 
 def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,11 +247,11 @@ def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
     return belonging
 
 
-def _flat(config: object, key: str = "") -> dict[str, str]:
+def flat_settings(config: object, key: str = "") -> dict[str, str]:
     """Return each setting's dotted name and value, the value as Python writes it."""
     if not isinstance(config, Mapping) or not config:
         return {key: repr(config)}
-    entries = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
+    entries = (flat_settings(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
     return {path: value for entry in entries for path, value in entry.items()}
 
 

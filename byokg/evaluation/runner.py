@@ -15,13 +15,16 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.asked import questions_jsonl
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
+from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
+from byokg.evaluation.selection import Shard
 from byokg.evaluation.version import code_version
 from byokg.llm.deadline import Deadline
-from byokg.llm.usage import UsageMeter
+from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.types import Answer, Question, Spending
 
 _WAITING_PER_WORKER = 2
@@ -54,6 +57,8 @@ class RunSettings:
     """Whether pipelines are given the hop count that the data set annotates."""
     seed: int = 0
     """Of the bootstrap; a pipeline's own seed is in `config`."""
+    shard: Shard | None = None
+    """Which part of a run this is; `merge` puts the parts together."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The resolved configuration: nested mappings, lists, text, numbers, booleans and None."""
 
@@ -125,7 +130,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    with RunFolder(path, config, list(by_id)) as folder:
+    with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         tally = _Tally(len(by_id), on_progress)
         recorded = set()
         for prediction in folder.recorded():
@@ -178,7 +183,8 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or prediction.status != "ok":
         return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
-    return Outcome(score(prediction.answers, example.answers), type=example.type, hops=example.hops, linked=linked)
+    scores = score(prediction.answers, example.answers)
+    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
 
 
 class _Tally:
@@ -286,7 +292,9 @@ def _answer_one(
         seconds = time.perf_counter() - started
         if answer.question_id != example.id:
             raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        lines = answered(answer, seconds, meter.take(example.id) if meter else None, topics)
+        took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
+        evidence = [item for each in answer.rounds for item in each.evidence]
+        lines = answered(answer, seconds, took, topics, retrieved(example, evidence, context_tokens(took)))
         scores = score([item.name for item in answer.items], example.answers)
         return _Answered(example.id, lines, Outcome(scores))
     except (ReplyPending, BudgetExceeded):
@@ -304,7 +312,8 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
         "schema": SCHEMA,
         "code": asdict(code_version()),
         "dataset": {"name": settings.dataset, "checksum": settings.dataset_checksum},
-        "questions": {"n": len(examples), "checksum": _checksum(examples)},
+        "questions": question_record(examples),
+        "shard": None if settings.shard is None else str(settings.shard),
         "graph": {"checksum": settings.graph_checksum},
         "entities": settings.entities,
         "hops": settings.hops,
@@ -313,14 +322,14 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
     }
 
 
-def _checksum(examples: Sequence[Example]) -> str:
-    """Return a digest of the questions themselves: which of the data set are asked, and how they are scored."""
+def question_record(examples: Sequence[Example]) -> dict[str, Any]:
+    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored."""
     names = [each.name for each in fields(Example)]
     digest = hashlib.sha256()
     for example in examples:
         line = json.dumps([getattr(example, name) for name in names])
         digest.update(line.encode("ascii") + b"\n")
-    return digest.hexdigest()
+    return {"n": len(examples), "checksum": digest.hexdigest()}
 
 
 def _plain(value: object, key: str) -> Any:

@@ -56,6 +56,15 @@ def shown_lines(prompt: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_LINE.findall(prompt)))
 
 
+def shown_text(prompt: str) -> str:
+    """Return the lines of a context in a prompt, with the rows of its tables, as one text; empty where it has none."""
+    lines = list(_LINE.finditer(prompt))
+    if not lines:
+        return ""
+    end = prompt.find("\n\n", lines[-1].start())
+    return prompt[lines[0].start() : end if end >= 0 else len(prompt)]
+
+
 class ContextWriter:
     """Writes the evidence of all rounds, and what went wrong in the last one.
 

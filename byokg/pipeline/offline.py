@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -35,7 +35,7 @@ def offline_pipeline(
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
     """
-    static = StaticEmbedder()
+    static = _shipped()
     embedder = embedder or static
     entities = entities or EntityLinker(store)
     steps = Steps(store, embedder)
@@ -46,9 +46,15 @@ def offline_pipeline(
     return Loop(entities, [Stage(linker, (PathRetriever(store),), rounds=1)], ExtractiveAnswerer(store))
 
 
+@cache
+def _shipped() -> StaticEmbedder:
+    """Return the embedder that ships with the package, loaded once for all pipelines of a process."""
+    return StaticEmbedder()
+
+
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return what finds mentions in the offline pipeline, by itself."""
-    static = StaticEmbedder()
+    static = _shipped()
     return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance))
 
 

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder, Vectors
+from byokg.index.embedder import Embedder
 from byokg.index.normalize import normalize_name
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relations import RelationMatcher
-from byokg.linking.steps import label_words
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.llm.prompt_messages import prompt_messages
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
-from byokg.retrieval.frontier import Frontier, expand_relations
-from byokg.types import Context, EntityId, Linked, Mention, TripleEvidence
+from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
+from byokg.retrieval.relation_list import RelationRanker, list_relations
+from byokg.retrieval.verbalize import plain
+from byokg.types import Context, EntityId, Evidence, Feedback, Linked, Mention, TripleEvidence
 
 RETRIEVER = "agentic"
 RELATION_STAGE = "relation_selection"
 ENTITY_STAGE = "entity_selection"
 RANKING_STAGE = "relation_ranking"
+
+_LONGEST_NAME = 100
+"""Characters of an entity's name that stand above its relations."""
 
 
 class AgenticRetriever:
@@ -110,14 +112,15 @@ class AgenticRetriever:
         self._max_triples = max_triples
         self._calls = calls
         self._hub_cap = hub_cap
-        self._ranker = _RelationRanker(store, embedder)
+        self._ranker = RelationRanker(store, embedder)
         self._relation_tokens = relation_tokens
         self._count = count_tokens
 
-    def retrieve(self, request: Request) -> list[TripleEvidence]:
+    def retrieve(self, request: Request) -> list[Evidence]:
         """Return the triples found, hop by hop, of each hop those of the relation selected first.
 
-        A triple's score is 1 / n for the n-th relation selected in its hop.
+        A triple's score is 1 / n for the n-th relation selected in its hop. Feedback names the relations that were not
+        followed from a hub.
 
         Raises:
             LlmError: the model gave no usable reply.
@@ -154,6 +157,7 @@ class AgenticRetriever:
         new = [(triple, place) for triple, place in found.triples if triple.edge not in walk.edges]
         walk.edges |= {triple.edge for triple, _ in new}
         walk.found += [TripleEvidence(RETRIEVER, 1 / (1 + place), triple=triple) for triple, place in new]
+        walk.found += self._hubs(found.too_many)
         walk.ends |= dict.fromkeys(found.ends)
         got = {
             "relations": {id: [labels[n] for n in of] for id, of in zip(standing, chosen, strict=True) if of},
@@ -168,6 +172,21 @@ class AgenticRetriever:
         walk.request.note(stage, given, got)
         return bool(new)
 
+    def _hubs(self, too_many: Sequence[TooMany]) -> list[Feedback]:
+        """Say what was not followed, and what to do instead."""
+        ids = list(dict.fromkeys(one.id for one in too_many))
+        names = dict(zip(ids, self._names(ids), strict=True))
+        labels = self._store.relations
+        return [
+            Feedback(
+                RETRIEVER,
+                0.0,
+                subject=f"{names[one.id]} {'←' if one.inverse else '→'} {labels[one.relation]}",
+                problem=f"{one.count:,} edges are too many to look at; start from another entity, or count in a query",
+            )
+            for one in too_many
+        ]
+
     def _selected(
         self, walk: _Walk, frontier: Frontier, ranked: Sequence[Sequence[int]]
     ) -> tuple[list[list[int]], list[str], int]:
@@ -178,7 +197,7 @@ class AgenticRetriever:
             them; how many relations there was no room to show.
         """
         labels = self._store.relations
-        text, left_out = _listing(
+        text, left_out = list_relations(
             self._names(frontier.ids),
             [[labels[number] for number in of] for of in ranked],
             self._relation_tokens,
@@ -250,7 +269,7 @@ class AgenticRetriever:
 
     def _names(self, ids: Sequence[EntityId]) -> list[str]:
         """Return a name for each node; namesakes get their id behind it."""
-        names = [" ".join(node.name.split()) for node in self._store.nodes(ids)]
+        names = [plain(node.name, _LONGEST_NAME) for node in self._store.nodes(ids)]
         return [f"{name} ({id})" if names.count(name) > 1 else name for name, id in zip(names, ids, strict=True)]
 
 
@@ -264,7 +283,7 @@ class _Walk:
     explored: dict[EntityId, None] = field(default_factory=dict)
     ends: dict[EntityId, None] = field(default_factory=dict)
     edges: set[int] = field(default_factory=set)
-    found: list[TripleEvidence] = field(default_factory=list)
+    found: list[Evidence] = field(default_factory=list)
 
 
 def _asked(request: Request) -> int:
@@ -282,49 +301,3 @@ def _starts(linked: Linked) -> list[EntityId]:
             met[one.mention] = met.get(one.mention, -1) + 1
             ranked.append((met[one.mention], one.id))
     return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))
-
-
-def _listing(
-    names: Sequence[str], relations: Sequence[Sequence[str]], budget: int, count: Callable[[str], int]
-) -> tuple[str, int]:
-    """Write the relations of each entity, the first of each before the second of any, as many as fit; count others."""
-    shown = [0] * len(names)
-    left = budget - sum(count(f"{name}\n  … and 999 more\n") for name in names)
-    longest = max(map(len, relations), default=0)
-    for at, place in ((at, place) for place in range(longest) for at in range(len(names))):
-        if place < len(relations[at]):
-            left -= count(f"  {relations[at][place]}\n")
-            if left < 0:
-                break
-            shown[at] += 1
-    lines = []
-    for name, of, many in zip(names, relations, shown, strict=True):
-        if of:
-            lines += [name, *(f"  {relation}" for relation in of[:many])]
-            lines += [f"  … and {len(of) - many:,} more"] if many < len(of) else []
-    return "\n".join(lines), sum(map(len, relations)) - sum(shown)
-
-
-class _RelationRanker:
-    """Orders relations by how near their words are to a question's."""
-
-    def __init__(self, store: GraphStore, embedder: Embedder) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._vectors: dict[int, Vectors] = {}
-
-    def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
-        """Return the relation numbers of each node, the nearest first; of equally near ones the lower number."""
-        numbers = sorted({number for of in counts for number in of})
-        new = [number for number in numbers if number not in self._vectors]
-        if new:
-            labels = self._store.relations
-            texts = [" ".join(word for part in label_words(labels[number]) for word in part) for number in new]
-            self._vectors.update(zip(new, self._embedder.encode(texts), strict=True))
-        if not numbers:
-            return [[] for _ in counts]
-        asked = self._embedder.encode([question])[0]
-        # Rounded, so that the order does not hang on the last digit of a sum.
-        cosines = np.round(np.stack([self._vectors[number] for number in numbers]) @ asked, 6).tolist()
-        nearness = dict(zip(numbers, cosines, strict=True))
-        return [sorted(of, key=lambda number: (-nearness[number], number)) for of in counts]

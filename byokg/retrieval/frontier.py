@@ -71,7 +71,7 @@ class Found:
     """Nodes reached, each once; of mediators those that they lead to."""
     too_many: tuple[TooMany, ...]
     left_out: int
-    """Edges of the chosen relations that were looked at and not kept."""
+    """Edges of the chosen relations, and of mediators, that were looked at and not kept."""
 
 
 def expand_relations(
@@ -102,18 +102,20 @@ def expand_relations(
     mediators = _mediators(store, [id for id in dict.fromkeys(others) if id not in frontier.ids])
     walks: list[_Walk] = []
     seen: set[int] = set()
-    left = max_triples
+    left, cut = max_triples, 0
     for triple, relation, origin, other in zip(
         triples(store, kept), kept.relation.tolist(), kept.origin.tolist(), others, strict=True
     ):
         if left == 0 or triple.edge in seen:
             continue
         source = frontier.ids[origin]
-        through = [
+        onwards = [
             (edge, end)
             for edge, end in mediators.get(other, ())
             if end != source and edge.edge not in seen and edge.edge != triple.edge
-        ][: min(left - 1, _SHOWN_THROUGH)]
+        ]
+        through = onwards[: min(left - 1, _SHOWN_THROUGH)]
+        cut += len(onwards) - len(through)
         seen |= {triple.edge, *(edge.edge for edge, _ in through)}
         left -= 1 + len(through)
         walks.append(
@@ -129,7 +131,7 @@ def expand_relations(
         triples=tuple((triple, walk.place) for walk in walks for triple in walk.triples),
         ends=tuple(dict.fromkeys(end for walk in walks for end in walk.ends)),
         too_many=too_many,
-        left_out=len(set(batch.edge.tolist()) - seen),
+        left_out=len(set(batch.edge.tolist()) - seen) + cut,
     )
 
 

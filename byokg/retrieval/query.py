@@ -72,8 +72,7 @@ class QueryRetriever:
     ) -> None:
         if not takes_queries(store):
             raise ConfigError(
-                f"{store.name} runs no queries; choose graph=arcadedb (openCypher) or graph=oxigraph (SPARQL), or "
-                "switch queries off: pipeline.retrievers.query=null"
+                f"{store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a server"
             )
         if repairs < 0:
             raise ConfigError(f"repairs={repairs} is no number of corrections; use 0 or more")

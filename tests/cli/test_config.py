@@ -60,6 +60,15 @@ NEEDED = {
     "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
+    "dataset=webqsp": ("dataset.root=.",),
+    "dataset=cwq": ("dataset.root=.",),
+    "dataset=grailqa": ("dataset.root=.",),
+    "dataset=rog": ("dataset.root=.",),
+    "dataset=cronquestions": ("dataset.root=.",),
+    "dataset=medqa": ("dataset.root=.",),
+    "dataset=stark": ("dataset.root=.",),
+    "dataset=text2cypher": ("dataset.root=.",),
+    "dataset=pathquestion": ("dataset.root=.",),
     "embedding=bedrock": ("embedding.region=eu-test-1",),
     "embedding=openai_compatible": ("embedding.base_url=http://127.0.0.1:9/v1",),
     "embedding=langchain": (f"embedding.embeddings._target_={FAKE}", "embedding.embeddings.size=8"),
@@ -232,7 +241,7 @@ def neighbouring(graph: ColumnarGraph) -> list[Triple]:
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
 def test_every_file_opens_with_a_line_that_says_what_it_is_for(group: str, option: str) -> None:
     lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    if group in ("experiment", "debug"):
+    if group in ("experiment", "debug", "subset"):
         assert lines.pop(0) == "# @package _global_"
     assert lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))
 
@@ -301,9 +310,10 @@ def test_run_options_have_the_defaults_of_the_main_file() -> None:
     del content["defaults"]
 
     def plain(record: Any) -> dict[str, Any]:
+        values = {each.name: getattr(record, each.name) for each in fields(record)}
         return {
-            each.name: plain(value) if is_dataclass(value := getattr(record, each.name)) else value
-            for each in fields(record)
+            name: plain(value) if is_dataclass(value) else list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     assert set(content.pop("prompts")) == {"folder", *VARIABLES}
@@ -325,6 +335,7 @@ def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:
         "linking": "fuzzy",
         "llm": "none",
         "pipeline": "offline",
+        "subset": None,
     }
     assert settings.run == RunOptions()
 
@@ -442,9 +453,9 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("graph.pth=x", "graph=columnar has no setting 'graph.pth'; nearest: graph.path"),
         ("llm.nothing=x", "llm=none has no setting 'llm.nothing'; it has none"),
         ("llm.model=x", "no setting 'llm.model' here; there is llm.model with llm=anthropic or llm=bedrock"),
-        ("root=x", "no setting 'root' here; there is dataset.root with dataset=folder or dataset=metaqa"),
-        ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=folder or dataset=metaqa"),
-        ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=folder, dataset=metaqa"),
+        ("root=x", "no setting 'root' here; there is dataset.root with dataset=cronquestions or dataset=cwq or"),
+        ("dataset.split=x", "there is dataset.split with dataset=atlas or dataset=cronquestions or"),
+        ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions, dataset=cwq"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
         ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, byokg, "),
@@ -457,6 +468,8 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("limit=abc", "limit=abc does not fit: input should be a valid integer"),
         ("limit=0", "limit=0 does not fit: input should be greater than or equal to 1"),
         ("seed=-1", "seed=-1 does not fit"),
+        ("sample=0", "sample=0 does not fit: input should be greater than or equal to 1"),
+        ("require=luck", "require=luck does not fit: input should be 'answers_in_graph' or 'executable'"),
         ("workers=null", "workers=null does not fit"),
         ("linking.entities=golden", "linking.entities=golden does not fit: input should be 'linked' or 'gold'"),
         ("linking.hops=2", "linking.hops=2 does not fit: input should be 'predicted' or 'gold'"),
@@ -508,7 +521,9 @@ def test_a_module_that_cannot_be_imported_says_what_it_lacks(tmp_path: Path, mon
 
 def test_a_setting_of_another_option_says_whose_it_is() -> None:
     message = refusal("dataset=folder", "dataset.hops=2")
-    assert message == "no setting 'dataset.hops' here; there is dataset.hops with dataset=metaqa"
+    assert (
+        message == "no setting 'dataset.hops' here; there is dataset.hops with dataset=metaqa or dataset=pathquestion"
+    )
 
 
 def test_a_folder_that_exists_is_recognised_where_an_option_belongs(tmp_path: Path) -> None:
@@ -528,7 +543,7 @@ def test_settings_that_must_be_given_are_named_together() -> None:
 
 
 def test_a_group_without_a_choice_lists_its_options() -> None:
-    with pytest.raises(ConfigError, match="no dataset is chosen; choose one of dataset=atlas, dataset=folder"):
+    with pytest.raises(ConfigError, match="no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions"):
         read_settings([]).build("dataset")
 
 

@@ -16,7 +16,7 @@ from byokg.cli.main import INTERRUPTED, WRONG
 from byokg.evaluation.runner import RunSettings
 from tests.cli.conftest import Outcome, Run, finish, start
 
-FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "timings.jsonl", "trace.jsonl"]
+FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "questions.jsonl", "timings.jsonl", "trace.jsonl"]
 
 ATLAS = ["eval", "dataset=atlas", "limit=150", "out=run"]
 """A run of a second or so."""
@@ -82,6 +82,54 @@ def test_only_the_result_goes_to_standard_output(byokg: Run, films: Path) -> Non
     quiet = byokg(*words, "out=b", "--quiet")
     assert quiet.err == ""
     assert quiet.out == first.out.replace("run folder: a", "run folder: b")
+
+
+def test_questions_are_picked_drawn_and_sharded_and_shards_merged(byokg: Run, films: Path) -> None:
+    words = ["eval", "dataset=folder", f"dataset.root={films}"]
+    Path("wanted.txt").write_text("q3\nq1\n", "utf-8")
+    picked = byokg(*words, "ids=@wanted.txt", "out=picked")
+    assert "2 of 3 questions are asked" not in picked.err and "2 questions, 0 failed" in picked.out
+    assert "2 of 3 questions are asked" in byokg(*words, "sample=2", "out=sampled").err
+    whole = byokg(*words, "out=whole")
+    assert whole.code == 0
+    for number in (1, 2):
+        assert byokg(*words, f"shard={number}/2", f"out=part-{number}").code == 0
+    merged = byokg("merge", "part-2", "part-1", "--out", "merged")
+    assert merged.code == 0
+    assert "3 questions, 0 failed" in merged.out and merged.out.endswith("run folder: merged\n")
+    for name in ("config.yaml", "metrics.json", "predictions.jsonl", "questions.jsonl", "trace.jsonl"):
+        assert (Path("merged") / name).read_bytes() == (Path("whole") / name).read_bytes()
+    missing = byokg("merge", "part-1", "--out", "other")
+    assert missing.code == WRONG
+    assert "shards are missing: 2/2" in missing.err
+
+
+def test_questions_are_asked_of_their_own_graphs(byokg: Run) -> None:
+    # Both graphs have a node Ann; she lives in another town in each.
+    records = [
+        {
+            "id": f"q{number}",
+            "question": "Where does Ann live?",
+            "answer": [town],
+            "q_entity": ["Ann"],
+            "a_entity": [town],
+            "graph": [["Ann", "lives_in", town]],
+            "choices": [],
+        }
+        for number, town in enumerate(("Ulm", "Bonn"))
+    ]
+    Path("rog").mkdir()
+    Path("rog/test.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), "utf-8")
+    words = ["eval", "dataset=rog", "dataset.root=rog", "linking.entities=gold"]
+    assert byokg(*words, "graph.per_question=true", "out=own").code == 0
+    answers = [json.loads(line)["answers"] for line in Path("own/predictions.jsonl").read_text("utf-8").splitlines()]
+    assert answers == [["Ulm"], ["Bonn"]]
+    assert yaml.safe_load(Path("own/config.yaml").read_text("utf-8"))["graph"]["checksum"].startswith("subgraphs:")
+    assert byokg(*words, "out=one").code == 0
+    answers = [json.loads(line)["answers"] for line in Path("one/predictions.jsonl").read_text("utf-8").splitlines()]
+    assert [sorted(each) for each in answers] == [["Bonn", "Ulm"], ["Bonn", "Ulm"]]
+    refused = byokg("eval", "dataset=atlas", "graph.per_question=true")
+    assert "needs a data set with subgraphs, such as dataset=rog" in refused.err
 
 
 def test_one_split_of_a_folder_is_evaluated(byokg: Run, films: Path) -> None:
@@ -190,7 +238,7 @@ def test_a_graph_keyed_by_name_asks_for_names(byokg: Run, films: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "ConfigError: no dataset is chosen; choose one of dataset=atlas, dataset=folder"),
+        ((), "ConfigError: no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions"),
         (("dataset=metaqa",), "ConfigError: dataset=metaqa needs dataset.root, dataset.hops"),
         (("dataset=metaqa", "dataset.root=.", "dataset.hops=4"), "MetaQA has questions of 1, 2 or 3 hops"),
         (("dataset=atlas", "dataset.split=tset"), "has no question in split 'tset'; it holds dev"),

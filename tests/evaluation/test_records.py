@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound, RunError
-from byokg.evaluation.metrics import Outcome, Scores, aggregate
+from byokg.evaluation.metrics import ZERO, Outcome, Scores, aggregate
 from byokg.evaluation.records import (
     CONFIG,
     METRICS_FILE,
@@ -28,10 +28,12 @@ from byokg.evaluation.records import (
     read_config,
     read_metrics,
     read_predictions,
+    read_profile,
     read_trace,
     read_usage,
     reply_keys,
 )
+from byokg.evaluation.retrieved import Retrieved
 from byokg.llm.records import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
@@ -87,13 +89,14 @@ def path_evidence(walk: Walk) -> PathEvidence:
 def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
     assert answered(answer(), 1.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
-        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null}\n'
+        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null,'
+        '"drafts":[],"retrieved":null}\n'
     )
 
 
 def test_a_prediction_says_which_of_the_topics_that_had_to_be_found_any_round_linked() -> None:
     lines = answered(answer(), 1.5, topics=[Z, M, Z])
-    assert b'"linked":{"gold":["z","m"],"found":["z"]}}' in lines.predictions
+    assert b'"linked":{"gold":["z","m"],"found":["z"]},' in lines.predictions
     assert parse_prediction(lines.predictions, "here").linked == LinkedTopics(("z", "m"), ("z",))
 
 
@@ -113,7 +116,8 @@ def test_a_failed_prediction_names_the_error() -> None:
     assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
-        'stores take ids, so pass names through an EntityLinker first"},"linked":null}\n'
+        'stores take ids, so pass names through an EntityLinker first"},"linked":null,'
+        '"drafts":[],"retrieved":null}\n'
     )
 
 
@@ -360,3 +364,37 @@ def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text(text)
         with pytest.raises(RunError, match=r"config\.yaml: "):
             read_config(tmp_path)
+
+
+def test_what_the_evidence_holds_and_the_first_drafts_are_recorded_and_read_back() -> None:
+    drafted = replace(
+        answer(),
+        rounds=(
+            Round(0, Artifacts(draft_answers=("Bern", "Basel")), Linked(), ()),
+            Round(1, Artifacts(draft_answers=("Genf",)), Linked(), ()),
+        ),
+    )
+    found = Retrieved((1, None), (2, 3), 120)
+    line = answered(drafted, 1.5, retrieved=found).predictions
+    assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120}}' in line
+    read = parse_prediction(line, "here")
+    assert (read.drafts, read.retrieved) == (("Bern", "Basel"), found)
+
+
+def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Path) -> None:
+    measured = aggregate([Outcome(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(measured), "utf-8")
+    assert read_metrics(tmp_path) == measured
+    record = json.loads(metrics_json(measured))
+    assert record["retrieval"]["recall@5"] == {"n": 2, "value": 1.0, "ci95": [1.0, 1.0]}
+    assert record["loss"] == {"failed": 0, "not_linked": 0, "not_retrieved": 0, "not_answered": 2, "answered": 0}
+    assert record["by_type"]["x"]["loss"]["not_answered"] == 1
+
+
+def test_the_profile_of_a_run_is_read_or_none_where_it_is_not_finished(tmp_path: Path) -> None:
+    assert read_profile(tmp_path) is None
+    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
+    assert read_profile(tmp_path) == "strict"
+    (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
+    with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
+        read_profile(tmp_path)

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Scores, aggregate
 from byokg.evaluation.report_table import metrics_tables, usage_table
+from byokg.evaluation.retrieved import Retrieved
 from byokg.types import Consumption, Spending
 
 
@@ -95,3 +96,20 @@ def test_a_model_without_a_price_is_said() -> None:
 
 def test_without_a_language_model_there_is_no_such_table() -> None:
     assert usage_table([{}, {}], {}) is None
+
+
+def test_evidence_and_losses_are_shown_where_anything_was_retrieved() -> None:
+    outcomes = [
+        Outcome(RIGHT, type="x", linked=1.0, retrieved=Retrieved((1, 12), (1, 2), 250)),
+        Outcome(ZERO, type="y", linked=0.0, retrieved=Retrieved((None,), None, 150)),
+        Outcome(ZERO, type="y", failed=True),
+    ]
+    text = shown(aggregate(outcomes, resamples=100))
+    lines = [line.split() for line in text.splitlines()]
+    assert max(map(len, text.splitlines())) <= 80
+    assert [line[2] for line in lines if line[:2] in (["first", "item"], ["first", "20"])] == ["16.7", "33.3"]
+    assert ["support", "triples", "(1", "questions)", "50.0", "50.0", "to", "50.0"] in lines
+    assert "200 tokens of graph context in the last prompt" in " ".join(text.split())
+    assert ["all", "1", "1", "0", "0", "1"] in lines
+    assert ["y", "1", "1", "0", "0", "0"] in lines
+    assert "where questions are lost" not in shown(aggregate([Outcome(RIGHT, retrieved=Retrieved((None,)))]))

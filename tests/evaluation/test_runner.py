@@ -150,7 +150,7 @@ def test_what_each_question_took_is_recorded_failed_ones_included(tmp_path: Path
         assert usage == [{"link": one} if number == 5 else {"link": one, "answer": one} for number in range(10)]
         assert reply_keys(tmp_path / "run") == {each.call.key for each in store.recorded()}
         traces = [json.loads(line) for line in (tmp_path / "run" / TRACE).read_bytes().splitlines()]
-        assert [len(trace["replies"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
+        assert [len(trace["calls"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
         again = UsageMeter(prices)
         run_evaluation(Asking(store, again), examples(10), tmp_path / "replayed", SETTINGS, meter=again)
         assert files(tmp_path / "run") == files(tmp_path / "replayed")
@@ -374,6 +374,16 @@ def test_a_run_killed_again_and_again_ends_with_the_same_files(
     asked_again = len(program.log.read_text().splitlines()) - COUNT
     # A kill loses the eight questions that four workers have at hand; Ctrl-C one that is just being handed to them.
     assert asked_again <= kills * (8 if how is signal.SIGKILL else 1)
+
+
+def test_a_run_of_200_questions_killed_at_50_random_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    words = (sys.executable, "-m", "tests.evaluation.kills", str(tmp_path), "200", "50", "17")
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    killed, partly, different = map(int, done.stdout.split())
+    assert killed == 50
+    assert partly >= 20  # by far not all kills come before the first or after the last question is recorded
+    assert different == 0
 
 
 def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_continued(undisturbed: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
+from byokg.graph import columnar
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node, Triple
@@ -31,6 +32,28 @@ class TestSavedAndOpened(GraphStoreContract):
             return ColumnarGraph.open(tmp_path / "graph")
 
         return make
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a -r-> b, c, d    a -s-> b    b -r-> a    c -s-> c
+    graph = ColumnarGraph.from_triples(
+        [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c")]
+    )
+    monkeypatch.setattr(columnar, "_COUNTED_AT_ONCE", at_once)
+    found = graph.relation_counts(graph.numbers(ids("a", "d", "c")))
+    columns = (found.origin, found.relation, found.inverse, found.count)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
+        (0, 0, False, 3),
+        (0, 1, False, 1),
+        (0, 0, True, 1),
+        (1, 0, True, 1),
+        (2, 1, False, 1),
+        (2, 0, True, 1),
+        (2, 1, True, 1),
+    ]
 
 
 #   a -r-> b -s-> c,  a -r-> b again

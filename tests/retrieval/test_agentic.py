@@ -19,11 +19,14 @@ from byokg.types import (
     Artifacts,
     Context,
     EntityId,
+    Evidence,
+    Feedback,
     Linked,
     LinkedEntity,
     Mention,
     Question,
     Step,
+    Triple,
     TripleEvidence,
 )
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
@@ -59,8 +62,8 @@ def shown(context: Context) -> str:
     """Write triples as lines."""
     lines = []
     for item in context.evidence:
-        assert isinstance(item, TripleEvidence)
-        lines.append(f"[{item.id}] {item.triple.head} → {item.triple.relation} → {item.triple.tail}")
+        if isinstance(item, TripleEvidence):
+            lines.append(f"[{item.id}] {item.triple.head} → {item.triple.relation} → {item.triple.tail}")
     return "\n".join(lines)
 
 
@@ -86,8 +89,13 @@ def following(*entities: str) -> str:
 FINISH = following("FINISH")
 
 
-def written(found: Sequence[TripleEvidence]) -> list[str]:
-    return [f"{item.triple.head} {item.triple.relation} {item.triple.tail}" for item in found]
+def written(found: Sequence[Evidence]) -> list[str]:
+    return [f"{triple.head} {triple.relation} {triple.tail}" for triple in triples(found)]
+
+
+def triples(found: Sequence[Evidence]) -> list[Triple]:
+    assert all(isinstance(item, TripleEvidence) for item in found)
+    return [item.triple for item in found if isinstance(item, TripleEvidence)]
 
 
 def got(steps: Sequence[Step], stage: str, name: str) -> list[object]:
@@ -114,7 +122,7 @@ def test_all_entities_of_a_hop_stand_in_one_call() -> None:
 
 def test_scores_follow_the_order_in_which_relations_were_selected() -> None:
     found = agent(countries(), selected("capital", "borders"), FINISH).retrieve(request(["pe"]))
-    assert [(item.triple.relation, item.score) for item in found] == [
+    assert [(triple.relation, item.score) for triple, item in zip(triples(found), found, strict=True)] == [
         ("capital", 1.0),
         ("borders", 0.5),
         ("borders", 0.5),
@@ -212,7 +220,7 @@ class TestLimits:
 
     def test_relations_of_one_entity(self) -> None:
         found = agent(self.WIDE, selected(*(f"r{at}" for at in range(10))), FINISH).retrieve(request(["s"]))
-        assert [item.triple.relation for item in found] == ["r0", "r1", "r2", "r3", "r4"]
+        assert [triple.relation for triple in triples(found)] == ["r0", "r1", "r2", "r3", "r4"]
         assert "at most 5 relations for each entity" in " ".join(SEEN[0].split())
 
     def test_entities_of_the_next_hop(self) -> None:
@@ -249,8 +257,10 @@ class TestLimits:
             [*((f"film {at}", "genre", "Drama") for at in range(300)), ("Drama", "is", "x")]
         )
         asked = request(["Drama"])
-        found = agent(hub, selected("genre", "is"), FINISH, hub_cap=200).retrieve(asked)
+        *found, told = agent(hub, selected("genre", "is"), FINISH, hub_cap=200).retrieve(asked)
         assert written(found) == ["Drama is x"]
+        assert isinstance(told, Feedback) and told.subject == "Drama ← genre"
+        assert told.problem.startswith("300 edges are too many to look at")
         assert got(asked.steps, RELATION_STAGE, "too_many") == [
             [{"entity": "Drama", "relation": "genre", "inverse": True, "count": 300}]
         ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from byokg.types import EntityId, Question
+from byokg.graph.store import GraphStore
+from byokg.types import Cell, EntityId, Question
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,18 @@ class Example:
     hops: int | None = None
     split: str = ""
     type: str = ""
+    answer_type: str = ""
+    """What kind of thing the answers are, where the set says so (CronQuestions: `entity` or `time`)."""
+    aliases: tuple[tuple[str, ...], ...] = ()
+    """Other names of each answer, parallel to `answers`; empty where the set lists none."""
+    parses: tuple[tuple[str, ...], ...] = ()
+    """Answer ids of each annotated reading of the question (WebQSP); empty where there is one reading only."""
+    support: tuple[tuple[str, str, str], ...] = ()
+    """Annotated triples that an answer rests on: head, relation, tail, as the set writes them."""
+    query: str = ""
+    """Annotated graph query whose result is the answer."""
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
@@ -53,5 +66,19 @@ class Dataset(Protocol):
     def examples(self) -> Sequence[Example]:
         """Return all examples of the chosen split, in file order. Raises `DatasetError`."""
 
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many questions of the file are not among the examples though the split has them, by reason.
+
+        A published set may hold questions without gold answers, which nobody can score.
+        """
+
     def graph_source(self) -> Path:
         """Return the file or folder that `byokg graph build` would take for this set's graph."""
+
+
+@runtime_checkable
+class SubgraphDataset(Dataset, Protocol):
+    """Questions that each bring a graph of their own."""
+
+    def subgraph(self, id: str) -> GraphStore:
+        """Return the graph of one question, held in memory. Raises `DatasetError` for an unknown id."""

@@ -1,20 +1,15 @@
 """Your own data set: a folder with `questions.jsonl`, and a graph in it or elsewhere.
 
-One JSON object per line, UTF-8. Fields (others are ignored):
+One JSON object per line, UTF-8; `question_line` says which fields it may have. Ids are unique within the file.
 
-- `id`, `question`: text; ids are unique within the file. An `id` may be a number.
-- `answers`: list of names, or of numbers (a count, a year), at least one. A question without gold answers
-  could neither be scored nor left out of the denominator unseen, so it is refused.
-- `answer_ids`, `topic_entities`, `topic_ids`: lists; may be absent or empty. The ids need not stand beside
-  the names one by one. Where a question has no `topic_ids`, its `topic_entities` stand for them.
-- `split`, `type`: text. `hops`: whole number, 0 or more.
+Annotations may stand in a second file (`labels`), kept apart so that no system under test reads them by accident:
+lines with an `id`, and `support_triples`, `hops` or `type`, which fill what the question itself leaves open.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +17,8 @@ from typing import Literal
 
 from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.text import SUFFIXES, TextFile, locate, read_text
+from byokg.evaluation.datasets.question_line import Fields, from_line
+from byokg.evaluation.datasets.text import TextFile, found, read_text
 from byokg.graph.importers import source_files
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId
@@ -44,6 +40,7 @@ class Folder:
             `graph_keys` finds out which of the two a given store needs.
         questions: name of the question file in `root`, without `.xz` or `.gz`.
         name: of the set, for tables; the folder's own name when empty.
+        labels: name of the file of annotations in `root`; empty where there is none.
     """
 
     def __init__(
@@ -54,6 +51,7 @@ class Folder:
         ids: Literal["ids", "names"] = "ids",
         questions: str = "questions.jsonl",
         name: str = "",
+        labels: str = "",
     ) -> None:
         """Name the part wanted; files are read when first asked for.
 
@@ -67,6 +65,7 @@ class Folder:
         self.graph = None if graph is None else Path(graph)
         self.ids = ids
         self.questions = questions
+        self.labels = labels
         self._name = name
 
     @property
@@ -86,13 +85,15 @@ class Folder:
             DatasetError: the question file is missing, a line is malformed, or no question is in the split.
         """
         lines: dict[str, int] = {}
+        labels = self._labels()
         read = []
         for number, line in self._file.lines:
-            example = _example(self._file.path, number, line)
+            example = from_line(self._file.path, number, line)
             if example.id in lines:
                 reason = f"id {example.id!r} is already used in line {lines[example.id]}; ids must be unique"
                 raise DatasetError(self._file.path, number, reason)
             lines[example.id] = number
+            example = annotated(example, labels.get(example.id))
             read.append(by_name(example) if self.ids == "names" else example)
         if not read:
             raise DatasetError(self._file.path, None, "holds no question")
@@ -102,6 +103,10 @@ class Folder:
             held = ", ".join(f"{split} ({count})" for split, count in sorted(counts.items()))
             raise DatasetError(self._file.path, None, f"has no question in split {self.split!r}; it holds {held}")
         return kept
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return nothing: a question that cannot be scored is refused."""
+        return {}
 
     def graph_source(self) -> Path:
         """Return what `byokg graph build` takes: the path given as `graph`, or else the folder itself.
@@ -122,12 +127,26 @@ class Folder:
 
     @cached_property
     def _file(self) -> TextFile:
-        path = locate(self.root, self.questions)
-        if path is None:
-            suffixes = ", ".join(filter(None, SUFFIXES))
-            reason = f"holds no {self.questions} (nor {suffixes}); point dataset.root at the folder that does"
-            raise DatasetError(self.root, None, reason)
-        return read_text(path)
+        return read_text(found(self.root, self.questions))
+
+    def _labels(self) -> dict[str, Fields]:
+        if not self.labels:
+            return {}
+        file = read_text(found(self.root, self.labels))
+        fields = (Fields(file.path, number, line) for number, line in file.lines)
+        return {each.text("id", required=True): each for each in fields}
+
+
+def annotated(example: Example, label: Fields | None) -> Example:
+    """Return the example with what a line of annotations adds to it. Raises `DatasetError`."""
+    if label is None:
+        return example
+    return replace(
+        example,
+        support=example.support or label.triples("support_triples"),
+        hops=label.hops() if example.hops is None else example.hops,
+        type=example.type or label.text("type"),
+    )
 
 
 def by_name(example: Example) -> Example:
@@ -159,53 +178,3 @@ def _holds(store: GraphStore, ids: tuple[EntityId, ...]) -> bool:
     except EntityNotFound:
         return False
     return True
-
-
-def _example(path: Path, number: int, line: str) -> Example:
-    """Check one line and turn it into an example; `topic_ids` fall back to `topic_entities`."""
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise DatasetError(path, number, f"is not JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise DatasetError(path, number, "is not a JSON object with fields such as id, question, answers")
-
-    def text(field: str, required: bool = False) -> str:
-        value = record.get(field)
-        if value is None and not required:
-            return ""
-        if isinstance(value, int) and not isinstance(value, bool) and field == "id":
-            return str(value)
-        if not isinstance(value, str) or (required and not value.strip()):
-            raise DatasetError(path, number, f"field {field!r} should be text, not {value!r}")
-        return value
-
-    def texts(field: str) -> tuple[str, ...]:
-        values = record.get(field)
-        if values is None:
-            return ()
-        if not isinstance(values, list):
-            raise DatasetError(path, number, f"field {field!r} should be a list, not {values!r}")
-        for value in values:
-            if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-                raise DatasetError(path, number, f"field {field!r} should list texts or numbers, not {value!r}")
-        return tuple(map(str, values))
-
-    answers = texts("answers")
-    if not answers:
-        raise DatasetError(path, number, "has no 'answers', so it cannot be scored; add them or remove the question")
-    hops = record.get("hops")
-    if hops is not None and (isinstance(hops, bool) or not isinstance(hops, int) or hops < 0):
-        raise DatasetError(path, number, f"field 'hops' should be a whole number, 0 or more, not {hops!r}")
-    topic_entities = texts("topic_entities")
-    return Example(
-        id=text("id", required=True),
-        question=text("question", required=True),
-        answers=answers,
-        answer_ids=tuple(map(EntityId, texts("answer_ids"))),
-        topic_entities=topic_entities,
-        topic_ids=tuple(map(EntityId, texts("topic_ids") or topic_entities)),
-        hops=hops,
-        split=text("split"),
-        type=text("type"),
-    )

@@ -35,11 +35,27 @@ def locate(folder: Path, *names: str) -> Path | None:
     return None
 
 
-def read_text(path: Path) -> TextFile:
-    """Read a whole UTF-8 file; a byte order mark and carriage returns at line ends are dropped.
+def found(folder: Path, *names: str) -> Path:
+    """Return what `locate` does.
 
     Raises:
-        DatasetError: the file cannot be read or decompressed, or a line is not UTF-8.
+        DatasetError: the folder holds none of them.
+    """
+    path = locate(folder, *names)
+    if path is None:
+        suffixes = ", ".join(filter(None, SUFFIXES))
+        wanted = " or ".join(names)
+        raise DatasetError(
+            folder, None, f"holds no {wanted} (nor {suffixes}); point dataset.root at the folder that does"
+        )
+    return path
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file, decompressed.
+
+    Raises:
+        DatasetError: the file cannot be read or decompressed.
     """
     try:
         content = path.read_bytes()
@@ -49,6 +65,16 @@ def read_text(path: Path) -> TextFile:
             content = gzip.decompress(content)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DatasetError(path, None, f"cannot be read ({error}); check the file, or fetch it again") from error
+    return content
+
+
+def read_text(path: Path) -> TextFile:
+    """Read a whole UTF-8 file; a byte order mark and carriage returns at line ends are dropped.
+
+    Raises:
+        DatasetError: the file cannot be read or decompressed, or a line is not UTF-8.
+    """
+    content = read_bytes(path)
     lines = []
     for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         try:

@@ -32,6 +32,15 @@ EXAMPLE = '{"seeds": ["id"], "max_hops": 1, "edge_filter": {"predicates": ["name
 """Shown where a request cannot be read at all."""
 
 
+_WANTED = {
+    "tuple_type": "should be a list",
+    "model_type": "should be an object",
+    "too_short": "should hold {min_length} or more",
+    "too_long": "should hold {max_length} or fewer",
+}
+"""What is wrong with a value, where pydantic would speak of Python's types."""
+
+
 class Strict(BaseModel):
     """Refuses fields that it does not know, so that a misspelt filter is not silently no filter."""
 
@@ -183,10 +192,14 @@ def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RequestInvalid([f"no JSON ({error}); write one object such as {EXAMPLE}"]) from error
     if not isinstance(given, Mapping):
         raise RequestInvalid([f"{json.dumps(given)[:80]} is no JSON object; write one such as {EXAMPLE}"])
+    try:
+        json.dumps(dict(given), ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise RequestInvalid([f"half a character ({error.reason}) stands in it; write the whole one"]) from error
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
@@ -209,7 +222,10 @@ def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
         return f"{place}: no such field; {hint}"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    return f"{place}: {error['msg']}, not {json.dumps(error['input'], default=str, ensure_ascii=False)[:80]}"
+    said = error["msg"][:1].lower() + error["msg"][1:]
+    if error["type"] in _WANTED:
+        said = _WANTED[error["type"]].format(**error.get("ctx", {}))
+    return f"{place}: {said}, not {json.dumps(error['input'], default=str, ensure_ascii=False)[:80]}"
 
 
 def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:

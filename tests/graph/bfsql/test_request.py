@@ -62,6 +62,13 @@ class TestMessages:
     def test_text_that_is_no_json_names_the_place(self) -> None:
         assert "line 1 column 12" in refused('{"seeds": [a]}')
 
+    @pytest.mark.parametrize("text", ["[" * 100_000, ""])
+    def test_text_that_only_looks_like_json_is_refused_too(self, text: str) -> None:
+        assert "no JSON" in refused(text)
+
+    def test_half_a_character_is_refused_since_it_could_not_be_sent_back(self) -> None:
+        assert "half a character" in refused('{"seeds": ["\\ud800"], "max_hops": 1}')
+
     def test_json_that_is_no_object_gets_an_example(self) -> None:
         assert '["a"] is no JSON object; write one such as {"seeds"' in refused('["a"]')
 
@@ -74,11 +81,12 @@ class TestMessages:
         assert "node_filter.xyz: no such field; known are entity_types" in refused({**BASE, "node_filter": {"xyz": 1}})
 
     def test_a_wrong_value_is_shown(self) -> None:
-        assert "max_hops: Input should be greater than or equal to 0, not -1" in refused(
+        assert "max_hops: input should be greater than or equal to 0, not -1" in refused(
             {"seeds": ["a"], "max_hops": -1}
         )
-        assert "seeds: " in refused({"seeds": [], "max_hops": 1})
-        assert "seeds: " in refused({"seeds": "a", "max_hops": 1})
+        assert "seeds: should hold 1 or more, not []" in refused({"seeds": [], "max_hops": 1})
+        assert 'seeds: should be a list, not "a"' in refused({"seeds": "a", "max_hops": 1})
+        assert 'node_filter: should be an object, not ["X"]' in refused({**BASE, "node_filter": ["X"]})
 
     def test_every_problem_is_said(self) -> None:
         with pytest.raises(RequestInvalid) as caught:
@@ -89,7 +97,7 @@ class TestMessages:
         assert "give one of them" in refused({**BASE, "cursor": "n1-e0-0", "offset": 3})
 
     def test_an_intersection_needs_two_seeds(self) -> None:
-        with pytest.raises(RequestInvalid, match="seeds: "):
+        with pytest.raises(RequestInvalid, match="seeds: should hold 2 or more"):
             read_request(IntersectRequest, {"seeds": ["a"], "k": 1})
 
 

@@ -1,0 +1,254 @@
+"""`byokg data`: which data sets there are, what one holds, what is wrong with it, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byokg.cli.config import Settings
+    from byokg.evaluation.audit import Audit
+    from byokg.evaluation.datasets.base import Dataset, Example
+    from byokg.graph.store import GraphStore
+    from byokg.index.names import NameIndex
+
+FOUND = 4
+"""Exit code of an audit that found something."""
+
+app = typer.Typer(no_args_is_help=True, help="Data sets: list, content, audit, conversion of graphs, download.")
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as of byokg eval.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the layouts that can be read, and what is taken of them by subset=."""
+    from byokg.cli.config import options
+
+    found = {f"{group}={name}": _about(group, name) for group in ("dataset", "subset") for name in options(group)}
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, found))
+    for word, text in found.items():
+        stdout().print(f"{word:{width}}  {text}", markup=False, highlight=False, soft_wrap=True)
+    print("their settings: byokg eval dataset=NAME --show")
+
+
+@app.command("info")
+def info(words: Words = None, as_json: AsJson = False) -> None:
+    """Count what a data set holds; no graph is read.
+
+    byokg data info dataset=metaqa dataset.root=DIR dataset.hops=2
+    """
+    from collections import Counter
+
+    from byokg.errors import DatasetError
+
+    _, dataset, examples = _questions(words)
+    try:
+        graph = str(dataset.graph_source())
+    except DatasetError as error:
+        graph = f"none: {error}"
+    record: dict[str, Any] = {
+        "name": dataset.name,
+        "checksum": dataset.checksum,
+        "graph": graph,
+        "questions": len(examples),
+        "left_out": dict(dataset.left_out()),
+        "answers": sum(len(example.answers) for example in examples),
+        "with_topic_entities": sum(bool(example.topic_ids) for example in examples),
+        "with_answer_ids": sum(bool(example.answer_ids) for example in examples),
+    }
+    for name in ("split", "type", "answer_type", "hops"):
+        counts = Counter(
+            str(getattr(example, name)) for example in examples if getattr(example, name) not in ("", None)
+        )
+        if counts:
+            record[f"by_{name}"] = dict(sorted(counts.items()))
+    if as_json:
+        print_json(record)
+    else:
+        _print_record(record)
+
+
+@app.command("audit")
+def audit(
+    words: Words = None,
+    hops: Annotated[int, typer.Option(min=1, help="How far from a topic entity an answer may be.")] = 3,
+    without_graph: Annotated[bool, typer.Option("--without-graph", help="Look at the questions only.")] = False,
+    show: Annotated[int, typer.Option(min=0, help="Questions named for each finding.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Look for what lowers a score whatever is asked: lost answers, missing topics, templates, repetitions.
+
+    byokg data audit dataset=folder dataset.root=DIR
+
+    Exit code 4 says that something was found. --json lists all questions of each finding.
+    """
+    from dataclasses import asdict
+
+    from byokg.cli.evaluation import open_store
+    from byokg.evaluation.audit import audit as look
+    from byokg.evaluation.datasets.base import SubgraphDataset
+    from byokg.evaluation.datasets.folder import by_name, graph_keys
+    from byokg.graph.name_index import name_index
+    from byokg.graph.places import close
+
+    settings, dataset, examples = _questions(words)
+    if without_graph:
+        result = look(examples, None, hops, dataset.left_out())
+    elif settings.run.graph.per_question:
+        if not isinstance(dataset, SubgraphDataset):
+            raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog")
+
+        def own(example: Example) -> tuple[GraphStore, NameIndex]:
+            store = dataset.subgraph(example.id)
+            return store, name_index(store)
+
+        result = look(examples, own, hops, dataset.left_out())
+    else:
+        store = open_store(settings, dataset, note)
+        try:
+            names = name_index(store)
+            if graph_keys(examples, store) == "names":
+                note("the graph holds the questions' topics under their names, so these are looked for")
+                examples = [by_name(example) for example in examples]
+            result = look(examples, lambda example: (store, names), hops, dataset.left_out())
+        finally:
+            close(store)
+    if as_json:
+        print_json({"name": dataset.name, "checksum": dataset.checksum, **asdict(result)})
+    else:
+        _print_audit(dataset.name, result, show)
+    if result.findings:
+        raise typer.Exit(FOUND)
+
+
+@app.command("graph")
+def graph(
+    words: Words = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write.")] = None,
+) -> None:
+    """Convert the published graph files of a data set into a folder that byokg graph build takes.
+
+    byokg data graph dataset=cronquestions dataset.root=DIR --out DIR/graph
+    """
+    from byokg.evaluation.datasets.question_set import QuestionSet
+
+    if out is None:
+        raise ConfigError("--out is missing; name the folder to write")
+    settings = _settings(words)
+    dataset = settings.build("dataset")
+    if not isinstance(dataset, QuestionSet):
+        raise ConfigError(f"the graph of dataset={settings.options['dataset']} needs no conversion; build it as it is")
+    if out.exists() and any(out.iterdir()):
+        raise ConfigError(f"--out {out} is not empty; name a new folder")
+    dataset.write_graph(out)
+    print(f"wrote {out}; a run finds it there, or with dataset.graph={out}")
+
+
+@app.command("fetch")
+def fetch(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Data set; without it, all are listed.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to put it into; NAME unless given.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", help="Server that has the same paths, such as https://hf-mirror.com.")
+    ] = None,
+    attempts: Annotated[int, typer.Option(min=1, help="Connections without progress before giving up.")] = 5,
+) -> None:
+    """Download a data set from where its authors published it, and check what came.
+
+    The same command continues a download that broke. SHA256SUMS in the folder lists the digests.
+    """
+    from byokg.evaluation.datasets.fetch import SUMS, sources
+    from byokg.evaluation.datasets.fetch import fetch as download
+
+    known = sources()
+    if name is None:
+        for source in known.values():
+            files = f"{len(source.files)} files" if source.files else "by hand"
+            print(f"{source.name:14} {files:9} {source.licence:38} {source.page}")
+        return
+    if name not in known:
+        raise ConfigError(f"no data set {name!r} is listed; there are {', '.join(known)}")
+    folder = out or Path(name)
+    for each in download(known[name], folder, mirror, attempts, on_progress=_told()):
+        state = "fetched" if each.fetched else "there already"
+        checked = "checked" if each.known else f"not known before, noted in {SUMS}"
+        print(f"{each.path}: {state}; sha256 {each.sha256[:12]}… {checked}")
+    print(f"licence: {known[name].licence}; see {known[name].page}")
+
+
+def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
+    """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
+    from byokg.cli.questions import picked
+    from byokg.evaluation.selection import Draw, drawn
+
+    settings = _settings(words)
+    dataset: Dataset = settings.build("dataset")
+    run = settings.run
+    examples = picked(dataset, run, lambda text: None)
+    return settings, dataset, drawn(examples, Draw(run.per_type, run.sample, run.limit, run.seed))
+
+
+def _settings(words: list[str] | None) -> Settings:
+    from byokg.cli.config import read_settings
+
+    return read_settings(words or [])
+
+
+def _about(group: str, option: str) -> str:
+    """Return what the option's file says of itself."""
+    from byokg.cli.config import config_dir
+
+    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
+    return next(line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line)
+
+
+def _print_record(record: Mapping[str, Any]) -> None:
+    width = max(map(len, record))
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
+        text = f"{value:,}" if isinstance(value, int) else str(value)
+        stdout().print(f"{key.replace('_', ' '):{width}}  {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_audit(name: str, result: Audit, show: int) -> None:
+    from byokg.evaluation.audit import KINDS
+
+    graph = f"graph looked at, {result.max_hops} hops" if result.graph else "graph not looked at"
+    print(f"{name}: {result.questions:,} questions, {graph}")
+    for reason, count in result.left_out.items():
+        print(f"  left out: {count:,} with {reason}")
+    for kind, ids in result.findings.items():
+        share = 100 * len(ids) / max(result.questions, 1)
+        print(f"  {kind}: {len(ids):,} ({share:.1f} %); {KINDS[kind]}")
+        for id in ids[:show]:
+            print(f"    {id}")
+        if show and len(ids) > show:
+            print(f"    (+{len(ids) - show:,} more; all of them: --json)")
+    if not result.findings:
+        print("  nothing found")
+
+
+def _told() -> Callable[[str, int, int | None], None]:
+    """Return what prints how far a file is, once every 64 MB."""
+    step = 64 << 20
+    last: dict[str, int] = {}
+
+    def tell(path: str, have: int, total: int | None) -> None:
+        if have // step > last.get(path, 0):
+            last[path] = have // step
+            of = f" of {total / 1e6:,.0f}" if total else ""
+            stderr().print(f"{path}: {have / 1e6:,.0f}{of} MB", markup=False, highlight=False)
+
+    return tell

@@ -1,0 +1,89 @@
+"""Which questions a run asks: what the settings pick, require and draw, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from byokg.cli.config import RunOptions
+from byokg.errors import ConfigError
+from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.requirements import executed, with_answer
+from byokg.evaluation.selection import Draw, Shard, drawn, named
+from byokg.graph.query import takes_queries
+from byokg.graph.store import GraphStore
+from byokg.index.names import NameIndex
+
+_FILE = "@"
+
+Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+"""Gives the graph that a question is asked of, and the names in it."""
+
+
+def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions of the ids and types that the settings name, which takes no graph.
+
+    Raises:
+        ConfigError: there is no question of such an id or type.
+        DatasetError: the data set cannot be read.
+    """
+    examples = dataset.examples()
+    for reason, count in dataset.left_out().items():
+        note(f"{count:,} questions of {dataset.name} are left out: {reason}")
+    return named(examples, _ids(run.ids), run.types)
+
+
+def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions that fulfil what is required, and of these the ones that are drawn.
+
+    Raises:
+        ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
+    """
+    kept = list(examples)
+    if "executable" in run.require and kept:
+        store, _ = graph(kept[0])
+        if not takes_queries(store):
+            raise ConfigError(
+                f"require=executable needs a graph that takes queries, and {store.name} takes none; add graph=arcadedb"
+            )
+        result = executed(kept, store)
+        kept = list(result.examples)
+        _tell("executable", len(examples), len(kept), result.left_out, note)
+    if "answers_in_graph" in run.require:
+        before = len(kept)
+        kept = [example for example in kept if with_answer([example], *graph(example))]
+        _tell("answers_in_graph", before, len(kept), {}, note)
+    kept = drawn(kept, Draw(run.per_type, run.sample, run.limit, run.seed))
+    if not kept:
+        raise ConfigError("no question is left to ask; check ids, types and require")
+    if len(kept) < len(examples):
+        note(f"{len(kept):,} of {len(examples):,} questions are asked")
+    return kept
+
+
+def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:
+    """Return the shard that the settings name, and its questions. Raises `ConfigError`."""
+    if run.shard is None:
+        return None, examples
+    shard = Shard.parse(run.shard)
+    return shard, shard.of(examples)
+
+
+def _ids(words: Sequence[str]) -> list[str]:
+    """Return ids, those of files in place of the files."""
+    ids = []
+    for word in words:
+        if not word.startswith(_FILE):
+            ids.append(word)
+            continue
+        try:
+            lines = Path(word.removeprefix(_FILE)).expanduser().read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"ids={word} cannot be read ({error}); name a text file with one id a line") from error
+        ids += [line.strip() for line in lines if line.strip()]
+    return ids
+
+
+def _tell(name: str, before: int, after: int, reasons: Mapping[str, int], note: Callable[[str], None]) -> None:
+    shown = "".join(f"; {reason}: {count:,}" for reason, count in reasons.items())
+    note(f"require={name} keeps {after:,} of {before:,} questions{shown}")

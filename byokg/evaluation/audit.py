@@ -1,0 +1,118 @@
+"""What is wrong with a data set and its graph before anything is asked, and lowers every score over it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.requirements import holds
+from byokg.graph.path_search import shortest_paths
+from byokg.graph.store import GraphStore
+from byokg.index.names import NameIndex
+from byokg.types import EntityId
+
+Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+"""Gives the graph that a question is asked of, and the names in it."""
+
+KINDS = {
+    "unresolved template": "the text still holds a slot such as {tail2}",
+    "repeated question": "the same text with the same answers stands further up",
+    "contradicting question": "the same text with other answers stands further up",
+    "no topic entity": "none is annotated, so granting gold entities gives nothing",
+    "topic not in graph": "no annotated topic entity is a node",
+    "answer not in graph": "no gold answer is a node, by id or by name",
+    "some answers not in graph": "full recall cannot be reached",
+    "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
+}
+"""Kinds of findings, in the order in which they are listed, with what they mean."""
+
+_SLOT = re.compile(r"\{\w+\}")
+_TARGETS = 20
+"""Gold answers tried for one question; one within reach is enough."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was looked at, and what was found."""
+
+    questions: int
+    by_split: Mapping[str, int]
+    by_type: Mapping[str, int]
+    left_out: Mapping[str, int]
+    """Questions of the file that are not among those, by reason."""
+    findings: Mapping[str, tuple[str, ...]]
+    """Ids of the questions, by kind; kinds without any are missing."""
+    max_hops: int
+    graph: bool
+    """Whether the graph was looked at."""
+
+
+def audit(
+    examples: Sequence[Example],
+    graph: Graph | None = None,
+    max_hops: int = 3,
+    left_out: Mapping[str, int] | None = None,
+) -> Audit:
+    """Look at all questions, and at their graph.
+
+    Answers that are times (`answer_type`) are no nodes, and neither are those of a gold query; they are not looked for.
+
+    Args:
+        examples: the questions.
+        graph: of each question; None leaves out what it would tell.
+        max_hops: how far from a topic entity an answer may be.
+        left_out: what the data set says it left out.
+    """
+    found: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    texts: dict[str, frozenset[str]] = {}
+    for example in examples:
+        if _SLOT.search(example.question):
+            found["unresolved template"].append(example.id)
+        text, answers = " ".join(example.question.casefold().split()), frozenset(example.answers)
+        if text in texts:
+            kind = "repeated question" if texts[text] == answers else "contradicting question"
+            found[kind].append(example.id)
+        texts.setdefault(text, answers)
+        if not example.topic_ids:
+            found["no topic entity"].append(example.id)
+        if graph is not None:
+            for kind in _in_graph(example, *graph(example), max_hops):
+                found[kind].append(example.id)
+    return Audit(
+        questions=len(examples),
+        by_split=dict(Counter(example.split for example in examples if example.split)),
+        by_type=dict(Counter(example.type for example in examples if example.type)),
+        left_out=left_out or {},
+        findings={kind: tuple(ids) for kind, ids in found.items() if ids},
+        max_hops=max_hops,
+        graph=graph is not None,
+    )
+
+
+def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: int) -> list[str]:
+    """Return the kinds of what the graph lacks for one question."""
+    kinds = []
+    topics = [id for id in example.topic_ids if holds(store, id)]
+    if example.topic_ids and not topics:
+        kinds.append("topic not in graph")
+    if example.answer_type == "time" or (example.query and not example.answer_ids):
+        return kinds
+    nodes = _answer_nodes(example, store, names)
+    present = [each for each in nodes if each]
+    if not present:
+        return [*kinds, "answer not in graph"]
+    if len(present) < len(nodes):
+        kinds.append("some answers not in graph")
+    targets = list(dict.fromkeys(id for each in present for id in each))[:_TARGETS]
+    if topics and not any(pair.paths for pair in shortest_paths(store, topics, targets, max_hops=max_hops)):
+        kinds.append("answer out of reach")
+    return kinds
+
+
+def _answer_nodes(example: Example, store: GraphStore, names: NameIndex) -> list[list[EntityId]]:
+    """Return the nodes that each gold answer means: by id where the set gives ids, or else by an equal name."""
+    by_id = [[id] if holds(store, id) else [] for id in example.answer_ids]
+    return by_id if any(by_id) else [store.ids(names.exact(name)) for name in example.answers]

@@ -1,0 +1,240 @@
+"""Puts runs over the same questions side by side: what differs, by how much, and on which questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import RunError
+from byokg.evaluation.asked import read_questions
+from byokg.evaluation.cases import Case, join
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.profiles.base import Profile
+from byokg.evaluation.records import METRICS_FILE, read_config, read_predictions, read_profile
+from byokg.evaluation.run_folder import flat_settings
+from byokg.evaluation.scoring import ProfileScores, score_cases
+from byokg.evaluation.significance import RESAMPLES, Difference, paired_difference
+
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run folder as it was read."""
+
+    name: str
+    dataset: str
+    dataset_checksum: str
+    entities: str
+    """Whether topic entities were `gold` or `linked`."""
+    profile: str | None
+    """Of its `metrics.json`; None where the run is not finished."""
+    settings: Mapping[str, str]
+    """All settings by dotted name."""
+    examples: tuple[Example, ...]
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class TypeDifference:
+    """Two runs on the `n` questions of one group, in one metric."""
+
+    n: int
+    first: float
+    second: float
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the second run does otherwise than the first, on the questions of both."""
+
+    first: RecordedRun
+    second: RecordedRun
+    scores: tuple[ProfileScores, ProfileScores]
+    """On the same questions: those that the profile counts in both runs."""
+    left_out: int
+    """Questions of both runs that the profile does not count in one of them: skipped, or lacking what it compares."""
+    metric: str
+    """The one that the breakdown and the lists are about."""
+    differences: Mapping[str, Difference]
+    """By metric of the profile."""
+    by_type: Mapping[str, TypeDifference]
+    won: tuple[str, ...]
+    """Ids of the questions on which the second run has the higher value."""
+    lost: tuple[str, ...]
+    settings: Mapping[str, tuple[str, str]]
+    """What the two runs were told differently, by dotted name."""
+
+
+def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:
+    """Read run folders, each under a name of its own: as much of the end of its path as tells it from the others.
+
+    Raises:
+        RunError: a folder is given twice, or is none that an evaluation wrote.
+    """
+    places = [folder.resolve() for folder in folders]
+    for folder, place in zip(folders, places, strict=True):
+        if places.count(place) > 1:
+            raise RunError(f"{str(folder)!r} is given more than once; a run differs in nothing from itself")
+    depth = 1
+    while len({place.parts[-depth:] for place in places}) < len(places):
+        depth += 1
+    return [_read_run(place, "/".join(place.parts[-depth:])) for place in places]
+
+
+def _read_run(folder: Path, name: str) -> RecordedRun:
+    config = read_config(folder)
+    examples = read_questions(folder)
+    try:
+        return RecordedRun(
+            name=name,
+            dataset=config["dataset"]["name"],
+            dataset_checksum=config["dataset"]["checksum"],
+            entities=config["entities"],
+            profile=read_profile(folder),
+            settings=flat_settings(config),
+            examples=examples,
+            cases=tuple(join(examples, read_predictions(folder))),
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder}: its config.yaml lacks {error}; give the folder that an evaluation wrote") from error
+
+
+def compare_runs(
+    runs: Sequence[RecordedRun],
+    profile: Profile,
+    metric: str = "",
+    force: bool = False,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> list[Comparison]:
+    """Compare each run with the first.
+
+    Args:
+        runs: at least two.
+        profile: how all are scored.
+        metric: what the breakdown and the lists are about; the profile's first without one.
+        force: compare runs that `differing` objects to, on the questions that they share.
+        seed: of the bootstrap.
+        resamples: drawn for each comparison and group.
+
+    Raises:
+        RunError: there are fewer than two runs, the profile has no such metric, the runs are not about the same
+            questions and `force` is not set, or they share no question that the profile can score.
+    """
+    if len(runs) < 2:
+        raise RunError("there is nothing to compare one run with; give two run folders or more")
+    names = [each.name for each in profile.metrics]
+    metric = metric or names[0]
+    if metric not in names:
+        raise RunError(f"profile {profile.name} has no metric {metric!r}; it has {', '.join(names)}")
+    first, *others = runs
+    for other in others:
+        reasons = differing(first, other)
+        if reasons and not force:
+            raise RunError(
+                f"{first.name!r} and {other.name!r} cannot be compared: {'; '.join(reasons)}; "
+                "--force compares the questions that they share"
+            )
+    return [_compared(first, other, profile, metric, seed, resamples) for other in others]
+
+
+def differing(first: RecordedRun, second: RecordedRun) -> tuple[str, ...]:
+    """Return why two runs are not about the same questions, scored alike; empty where they are."""
+    reasons = []
+    mine, theirs = ({example.id: example for example in run.examples} for run in (first, second))
+    if first.dataset != second.dataset:
+        reasons.append(f"one asked {first.dataset!r}, the other {second.dataset!r}")
+    elif first.dataset_checksum != second.dataset_checksum:
+        reasons.append(f"the question files of {first.dataset!r} differ")
+    if mine.keys() != theirs.keys():
+        reasons.append(
+            f"the questions differ ({len(mine.keys() & theirs.keys()):,} in both, "
+            f"{len(mine.keys() - theirs.keys()):,} and {len(theirs.keys() - mine.keys()):,} in one alone)"
+        )
+    changed = [id for id in mine if id in theirs and mine[id].answers != theirs[id].answers]
+    if changed:
+        reasons.append(f"the gold answers of {len(changed):,} questions differ ({changed[0]!r} first)")
+    for run in (first, second):
+        if run.profile is None:
+            reasons.append(f"{run.name!r} is not finished: it has no {METRICS_FILE}")
+    if None not in (first.profile, second.profile) and first.profile != second.profile:
+        reasons.append(f"one was scored as {first.profile!r}, the other as {second.profile!r}")
+    return tuple(reasons)
+
+
+def _compared(
+    first: RecordedRun, second: RecordedRun, profile: Profile, metric: str, seed: int, resamples: int
+) -> Comparison:
+    theirs = {case.id: case for case in second.cases}
+    cases = [case for case in first.cases if case.id in theirs]
+    if not cases:
+        raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
+    before, after = _scored(cases, theirs, profile, seed)
+    both = [case for case, counted in zip(cases, _counted(before) & _counted(after), strict=True) if counted]
+    if not both:
+        raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
+    shared, cases = len(cases), both
+    if len(both) < shared:
+        before, after = _scored(cases, theirs, profile, seed)
+    names = [each.name for each in profile.metrics]
+    column = names.index(metric)
+    one, other = before.values[:, column], after.values[:, column]
+
+    def difference(rows: Sequence[int]) -> list[Difference]:
+        weights = before.weights[rows], after.weights[rows]
+        return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
+
+    groups: dict[str, list[int]] = {}
+    for row, case in enumerate(cases):
+        for group in profile.groups(case):
+            groups.setdefault(group, []).append(row)
+    return Comparison(
+        first=first,
+        second=second,
+        scores=(before, after),
+        left_out=shared - len(cases),
+        metric=metric,
+        differences=dict(zip(names, difference(range(len(cases))), strict=True)),
+        by_type={
+            group: TypeDifference(
+                len(groups[group]),
+                float(np.average(one[groups[group]])),
+                float(np.average(other[groups[group]])),
+                difference(groups[group])[column],
+            )
+            for group in sorted(groups)
+        }
+        if len(groups) > 1
+        else {},
+        won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
+        lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
+        settings=_told(first.settings, second.settings),
+    )
+
+
+def _scored(
+    cases: Sequence[Case], theirs: Mapping[str, Case], profile: Profile, seed: int
+) -> tuple[ProfileScores, ProfileScores]:
+    [before] = score_cases(cases, [profile], seed)
+    [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
+    return before, after
+
+
+def _counted(scores: ProfileScores) -> npt.NDArray[np.bool_]:
+    return scores.weights[:, 0] > 0
+
+
+def _told(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the settings that differ."""
+    keys = [key for key in {**first, **second} if not key.startswith(_SETTINGS_LEFT_OUT)]
+    return {
+        key: (first.get(key, "nothing"), second.get(key, "nothing"))
+        for key in keys
+        if first.get(key) != second.get(key)
+    }

@@ -1,0 +1,224 @@
+"""Fetches published data sets: what was fetched is continued after a broken connection, and checked by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import yaml
+
+from byokg.errors import ConfigError, FetchFailed
+
+SUMS = "SHA256SUMS"
+"""File beside what was fetched, in the format of `sha256sum`."""
+
+_PART = ".part"
+_TIMEOUT_S = 60.0
+
+OnProgress = Callable[[str, int, int | None], None]
+"""Told the name of a file, how many bytes of it are there, and how many there will be, if that is known."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a data set, and where it lies."""
+
+    url: str
+    path: str
+    """Where it is put, below the folder of the set."""
+    sha256: str | None = None
+    """None where nobody noted it; the first fetch does."""
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published data set."""
+
+    name: str
+    page: str
+    licence: str
+    files: tuple[SourceFile, ...] = ()
+    """None where it is offered by hand only."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What became of one file."""
+
+    path: Path
+    sha256: str
+    known: bool
+    """Whether the digest was known before, and so says that this is the right file."""
+    fetched: bool
+    """False where the file was there already."""
+
+
+def sources() -> dict[str, Source]:
+    """Return all data sets in `sources.yaml`, by name."""
+    text = resources.files("byokg.evaluation.datasets").joinpath("sources.yaml").read_text("utf-8")
+    return {name: _source(name, entry) for name, entry in yaml.safe_load(text).items()}
+
+
+def fetch(
+    source: Source,
+    out: Path,
+    mirror: str | None = None,
+    attempts: int = 5,
+    wait_s: float = 1.0,
+    on_progress: OnProgress | None = None,
+) -> list[Fetched]:
+    """Fetch all files of a data set that are not there yet.
+
+    A broken connection is continued where it broke, also by a later call. A file appears under its name only when it is
+    complete and its digest is right. Digests go into `SHA256SUMS`; one that stands there counts as known.
+
+    Args:
+        source: what to fetch.
+        out: folder to put it into.
+        mirror: address of a server, perhaps with a path, that has the same files under the same paths.
+        attempts: how often a connection is made for one file without any byte coming, at most.
+        wait_s: before the second of these; doubles from one to the next.
+        on_progress: told how far each file is.
+
+    Raises:
+        ConfigError: the set has no files to fetch, or `mirror` is no address.
+        FetchFailed: a file cannot be had, or is not the one expected.
+    """
+    if not source.files:
+        raise ConfigError(f"{source.name} is offered by hand only; get it from {source.page}")
+    if mirror is not None and urlsplit(mirror).scheme not in ("http", "https"):
+        raise ConfigError(f"--mirror {mirror} is no address; write https://HOST or https://HOST/PATH")
+    out.mkdir(parents=True, exist_ok=True)
+    noted = _read_sums(out / SUMS)
+    done = []
+    with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, headers={"Accept-Encoding": "identity"}) as client:
+        for file in source.files:
+            expected = file.sha256 or noted.get(file.path)
+            fetched = _fetch_one(client, file, out, mirror, expected, attempts, wait_s, on_progress)
+            done.append(fetched)
+            noted[file.path] = fetched.sha256
+            _write_sums(out / SUMS, noted)
+    return done
+
+
+def _fetch_one(
+    client: httpx.Client,
+    file: SourceFile,
+    out: Path,
+    mirror: str | None,
+    expected: str | None,
+    attempts: int,
+    wait_s: float,
+    on_progress: OnProgress | None,
+) -> Fetched:
+    target = out / file.path
+    if target.is_file():
+        digest = _sha256(target)
+        if expected in (None, digest):
+            return Fetched(target, digest, expected is not None, False)
+        raise FetchFailed(file.url, f"{target} is another file (sha256 {digest}, not {expected}); move it away")
+    url = file.url if mirror is None else mirrored(file.url, mirror)
+    part = target.with_name(target.name + _PART)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    failures = 0
+    while True:
+        before = _size(part)
+        try:
+            _continue(client, url, part, file, on_progress)
+            break
+        except FetchFailed as error:
+            failures = 1 if _size(part) > before else failures + 1
+            if not error.retryable or failures >= attempts:
+                raise
+            time.sleep(wait_s * 2 ** (failures - 1))
+    digest = _sha256(part)
+    if expected not in (None, digest):
+        part.unlink()
+        raise FetchFailed(
+            url, f"this is another file than was expected (sha256 {digest}, not {expected}); try --mirror"
+        )
+    part.replace(target)
+    _tag(part).unlink(missing_ok=True)
+    return Fetched(target, digest, expected is not None, True)
+
+
+def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_progress: OnProgress | None) -> None:
+    """Ask for the rest of a file and append it. Raises `FetchFailed`, retryable where another try may help."""
+    have = _size(part)
+    tag = _tag(part)
+    headers = {}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+        if tag.is_file():
+            headers["If-Range"] = tag.read_text("ascii")  # another version of the file then comes whole
+    try:
+        with client.stream("GET", url, headers=headers) as response:
+            if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                # Either all of it is there, which its digest tells, or the rest is of another file.
+                if response.headers.get("Content-Range", "").rpartition("/")[2] == str(have):
+                    return
+                part.unlink()
+                raise FetchFailed(url, "the server has less of the file than was fetched before", retryable=True)
+            if response.status_code >= httpx.codes.BAD_REQUEST:
+                busy = response.status_code == httpx.codes.TOO_MANY_REQUESTS
+                retryable = busy or response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
+                reason = f"the server answers {response.status_code} {response.reason_phrase}; try later, or --mirror"
+                raise FetchFailed(url, reason, retryable)
+            if response.status_code != httpx.codes.PARTIAL_CONTENT:
+                have = 0
+            if etag := response.headers.get("ETag"):
+                tag.write_text(etag, "ascii")
+            left = response.headers.get("Content-Length")
+            total = file.bytes if left is None else have + int(left)
+            with part.open("ab" if have else "wb") as sink:
+                for chunk in response.iter_raw():
+                    sink.write(chunk)
+                    have += len(chunk)
+                    if on_progress is not None:
+                        on_progress(file.path, have, total)
+    except httpx.HTTPError as error:
+        reason = f"{type(error).__name__}: {error or 'the connection broke'}; try again, which continues, or --mirror"
+        raise FetchFailed(url, reason, retryable=isinstance(error, httpx.TransportError)) from error
+
+
+def mirrored(url: str, mirror: str) -> str:
+    """Return the address of the same file on another server."""
+    return mirror.rstrip("/") + urlsplit(url).path
+
+
+def _source(name: str, entry: Mapping[str, Any]) -> Source:
+    files = tuple(SourceFile(**file) for file in entry["files"])
+    return Source(name, entry["page"], entry["licence"], files)
+
+
+def _tag(part: Path) -> Path:
+    """Return where the version of a file that is partly there is noted."""
+    return part.with_name(part.name + ".etag")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_sums(path: Path) -> dict[str, str]:
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
+
+
+def _write_sums(path: Path, sums: Mapping[str, str]) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())), "utf-8")
+    temporary.replace(path)

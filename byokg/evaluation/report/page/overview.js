@@ -1,0 +1,150 @@
+// The first view: the leaderboard, and what the runs' figures say beside each other.
+
+const overview = { metric: "hits@1", measure: "seconds", by: "type", sorted: null, falling: true };
+
+function showOverview() {
+  const runs = report.runs;
+  if (!report.metrics.includes(overview.metric)) overview.metric = report.metrics[0];
+  overview.measure = runs.some((run) => run.took.usd) ? "usd" : "seconds";
+  overview.by = Object.keys(runs[0].by.type).length ? "type" : "hops";
+  const metric = (value) => {
+    overview.metric = value;
+    drawCharts();
+  };
+  const panels = el("div", { id: "panels", class: "panels" });
+  add(byId("overview"), [
+    el("section", { id: "leaderboard", class: "panel", "aria-label": "Leaderboard" }),
+    el(
+      "div",
+      { class: "toolbar" },
+      el("span", { class: "label" }, "Charts show"),
+      choice("Metric", report.metrics.map((each) => [each, metricTitle(each)]), overview.metric, metric),
+    ),
+    panels,
+  ]);
+  drawLeaderboard();
+  drawCharts();
+}
+
+const COLUMNS = {
+  usd: ["US$", (run) => run.took.usd, (value) => (value === null ? "unknown" : MEASURES.usd.text(value))],
+  seconds: ["Time", (run) => run.took.seconds, MEASURES.seconds.text],
+  calls: ["Calls", (run) => run.took.calls, significant],
+  tokens: ["Tokens", (run) => taken(run, "tokens"), (value) => number(value)],
+};
+
+function drawLeaderboard() {
+  const runs = report.runs;
+  const linked = runs.some((run) => run.linked);
+  const columns = [
+    ...report.metrics.map((metric) => [metric, metricTitle(metric), (run) => run.metrics[metric].value, "share"]),
+    ...(linked ? [["linked", "Linked", (run) => run.linked?.value ?? null, "share"]] : []),
+    ...Object.entries(COLUMNS)
+      .filter(([, [, value]]) => runs.some((run) => value(run) !== 0))
+      .map(([key, [title, value, text]]) => [key, title, value, text]),
+    ["failed", "Failed", (run) => run.failed, (value) => number(value)],
+    ["n", "Questions", (run) => run.n, (value) => number(value)],
+  ];
+  const order = runs.map((_, at) => at);
+  const sorting = columns.find(([key]) => key === overview.sorted);
+  if (sorting) {
+    const value = (at) => sorting[2](runs[at]) ?? -Infinity;
+    order.sort((a, b) => (overview.falling ? value(b) - value(a) : value(a) - value(b)) || a - b);
+  }
+  const sort = (key) => {
+    overview.falling = overview.sorted === key ? !overview.falling : true;
+    overview.sorted = key;
+    drawLeaderboard();
+    byId(`sort-${key}`).focus();
+  };
+  const head = columns.map(([key, title]) => {
+    const is = overview.sorted === key;
+    const direction = is ? (overview.falling ? "descending" : "ascending") : null;
+    const arrow = is ? el("span", { class: "arrow", "aria-hidden": "true" }, overview.falling ? "▾" : "▴") : null;
+    return el(
+      "th",
+      { scope: "col", class: "number", "aria-sort": direction },
+      el("button", { type: "button", id: `sort-${key}`, click: () => sort(key) }, title, arrow),
+    );
+  });
+  const best = new Map(
+    report.metrics.map((metric) => [metric, Math.max(...runs.map((run) => run.metrics[metric].value))]),
+  );
+  const rows = order.map((at) => {
+    const run = runs[at];
+    const cells = columns.map(([key, , value, text]) => {
+      if (text !== "share") return el("td", { class: "number" }, text(value(run)));
+      const estimate = key === "linked" ? run.linked : run.metrics[key];
+      if (!estimate) return el("td", { class: "number dim" }, "–");
+      const first = runs.length > 1 && best.get(key) === estimate.value;
+      const [low, high] = estimate.ci95;
+      return el(
+        "td",
+        { class: `number${first ? " best" : ""}`, title: `95 % interval ${percent(low)} to ${percent(high)}` },
+        percent(estimate.value),
+        el("small", {}, `±${(50 * (high - low)).toFixed(1)}`),
+      );
+    });
+    const made = ["options.pipeline", "options.llm", "options.embedding"].map((key) => run.settings[key]);
+    const model = run.settings["llm.model"];
+    const how = [made[0], model ?? made[1], made[2]].filter((part) => part && part !== "none").join(" · ");
+    const base = runs.length > 1 && at === report.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null;
+    return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch(at), cut(run.name, 60), base, el("small", {}, cut(how, 90))), cells);
+  });
+  const told =
+    `Profile ${report.profile}; percentages, with half the width of their 95 % bootstrap intervals. ` +
+    "Failed questions score zero. What questions took is the mean of all, recorded replies counted as if they had been " +
+    "asked for.";
+  byId("leaderboard").replaceChildren(
+    el("h2", {}, "Leaderboard"),
+    el("div", { class: "wide" }, el("table", { class: "figures leaders" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), head)), el("tbody", {}, rows))),
+    el("p", { class: "note" }, told),
+    ...runs.map((run, at) => settingsOf(run, at)),
+  );
+}
+
+function settingsOf(run, at) {
+  const entries = Object.entries(run.settings).map(([key, value]) => [el("dt", {}, cut(key, 80)), el("dd", {}, cut(value, 400))]);
+  return el("details", { class: "settings" }, el("summary", {}, swatch(at), "Settings of ", cut(run.name, 60)), el("dl", {}, entries));
+}
+
+function drawCharts() {
+  const { runs, deltas } = report;
+  const { metric, measure, by } = overview;
+  const panels = [];
+  if (runs.length > 1) {
+    const measures = ["usd", "seconds", "calls", "tokens"]
+      .filter((each) => runs.some((run) => taken(run, each)))
+      .map((each) => [each, MEASURES[each].short]);
+    const against = choice("Against", measures, measure, (value) => {
+      overview.measure = value;
+      drawCharts();
+      byId("tradeoff").querySelector("[aria-checked=true]").focus();
+    });
+    panels.push(panel("tradeoff", "Accuracy and its price", measures.length > 1 ? against : null, tradeoff(runs, metric, measure)));
+    panels.push(panel(
+      "deltas",
+      `Difference from ${cut(runs[report.baseline].name, 40)}`,
+      null,
+      differences(deltas, runs, metric),
+      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s exact test where a question is right or wrong, else by the bootstrap.`),
+    ));
+  }
+  const kinds = ["type", "hops"].filter((each) => runs.some((run) => Object.keys(run.by[each]).length));
+  const lost = runs.some((run) => run.loss);
+  if (kinds.length) {
+    const choose = choice("Group by", kinds.map((each) => [each, each === "type" ? "Type" : "Hops"]), by, (value) => {
+      overview.by = value;
+      drawCharts();
+      byId("breakdown").querySelector("[aria-checked=true]").focus();
+    });
+    panels.push(panel("breakdown", `${metricTitle(metric)} by ${by === "type" ? "type of question" : "hops"}, %`, kinds.length > 1 ? choose : null, breakdown(runs, by, metric)));
+    if (!lost) panels.at(-1).classList.add("broad");
+  }
+  if (lost) panels.push(panel("loss", "Where questions are lost", null, funnel(runs)));
+  byId("panels").replaceChildren(...panels);
+}
+
+function panel(id, title, control, ...content) {
+  return el("section", { id, class: "panel", "aria-label": title }, el("header", {}, el("h2", {}, title), control), content);
+}

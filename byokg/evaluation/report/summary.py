@@ -1,0 +1,189 @@
+"""What a report shows at once: the runs' figures, how they differ from one of them, and the list of questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.loss import STAGES
+from byokg.evaluation.metrics import METRICS, PROFILE, Estimate, Outcome, Summary
+from byokg.evaluation.records import Timing
+from byokg.evaluation.report.runs import Run
+from byokg.evaluation.runner import outcome
+from byokg.evaluation.significance import paired_difference
+from byokg.types import Spending
+
+TEXT_LISTED = 240
+"""Characters of a question in the list; the question itself is shown whole."""
+
+_DIGITS = 6
+_CHOSEN = "options."
+"""Before the name of a group in a run's record, where the option that was chosen stands."""
+
+Outcomes = Mapping[str, Outcome]
+"""One run's outcome of each question it was asked."""
+
+
+def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:
+    """Return what the page shows before anything is opened, as JSON holds it.
+
+    Args:
+        runs: at least one.
+        examples: the questions of any run, in data-set order.
+        baseline: position of the run that the others are compared with.
+        seed: of the bootstrap.
+    """
+    outcomes = [
+        {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
+    ]
+    return {
+        "dataset": str((runs[0].config.get("dataset") or {}).get("name", "")),
+        "profile": PROFILE,
+        "metrics": list(METRICS),
+        "stages": list(STAGES),
+        "baseline": baseline,
+        "runs": [_run(run) for run in runs],
+        "deltas": [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline],
+        "questions": _questions(runs, outcomes, examples),
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    metrics = run.metrics
+    return {
+        "name": run.name,
+        "hash": str(run.config.get("hash", ""))[:12],
+        "settings": _settings(run.config),
+        **_summary(metrics.overall),
+        "by": {
+            "type": {key: _summary(each) for key, each in metrics.by_type.items()},
+            "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
+        },
+        "took": _took(list(run.timings.values())),
+    }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    linked = summary.linked
+    return {
+        "n": summary.n,
+        "failed": summary.failed,
+        "metrics": {metric: _estimate(estimate) for metric, estimate in summary.estimates.items()},
+        "linked": None if linked is None else {**_estimate(linked), "n": linked.n},
+        "loss": dict(summary.loss) or None,
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    low, high = estimate.ci95
+    return {"value": _rounded(estimate.value), "ci95": [_rounded(low), _rounded(high)]}
+
+
+def _took(timings: Sequence[Timing]) -> dict[str, Any]:
+    """Average what questions took, as if every reply had been asked for now."""
+    spent = [_spent(timing) for timing in timings]
+    n = max(len(spent), 1)
+    total = sum(spent, Spending())
+    took = total.asked + total.replayed
+    return {
+        "calls": _rounded(total.calls / n),
+        "input_tokens": _rounded(took.input_tokens / n),
+        "output_tokens": _rounded(took.output_tokens / n),
+        # Of a model without a price nothing is known: free would be wrong.
+        "usd": None if took.unpriced else _rounded(took.usd / n),
+        "seconds": _rounded(sum(map(_seconds, timings)) / n),
+    }
+
+
+def _spent(timing: Timing) -> Spending:
+    return sum(timing.usage.values(), Spending())
+
+
+def _seconds(timing: Timing) -> float:
+    """Return the wall time of a question; replayed calls are counted with the time they took when they were asked."""
+    return timing.seconds.get("total", 0.0) + _spent(timing).replayed.seconds
+
+
+def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, other: int, seed: int) -> dict[str, Any]:
+    """Compare a run with the baseline on the questions of both, as `byokg compare` does."""
+    common = [id for id in outcomes[baseline] if id in outcomes[other]]
+    metrics = {}
+    if common:
+        before, after = _scores(outcomes[baseline], common), _scores(outcomes[other], common)
+        alike = np.ones_like(before)
+        for metric, found in zip(METRICS, paired_difference(before, after, (alike, alike), seed), strict=True):
+            tested = {"p": found.p, "test": found.test, "won": found.won, "lost": found.lost}
+            metrics[metric] = {**_estimate(Estimate(found.value, found.ci95)), **tested}
+    changed = _changed(runs[baseline].config, runs[other].config)
+    return {"run": other, "n": len(common), "changed": changed, "metrics": metrics}
+
+
+def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the scores of questions, (N, M)."""
+    return np.array([astuple(outcomes[id].scores) for id in ids])
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:
+    """Return the settings in which two runs differ: name, value of the first, value of the second."""
+    old, new = _settings(before), _settings(after)
+    changed = [key for key in old | new if old.get(key) != new.get(key)]
+    others = tuple(f"{key.removeprefix(_CHOSEN)}." for key in changed if key.startswith(_CHOSEN))
+
+    def follows(key: str) -> bool:
+        """Tell whether a difference says no more than that another option of a group was chosen."""
+        return key.startswith(others) or (
+            bool(others) and not key.startswith(_CHOSEN) and (key not in old or key not in new)
+        )
+
+    return [[key.removeprefix(_CHOSEN), old.get(key), new.get(key)] for key in changed if not follows(key)]
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a run was made with, each setting under its dotted name, in the order of its file."""
+    grants = {name: config[name] for name in ("entities", "hops", "seed") if name in config}
+    code = config.get("code") or {}
+    rest = {"code": code.get("digest", "")} if isinstance(code, Mapping) else {}
+    return _flat({**(config.get("config") or {}), **grants, **rest})
+
+
+def _flat(value: object, key: str = "") -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
+    entries = (_flat(entry, f"{key}.{name}" if key else str(name)) for name, entry in value.items())
+    return {path: text for entry in entries for path, text in entry.items()}
+
+
+def _questions(runs: Sequence[Run], outcomes: Sequence[Outcomes], examples: Sequence[Example]) -> dict[str, Any]:
+    """Return the list of questions, column by column."""
+    return {
+        "id": [example.id for example in examples],
+        "text": [example.question[:TEXT_LISTED] for example in examples],
+        "type": [example.type for example in examples],
+        "hops": [example.hops for example in examples],
+        "runs": [_columns(run, its, examples) for run, its in zip(runs, outcomes, strict=True)],
+    }
+
+
+def _columns(run: Run, outcomes: Outcomes, examples: Sequence[Example]) -> dict[str, list[Any]]:
+    """Return one run's columns; null stands for a question it was not asked, or of which nothing was measured."""
+    its = [outcomes.get(example.id) for example in examples]
+    timings = [run.timings.get(example.id) for example in examples]
+    spent = [None if timing is None else _spent(timing) for timing in timings]
+    return {
+        "hit": [None if each is None else int(each.scores.hit) for each in its],
+        "f1": [None if each is None else round(each.scores.f1, 3) for each in its],
+        "stage": [None if each is None else STAGES.index(each.stage) for each in its],
+        "seconds": [None if timing is None else _rounded(_seconds(timing)) for timing in timings],
+        "usd": [None if each is None else _rounded(each.asked.usd + each.replayed.usd) for each in spent],
+        "calls": [None if each is None else each.calls for each in spent],
+    }
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), _DIGITS)

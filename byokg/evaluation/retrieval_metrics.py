@@ -1,0 +1,184 @@
+"""How much of what a question needs is in its evidence: its gold answers, and the triples they rest on.
+
+| metric | definition | range |
+|---|---|---|
+| `recall@k` | share of the gold answers that the first k evidence items hold | [0, 1] |
+| `recall` | the same of all items | [0, 1] |
+| `support` | share of the annotated support triples that are in the evidence | [0, 1] |
+| `tokens` | tokens of graph context that the last prompt of the question was given | 0 or more |
+
+Evidence is ranked as it came: rounds in order, in a round the retrievers in their order, of each the best first. An
+item holds the nodes and values in it, the ends of a path all at once. A question that failed holds nothing; it counts.
+`support` counts the questions with annotated triples alone, `tokens` those whose prompts were given any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import normalise
+from byokg.evaluation.retrieved import Retrieved
+from byokg.graph.schema_text import estimate_tokens
+from byokg.llm.usage import QuestionUsage
+from byokg.pipeline.context import shown_text
+from byokg.types import (
+    INVERSE,
+    Cell,
+    EdgeCell,
+    Evidence,
+    Feedback,
+    NodeCell,
+    NodeEvidence,
+    PathCell,
+    PathEvidence,
+    Properties,
+    RowsEvidence,
+    TripleEvidence,
+    Value,
+)
+
+
+def retrieved(example: Example, evidence: Sequence[Evidence], tokens: int | None = None) -> Retrieved:
+    """Find the gold answers and support triples in the evidence of one question.
+
+    A node is a gold answer by its id; where the data set gives no ids, by its own id being the gold name. A value that
+    a query returned, or a property, is one by being the gold name.
+
+    Args:
+        example: the question with its annotations.
+        evidence: in the order in which it came.
+        tokens: of graph context in the last prompt; None where there was none.
+    """
+    golds = _golds(example)
+    unknown = {name for ids, name in golds if name is not None and not ids}
+    ranks: list[int | None] = [None] * len(golds)
+    grounds = [item for item in evidence if not isinstance(item, Feedback)]
+    for rank, item in enumerate(grounds, start=1):
+        if None not in ranks:
+            break
+        ids = {id for sought, _ in golds for id in sought}.intersection(_nodes(item))
+        names = set(map(normalise, _values(item)))
+        if unknown:
+            names.update(unknown.intersection(map(normalise, _nodes(item))))
+        for place, (sought, name) in enumerate(golds):
+            if ranks[place] is None and (not sought.isdisjoint(ids) or name in names):
+                ranks[place] = rank
+    wanted = dict.fromkeys(example.support)
+    called = _ids_of_names(example)
+    seen = {triple for item in grounds for triple in _triples(item)} if wanted else set()
+    found = sum(
+        any((head, relation, tail) in seen for head in called.get(h, (h,)) for tail in called.get(t, (t,)))
+        for h, relation, t in wanted
+    )
+    return Retrieved(tuple(ranks), (found, len(wanted)) if wanted else None, tokens)
+
+
+def context_tokens(usage: QuestionUsage) -> int | None:
+    """Return the tokens of graph context in the last prompt that had any, as estimated; None where no prompt had any.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Table 4 ("#KG Tokens"). Differs: it counts with tiktoken, and reports the
+    median over questions.
+    """
+    for one in reversed(usage.calls):
+        prompt = "\n".join(message.text for message in one.call.messages if message.role == "user")
+        text = shown_text(prompt)
+        if text:
+            return estimate_tokens(text)
+    return None
+
+
+def _golds(example: Example) -> list[tuple[frozenset[str], str | None]]:
+    """Return each distinct gold answer as the ids and the name it can be found by.
+
+    Where a data set gives another number of ids than of names, it is not known which belong together: ids alone count.
+    """
+    if example.answer_ids and len(example.answer_ids) != len(example.answers):
+        return [(frozenset((id,)), None) for id in dict.fromkeys(example.answer_ids)]
+    ids: dict[str, set[str]] = {}
+    for place, answer in enumerate(example.answers):
+        ids.setdefault(normalise(answer), set()).update(example.answer_ids[place : place + 1])
+    return [(frozenset(some), name) for name, some in ids.items()]
+
+
+def _ids_of_names(example: Example) -> Mapping[str, Sequence[str]]:
+    """Return the ids that the annotation gives for names, and the names themselves, which may be ids."""
+    ids: dict[str, list[str]] = {}
+    for names, known in ((example.topic_entities, example.topic_ids), (example.answers, example.answer_ids)):
+        if len(names) == len(known):
+            for name, id in zip(names, known, strict=True):
+                ids.setdefault(name, [name]).append(id)
+    return ids
+
+
+def _nodes(item: Evidence) -> Iterator[str]:
+    """Yield the ids of the nodes that an item shows."""
+    if isinstance(item, PathEvidence):
+        yield from item.ends
+        for path in item.paths:
+            yield from path.nodes
+    elif isinstance(item, TripleEvidence):
+        yield from (item.triple.head, item.triple.tail)
+    elif isinstance(item, NodeEvidence):
+        yield item.node.id
+    elif isinstance(item, RowsEvidence):
+        for cell in _cells(item.rows):
+            if isinstance(cell, NodeCell):
+                yield cell.id
+            elif isinstance(cell, EdgeCell):
+                yield from (cell.head, cell.tail)
+
+
+def _values(item: Evidence) -> Iterator[str]:
+    """Yield the names and values that an item shows."""
+    properties: list[Properties] = []
+    if isinstance(item, PathEvidence):
+        properties = [triple.properties for path in item.paths for triple in path.triples if triple.properties]
+    elif isinstance(item, TripleEvidence):
+        properties = [item.triple.properties]
+    elif isinstance(item, NodeEvidence):
+        yield item.node.name
+        properties = [item.node.properties]
+    elif isinstance(item, RowsEvidence):
+        for cell in _cells(item.rows):
+            if isinstance(cell, NodeCell):
+                yield cell.name
+            if isinstance(cell, NodeCell | EdgeCell):
+                properties.append(cell.properties)
+            else:
+                yield str(cell)
+    for some in properties:
+        yield from map(str, some.values())
+
+
+def _cells(cells: Iterable[Cell]) -> Iterator[NodeCell | EdgeCell | Value]:
+    """Yield the nodes, relationships and values in rows, from within paths, lists and maps."""
+    for cell in cells:
+        if isinstance(cell, PathCell):
+            yield from cell.nodes
+            yield from cell.edges
+        elif isinstance(cell, NodeCell | EdgeCell | bool | int | float | str):
+            yield cell
+        elif isinstance(cell, Mapping):
+            yield from _cells(cell.values())
+        elif cell is not None:
+            yield from _cells(cell)
+
+
+def _triples(item: Evidence) -> Iterator[tuple[str, str, str]]:
+    """Yield the triples that an item shows, in stored orientation; all of a path of one hop, else its walks."""
+    if isinstance(item, TripleEvidence):
+        yield item.triple.head, item.triple.relation, item.triple.tail
+    elif isinstance(item, PathEvidence):
+        if len(item.relations) == 1:
+            relation = item.relations[0].removeprefix(INVERSE)
+            inverse = item.relations[0].startswith(INVERSE)
+            for end in item.ends:
+                yield (end, relation, item.source) if inverse else (item.source, relation, end)
+        for path in item.paths:
+            for triple in path.triples:
+                yield triple.head, triple.relation, triple.tail
+    elif isinstance(item, RowsEvidence):
+        for cell in _cells(item.rows):
+            if isinstance(cell, EdgeCell):
+                yield cell.head, cell.relation, cell.tail

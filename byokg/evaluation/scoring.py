@@ -1,0 +1,145 @@
+"""Scores the same predictions under several metric profiles, all questions resampled alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.evaluation.cases import Case
+from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
+from byokg.evaluation.profiles.base import Profile
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """Means over the `n` questions of one group, by metric."""
+
+    n: int
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ProfileScores:
+    """What predictions score under one profile.
+
+    `n` questions are in every mean. Besides them, `skipped` have no prediction and the profile leaves such out, and
+    `unscorable` lack what it compares. `failed` have no prediction, whether they are counted or skipped.
+    """
+
+    profile: Profile
+    n: int
+    skipped: int
+    unscorable: int
+    failed: int
+    estimates: Mapping[str, Estimate]
+    """By metric; empty where no question is counted."""
+    groups: Mapping[str, GroupFigures]
+    """By group of the profile, in the order of their names; empty where there is one group only."""
+    values: Values
+    """(N, M) of N questions and M metrics, 0 where a question is not counted."""
+    weights: Values
+    """(N, M), how much each value counts in its mean; 0 where a question is not counted."""
+
+
+def score_cases(
+    cases: Sequence[Case], profiles: Sequence[Profile], seed: int = 0, resamples: int = RESAMPLES
+) -> list[ProfileScores]:
+    """Score every case under every profile.
+
+    Args:
+        cases: questions with gold answers and predictions, at least one, with distinct ids.
+        profiles: in the order wanted.
+        seed: of the bootstrap, which draws the same questions for all profiles.
+        resamples: bootstrap samples drawn.
+
+    Raises:
+        ValueError: there are no cases.
+    """
+    if not cases:
+        raise ValueError("there are no questions to score")
+    tables = [_table(cases, profile) for profile in profiles]
+    values = np.hstack([table[0] for table in tables])
+    weights = np.hstack([table[1] for table in tables])
+    low, high = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    counted = np.flatnonzero(weights.sum(axis=0))
+    if len(counted):
+        low[counted], high[counted] = bootstrap(values[:, counted], seed, resamples, weights[:, counted])
+    scored = []
+    column = 0
+    for profile, table in zip(profiles, tables, strict=True):
+        ends = slice(column, column + len(profile.metrics))
+        scored.append(_scores(cases, profile, *table, low[ends], high[ends]))
+        column = ends.stop
+    return scored
+
+
+def weighted_means(values: Values, weights: Values) -> Values:
+    """Return the mean of each column, (M,); 0 for a column without weight."""
+    total = weights.sum(axis=0)
+    means: Values = (values * weights).sum(axis=0) / np.where(total > 0, total, 1.0)
+    return means
+
+
+def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
+    """Return values and weights, (N, M) each."""
+    values = np.zeros((len(cases), len(profile.metrics)))
+    weights = np.zeros_like(values)
+    pooled = [column for column, metric in enumerate(profile.metrics) if metric.pooled]
+    for row, case in enumerate(cases):
+        if case.status == "ok":
+            if profile.scorable(case):
+                values[row] = profile.score(case)
+                weights[row] = 1.0
+        elif profile.nulls == "zero" and profile.scorable(case):
+            weights[row] = 1.0
+        if pooled and weights[row, 0]:
+            weights[row, pooled] = profile.weigh(case)
+    return values, weights
+
+
+def _scores(
+    cases: Sequence[Case], profile: Profile, values: Values, weights: Values, low: Values, high: Values
+) -> ProfileScores:
+    counted = weights[:, 0] > 0
+    without = np.array([case.status != "ok" for case in cases])
+    n = int(counted.sum())
+    skipped = int((without & ~counted).sum()) if profile.nulls == "skipped" else 0
+    means = weighted_means(values, weights)
+    estimates = {
+        metric.name: Estimate(float(mean), (float(lower), float(upper)))
+        for metric, mean, lower, upper in zip(profile.metrics, means, low, high, strict=True)
+    }
+    return ProfileScores(
+        profile=profile,
+        n=n,
+        skipped=skipped,
+        unscorable=len(cases) - n - skipped,
+        failed=int(without.sum()),
+        estimates=estimates if n else {},
+        groups=_groups(cases, profile, values, weights),
+        values=values,
+        weights=weights,
+    )
+
+
+def _groups(cases: Sequence[Case], profile: Profile, values: Values, weights: Values) -> dict[str, GroupFigures]:
+    members: dict[str, list[int]] = {}
+    for case, row, counted in zip(cases, range(len(cases)), weights[:, 0] > 0, strict=True):
+        if counted:
+            for group in profile.groups(case):
+                members.setdefault(group, []).append(row)
+    if len(members) < 2:
+        return {}
+    names = [metric.name for metric in profile.metrics]
+    return {
+        group: GroupFigures(
+            len(members[group]),
+            dict(zip(names, weighted_means(values[members[group]], weights[members[group]]).tolist(), strict=True)),
+        )
+        for group in sorted(members)
+    }

@@ -1,0 +1,96 @@
+"""Tests of `byokg.evaluation.report.summary`: figures of runs, and what differs between them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from byokg.evaluation.records import Timing
+from byokg.evaluation.report.runs import Run, asked_by
+from byokg.evaluation.report.summary import summarise
+from byokg.types import Consumption, Spending
+
+
+def summary(*runs: Run, baseline: int = 0) -> dict[str, Any]:
+    """Summarise runs and read the result back from JSON."""
+    found: dict[str, Any] = json.loads(json.dumps(summarise(runs, asked_by(runs), baseline)))
+    return found
+
+
+def test_the_leaderboard_repeats_the_metrics_of_the_runs(runs: list[Run]) -> None:
+    found = summary(*runs)
+    assert found["dataset"] == "films test"
+    for run, shown in zip(runs, found["runs"], strict=True):
+        assert shown["name"] == run.name
+        assert (shown["n"], shown["failed"]) == (5, 1)
+        assert shown["metrics"]["hit"]["value"] == run.metrics.overall.estimates["hit"].value == 0.6
+        assert shown["by"]["type"].keys() == run.metrics.by_type.keys()
+        assert shown["loss"] == dict(run.metrics.overall.loss)
+
+
+def test_runs_are_compared_on_each_question(runs: list[Run]) -> None:
+    # q1 is lost and q3 won, so no metric of five questions moves, but the interval knows that questions did.
+    [delta] = summary(*runs)["deltas"]
+    assert (delta["run"], delta["n"]) == (1, 5)
+    hit = delta["metrics"]["hit"]
+    assert (hit["value"], hit["won"], hit["lost"], hit["p"], hit["test"]) == (0, 1, 1, 1, "McNemar")
+    low, high = hit["ci95"]
+    assert low < 0 < high
+    assert delta["changed"] == [["pipeline.max_hops", "2", "3"]]
+
+
+def test_the_baseline_may_be_any_run(runs: list[Run]) -> None:
+    [delta] = summary(*runs, baseline=1)["deltas"]
+    assert delta["run"] == 0
+    assert delta["changed"] == [["pipeline.max_hops", "3", "2"]]
+
+
+def test_only_common_questions_are_compared(runs: list[Run]) -> None:
+    base, other = runs
+    less = replace(other, questions=other.questions[:2])
+    [delta] = summary(base, less)["deltas"]
+    hit = delta["metrics"]["hit"]
+    assert (delta["n"], hit["value"], hit["won"], hit["lost"]) == (2, -0.5, 0, 1)
+    none = replace(other, questions=())
+    [delta] = summary(base, none)["deltas"]
+    assert (delta["n"], delta["metrics"]) == (0, {})
+
+
+def test_another_option_is_told_without_the_settings_that_come_with_it(runs: list[Run]) -> None:
+    base, other = runs
+    config = {"options": {"pipeline": "bold"}, "pipeline": {"max_hops": 3, "beam": 2}, "seed": 1}
+    [delta] = summary(base, replace(other, config={**other.config, "config": config, "seed": 1}))["deltas"]
+    assert delta["changed"] == [["pipeline", "told", "bold"], ["seed", "0", "1"]]
+
+
+def test_the_list_of_questions_has_each_runs_outcome(runs: list[Run]) -> None:
+    base, other = runs
+    less = replace(other, questions=other.questions[1:], timings={})
+    questions = summary(base, less)["questions"]
+    assert questions["id"] == ["q1", "q2", "q3", "q4", "q5"]
+    assert questions["hops"] == [1, 2, 1, None, 1]
+    first, second = questions["runs"]
+    assert (first["hit"], second["hit"]) == ([1, 1, 0, 1, 0], [None, 1, 1, 1, 0])
+    assert first["f1"] == [1.0, 0.667, 0.0, 1.0, 0.0]
+    assert second["seconds"] == [None] * 5
+
+
+def test_replayed_replies_count_as_if_they_had_been_asked_for(runs: list[Run]) -> None:
+    asked, replayed = Consumption(1, 100, 10, seconds=0.5, usd=0.02), Consumption(1, 100, 10, seconds=1.5, usd=0.03)
+    timing = Timing("q1", {"total": 2.0}, {"answer": Spending(asked, replayed)})
+    [shown] = summary(replace(runs[0], timings={"q1": timing}))["runs"]
+    assert shown["took"] == {
+        "calls": 2, "input_tokens": 200, "output_tokens": 20, "usd": 0.05, "seconds": 3.5,
+    }  # fmt: skip
+    unpriced = Timing("q1", {"total": 2.0}, {"answer": Spending(replace(asked, unpriced=1))})
+    [shown] = summary(replace(runs[0], timings={"q1": unpriced}))["runs"]
+    assert shown["took"]["usd"] is None
+
+
+def test_equal_runs_give_equal_bytes(runs: list[Run]) -> None:
+    assert summary(*runs) == summary(*runs)
+    with pytest.raises(IndexError):
+        summary(*runs, baseline=7)

@@ -1,0 +1,116 @@
+"""Tests of `byokg.evaluation.audit`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from byokg.evaluation.audit import KINDS, Audit, audit
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.datasets.rog import Rog
+from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.importers import build_graph
+from byokg.graph.name_index import name_index
+from byokg.types import EntityId
+
+# a -r-> b -r-> c -r-> d    x -r-> y
+TRIPLES = [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d"), ("x", "r", "y")]
+
+
+def example(id: str, *answers: str, topic: str = "a", question: str = "") -> Example:
+    """Return a question whose names are ids."""
+    topics = (topic,) if topic else ()
+    return Example(
+        id,
+        question or f"question {id}?",
+        answers,
+        tuple(map(EntityId, answers)),
+        topics,
+        tuple(map(EntityId, topics)),
+    )
+
+
+def looked(*examples: Example, max_hops: int = 3) -> dict[str, tuple[str, ...]]:
+    """Audit questions over the graph above."""
+    graph = ColumnarGraph.from_triples(TRIPLES)
+    names = name_index(graph)
+    return dict(audit(examples, lambda each: (graph, names), max_hops).findings)
+
+
+def test_a_sound_set_has_no_findings() -> None:
+    assert looked(example("1", "b"), example("2", "d", "c")) == {}
+
+
+def test_answers_that_are_missing_or_too_far_are_found() -> None:
+    found = looked(example("1", "nobody"), example("2", "b", "nobody"), example("3", "y"), example("4", "a", topic="d"))
+    assert found == {
+        "answer not in graph": ("1",),
+        "some answers not in graph": ("2",),
+        "answer out of reach": ("3",),
+    }
+    assert looked(example("5", "d"), max_hops=2) == {"answer out of reach": ("5",)}
+
+
+def test_topics_that_are_missing_are_found() -> None:
+    assert looked(example("1", "b", topic=""), example("2", "b", topic="nobody")) == {
+        "no topic entity": ("1",),
+        "topic not in graph": ("2",),
+    }
+
+
+def test_templates_repetitions_and_contradictions_are_found_in_the_text() -> None:
+    questions = [
+        example("1", "b", question="Who was the {tail2} before?"),
+        example("2", "b", question="Who is  B?"),
+        example("3", "b", question="who is b?"),
+        example("4", "c", question="Who is b?"),
+    ]
+    result = audit(questions, left_out={"no gold answer": 2})
+    assert result == Audit(
+        questions=4,
+        by_split={},
+        by_type={},
+        left_out={"no gold answer": 2},
+        findings={"unresolved template": ("1",), "repeated question": ("3",), "contradicting question": ("4",)},
+        max_hops=3,
+        graph=False,
+    )
+    assert list(result.findings) == [kind for kind in KINDS if kind in result.findings]
+
+
+def test_times_and_results_of_queries_are_no_nodes() -> None:
+    year = replace(example("1", "1999"), answer_type="time")
+    query = replace(example("2", "7"), answer_ids=(), query="RETURN 7")
+    assert looked(year, query) == {}
+
+
+def test_answers_without_ids_are_looked_for_by_name() -> None:
+    assert looked(replace(example("1", "B"), answer_ids=())) == {}
+
+
+def test_webqsp_over_the_assembled_graph_has_the_documented_gaps(real_data: Path, tmp_path: Path) -> None:
+    source = real_data / "freebase_core/graph.tsv.xz"
+    graph = build_graph(source, tmp_path / "graph")
+    names = name_index(graph)
+    questions = Folder(real_data / "webqsp", graph=source, ids="names").examples()
+    found = audit(questions, lambda each: (graph, names)).findings
+    assert {kind: len(ids) for kind, ids in found.items()} == {
+        "answer not in graph": 19,
+        "some answers not in graph": 101,
+        "answer out of reach": 7,
+    }
+
+
+def test_subgraphs_of_rog_have_the_documented_gaps(real_data: Path) -> None:
+    dataset = Rog(real_data / "rog_samples", questions="webqsp_samples.jsonl")
+
+    def own(each: Example) -> tuple[ColumnarGraph, object]:
+        graph = dataset.subgraph(each.id)
+        return graph, name_index(graph)
+
+    found = audit(dataset.examples(), own).findings  # type: ignore[arg-type]
+    assert found == {
+        "answer not in graph": ("WebQTest-3", "WebQTest-31"),
+        "some answers not in graph": ("WebQTest-12",),
+    }
