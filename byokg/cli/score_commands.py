@@ -73,7 +73,8 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     from byokg.evaluation.asked import read_questions
     from byokg.evaluation.cases import join
     from byokg.evaluation.foreign import read_foreign
-    from byokg.evaluation.records import read_predictions, read_profile
+    from byokg.evaluation.metrics_file import read_profile
+    from byokg.evaluation.records import read_predictions
 
     examples = None
     if any(word.startswith("dataset") for word in words):

@@ -13,8 +13,9 @@ from byokg.errors import RunError
 from byokg.evaluation.asked import read_questions
 from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics_file import METRICS_FILE, read_profile
 from byokg.evaluation.profiles.base import Profile
-from byokg.evaluation.records import METRICS_FILE, read_config, read_predictions, read_profile
+from byokg.evaluation.records import read_config, read_predictions
 from byokg.evaluation.run_folder import flat_settings
 from byokg.evaluation.scoring import ProfileScores, score_cases
 from byokg.evaluation.significance import RESAMPLES, Difference, paired_difference
