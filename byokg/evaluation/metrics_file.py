@@ -1,8 +1,8 @@
 """`metrics.json` of a run folder: what the run scored, and that it is finished.
 
 `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`; `linked` with its own `n`
-where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, and `loss`, the number of
-questions that each stage lost (`loss.STAGES`).
+where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` where prompts
+were given graph context, and `loss`, the number of questions that each stage lost (`loss.STAGES`).
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def _summary(summary: Summary) -> dict[str, object]:
         record["linked"] = _part(summary.linked)
     if summary.loss:
         record["retrieval"] = {name: _part(summary.retrieval[name]) for name in summary.retrieval}
+        if summary.median_tokens is not None:
+            record["median_tokens"] = summary.median_tokens
         record["loss"] = dict(summary.loss)
     return record
 
@@ -97,6 +99,7 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
         estimates,
         _read_part(record["linked"]) if "linked" in record else None,
         {name: _read_part(retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
+        record.get("median_tokens"),
         {stage: loss[stage] for stage in STAGES if stage in loss},
     )
 

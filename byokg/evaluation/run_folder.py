@@ -169,6 +169,8 @@ class RunFolder:
         """Check that the folder belongs to this run, or make it so."""
         if (self.path / CONFIG).exists():
             _refuse_another_run(self.path, config)
+            if not (self.path / QUESTIONS).exists():
+                _replace(self.path / QUESTIONS, [self._questions])
             return
         strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
         if strangers:
