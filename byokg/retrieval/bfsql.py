@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relations import RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.types import (
+    NO_PROPERTIES,
     EntityId,
     Evidence,
     Feedback,
@@ -230,13 +232,16 @@ class BfsqlRetriever:
     # Evidence
 
     def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float) -> list[Evidence]:
-        rows = subgraph.rows[np.concatenate((full, stubs))]
-        batch = select(subgraph.batch, rows)
+        """Return the edges in full, and behind them the stubs."""
+        batch = select(subgraph.batch, subgraph.rows[np.concatenate((full, stubs))])
         scores = np.round(likeness[batch.relation], 6).tolist()
-        return [
-            TripleEvidence(NAME, 0.0 if at >= len(full) else scores[at], triple, stub=at >= len(full))
-            for at, triple in enumerate(triples(self._store, batch))
-        ]
+        found: list[Evidence] = []
+        for at, triple in enumerate(triples(self._store, batch)):
+            if at < len(full):
+                found.append(TripleEvidence(NAME, scores[at], triple))
+            else:
+                found.append(TripleEvidence(NAME, 0.0, replace(triple, properties=NO_PROPERTIES), stub=True))
+        return found
 
     def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> list[Evidence]:
         """Return the nodes that have something to say: the seeds first, then the ends of the edges in full."""

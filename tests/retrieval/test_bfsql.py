@@ -73,8 +73,9 @@ class TestOfLinkedEntities:
             "DIS:cushing-syndrome HAS_SYMPTOM SYM:muscle-weakness",
         ]
         assert "DRUG:metyrapone TREATS DIS:cushing-syndrome" in spelled(found, stub=True)
-        kinds = [item.stub for item in found if isinstance(item, TripleEvidence)]
-        assert kinds == sorted(kinds)
+        edges = [item for item in found if isinstance(item, TripleEvidence)]
+        assert [item.stub for item in edges] == sorted(item.stub for item in edges)
+        assert [bool(item.triple.properties) for item in edges] == [not item.stub for item in edges]
 
     def test_what_is_nearer_to_the_seeds_comes_first(self) -> None:
         request = asked(SYNDROME, question="Which drugs treat Cushing syndrome?")
