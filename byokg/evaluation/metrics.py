@@ -36,7 +36,6 @@ PROFILE = "strict"
 
 RESAMPLES = 1000
 
-_RESAMPLES_AT_ONCE = 50
 _RANKS = (1, 5, 10, 20, None)
 
 UNSTATED = "(none)"
@@ -134,7 +133,7 @@ class Metrics:
     by_hops: Mapping[str, Summary]
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 17)
 def normalise(text: str) -> str:
     """Return the form in which two spellings of one answer are equal.
 
@@ -309,8 +308,8 @@ def resampled_means(
 ) -> npt.NDArray[np.float64]:
     """Return each column's mean in every resample of the rows.
 
-    A resample is held as how often it drew each row, and few are held at once, so memory stays at O(N); all columns see
-    the same resamples.
+    A resample is held as how often it drew each row, one at a time, so memory stays at O(N); all columns see the same
+    resamples.
 
     Args:
         table: (N, M) scores, N questions by M metrics.
@@ -323,18 +322,17 @@ def resampled_means(
     """
     generator = np.random.default_rng(seed)
     n, columns = table.shape
-    weighed, kinds = table, np.zeros(0, np.intp)
+    summed, kinds = table, np.zeros(0, np.intp)
     if weights is not None:
         # Most columns are weighed alike: each kind of weights is summed once.
         distinct, kinds = np.unique(weights, axis=1, return_inverse=True)
-        weighed = np.hstack((table * weights, distinct))
+        summed = np.hstack((table * weights, distinct))
+    by_column = np.ascontiguousarray(summed.T)
     means = np.empty((resamples, columns))
-    for start in range(0, resamples, _RESAMPLES_AT_ONCE):
-        block = range(start, min(start + _RESAMPLES_AT_ONCE, resamples))
-        drawn = np.stack(
-            [np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n) for _ in block]
-        ).astype(np.float64)
-        sums = drawn @ weighed
-        total = np.full((len(block), columns), float(n)) if weights is None else sums[:, columns:][:, kinds.ravel()]
-        means[start : block.stop] = np.where(total > 0, sums[:, :columns] / np.where(total > 0, total, 1.0), np.nan)
+    for number in range(resamples):
+        drawn = np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n).astype(np.float64)
+        # Not a matrix product: on a busy machine its threads wait for each other, and their sums differ in last bits.
+        sums = np.einsum("cn,n->c", by_column, drawn)
+        total = sums[columns:][kinds.ravel()] if weights is not None else np.full(columns, float(n))
+        means[number] = np.where(total > 0, sums[:columns] / np.where(total > 0, total, 1.0), np.nan)
     return means
