@@ -50,7 +50,7 @@ EXAMPLES = (
     Example("q1", "Who directed Heat?", ("Michael Mann",), hops=1, type="1-hop"),
     Example("q2", "What else did the director of Heat make?", ("Ali", "Thief"), hops=2, type="2-hop"),
     Example("q3", "Who starred in Heat?", ("Al Pacino",), hops=1, type="1-hop"),
-    Example("q4", f"Which film is {HOSTILE}?", (HOSTILE,), type=HOSTILE[:40]),
+    Example("q4", f"Which film is {HOSTILE}?", (HOSTILE,), type=HOSTILE),
     Example("q5", "Who wrote Ran?", ("Akira Kurosawa",), hops=1, type="1-hop"),
 )
 
