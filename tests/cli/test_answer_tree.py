@@ -23,7 +23,6 @@ from byokg.types import (
     Node,
     PathEvidence,
     Triple,
-    TripleEvidence,
 )
 
 # spain -borders-> andorra, france, morocco, portugal     germany -borders-> austria, france
