@@ -52,7 +52,7 @@ _SINGLE = (
 )
 """Settings of the run that stand in no group."""
 _LISTED = ("ids", "types", "require")
-"""Those of them that are lists; on the command line their entries are separated by commas."""
+"""Those of them that are lists; on the command line their entries are separated by commas, in brackets or without."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _PATH_KEYS = {
     "graph": "graph.path={}",
@@ -436,7 +436,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
     for name in _LISTED:
         if isinstance(given[name], str):
-            given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
+            given[name] = [part.strip() for part in _unbracketed(given[name]).split(",") if part.strip()]
     given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
     files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
@@ -452,6 +452,11 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if str(part).isidentifier())
         raise ConfigError(misfit(key, first["input"], first["msg"])) from error
+
+
+def _unbracketed(text: str) -> str:
+    """Return a list as it is typed with -m, `[A,B]`, without its brackets."""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _plain_options(run: RunOptions) -> dict[str, Any]:

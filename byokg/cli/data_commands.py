@@ -183,6 +183,8 @@ def fetch(
         state = "fetched" if each.fetched else "there already"
         checked = "checked" if each.known else f"not known before, noted in {SUMS}"
         print(f"{each.path}: {state}; sha256 {each.sha256[:12]}… {checked}")
+        if each.path.suffix == ".zip":
+            print(f"unpack it, and name the folder that comes out as dataset.root: unzip {each.path} -d {folder}")
     print(f"licence: {known[name].licence}; see {known[name].page}")
 
 

@@ -74,6 +74,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     from byokg.cli.questions import selected
     from byokg.evaluation.asked import read_questions
     from byokg.evaluation.cases import join
+    from byokg.evaluation.datasets.folder import by_name, is_by_name
     from byokg.evaluation.foreign import read_foreign
     from byokg.evaluation.metrics_file import read_profile
     from byokg.evaluation.records import read_predictions
@@ -87,7 +88,10 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
         dataset = settings.build("dataset")
         asked = selected(dataset, settings.run, note)
     if predictions.is_dir():
-        examples = read_questions(predictions) if dataset is None else dataset.examples()
+        examples = recorded = read_questions(predictions)
+        if dataset is not None:
+            # Of the same ids as the predictions, whichever the graph of the run was keyed by.
+            examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
         cases = _only(join(examples, read_predictions(predictions)), asked)
         if read_profile(predictions) is None:
             missing = sum(case.status != "ok" for case in cases)

@@ -159,6 +159,12 @@ def by_name(example: Example) -> Example:
     )
 
 
+def is_by_name(examples: Sequence[Example]) -> bool:
+    """Tell whether all ids of gold answers, if there are any, are their names."""
+    given = [example for example in examples if example.answer_ids]
+    return bool(given) and all(example.answer_ids == example.answers for example in given)
+
+
 def graph_keys(examples: Sequence[Example], store: GraphStore) -> Literal["ids", "names"]:
     """Find out whether a graph holds the questions' topics under their ids or under their names.
 

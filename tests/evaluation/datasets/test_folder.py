@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys, is_by_name, with_nodes_of_names
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.name_index import name_index
 from byokg.types import EntityId, Node
@@ -189,6 +189,13 @@ def test_the_graph_tells_whether_it_is_keyed_by_id_or_by_name(tmp_path: Path) ->
     assert graph_keys(examples, neither) == "ids"
     assert graph_keys(examples[2:], names) == "ids"  # nothing to tell apart
     assert [by_name(example) for example in examples] == list(Folder(tmp_path, ids="names").examples())
+
+
+def test_gold_answers_are_known_to_be_by_name() -> None:
+    named = Example("a", "?", ("x", "y"), (EntityId("x"), EntityId("y")))
+    assert is_by_name([named, Example("b", "?", ("3",))])
+    assert not is_by_name([named, Example("c", "?", ("z",), (EntityId("m.1"),))])
+    assert not is_by_name([Example("b", "?", ("3",))])
 
 
 def test_topics_that_are_named_only_are_the_nodes_of_that_name() -> None:
