@@ -75,6 +75,13 @@ def test_types_are_compared_one_by_one(before: RecordedRun, after: RecordedRun) 
     }
 
 
+def test_a_pooled_metric_is_pooled_in_each_type_too(before: RecordedRun, after: RecordedRun) -> None:
+    [found] = compare_runs([before, after], PROFILES["subgraphrag"], "micro f1", resamples=10)
+    for one in found.by_type.values():
+        assert one.second - one.first == pytest.approx(one.difference.value)
+    assert found.by_type["y"].first == pytest.approx(2 * 1 / (1 + 2 + 1))  # of d; c failed, and has one gold answer
+
+
 def test_settings_that_differ_are_named(before: RecordedRun, after: RecordedRun) -> None:
     [found] = compare_runs([before, after], PROFILES["strict"], resamples=10)
     assert found.settings == {"config.pipeline.rounds": ("1", "2")}
