@@ -450,7 +450,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
     for name in _LISTED:
         if isinstance(given[name], str):
-            given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
+            given[name] = _parts(given[name])
     given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
     files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
@@ -544,7 +544,7 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
     if isinstance(value, str) and Path in typing.get_args(kind):
         return Path(value).expanduser()
     if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        value = _parts(value)
     try:
         return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
@@ -640,6 +640,12 @@ def _masked(value: Any, name: str = "") -> Any:
     if value is not None and _SECRET.search(name):
         return "(not recorded)"
     return masked(str(value)) if isinstance(value, str | Path) else value
+
+
+def _parts(text: str) -> list[str]:
+    """Return what a list on the command line holds: `a,b`, or `[a,b]` as YAML and sweeps write it."""
+    inside = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return [part.strip() for part in inside.split(",") if part.strip()]
 
 
 def _listed(words: Iterable[str]) -> str:

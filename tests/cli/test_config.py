@@ -323,6 +323,17 @@ def test_run_options_have_the_defaults_of_the_main_file() -> None:
 # Values
 
 
+@pytest.mark.parametrize("text", ["entities,paths", "[entities,paths]", "[entities, paths]"])
+def test_a_list_is_written_with_or_without_brackets(text: str) -> None:
+    settings = read_settings(["pipeline=byokg", f"pipeline.tasks={text}", f"ids={text}"])
+    assert settings.components["pipeline"]["tasks"] == ["entities", "paths"]
+    assert settings.run.ids == ("entities", "paths")
+
+
+def test_an_empty_list_is_written_as_brackets() -> None:
+    assert read_settings(["pipeline=byokg", "pipeline.tasks=[]"]).components["pipeline"]["tasks"] == []
+
+
 def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:
     settings = read_settings([])
     assert settings.options == {
