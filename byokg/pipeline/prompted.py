@@ -75,7 +75,7 @@ def byokg_pipeline(
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
         unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
-            Hit@2 counts.
+            Hit@2 counts. Needs the task `answers`, which `cypher_rounds` then ask for as well.
         prompts: what is asked; None takes the prompts that ship with the package.
 
     Raises:
@@ -103,6 +103,11 @@ def byokg_pipeline(
             return GivenEntities()
         return LlmLinker(model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens)
 
+    if unite_drafts and "answers" not in tasks:
+        raise ConfigError(
+            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
+            f"{','.join([*tasks, 'answers'])}"
+        )
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
     alone = not made and retrievers.get(QUERY) is not None
@@ -114,7 +119,8 @@ def byokg_pipeline(
     if cypher_rounds:
         if QUERY not in made:
             raise ConfigError(f"cypher_rounds={cypher_rounds} needs the retriever 'query', which is off; use 0")
-        stages.insert(0, Stage(linker(["query"]), (made[QUERY],), cypher_rounds, until="rows"))
+        first: Sequence[Task] = ["query", "answers"] if unite_drafts else ["query"]
+        stages.insert(0, Stage(linker(first), (made[QUERY],), cypher_rounds, until="rows"))
     answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
     return Loop(parts.entities, stages, answerer)
 
