@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,10 +163,15 @@ class QueryWriter:
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
             kind = f", type {node.type}" if node.type else ""
-            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else f'"{node.id}"'
-            lines.append(f'name "{node.name}"{kind}, id {id}')
+            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else _quoted(node.id)
+            lines.append(f"name {_quoted(node.name)}{kind}, id {id}")
         lines += [f"{one.kind} {one.value}" for one in linked.literals]
         return "\n".join(dict.fromkeys(lines)) or "(none was found)"
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON does, which both query languages read as they read their own strings."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
