@@ -5,7 +5,7 @@ python benchmarks/text_retrieval.py [--large] [--json FILE]
 Graphs and vectors are made up: node numbers follow a power law at both ends of an edge, relations follow Zipf's law,
 vectors of nodes, relations and questions are random and independent, which leaves nothing to prune but chance. Without
 `--large` there are 500,000 triples over 105,000 nodes; with it also 7 million over 2 million nodes in 384 dimensions,
-and 35 million over 10 million nodes in 64 and 128 (7 GB of memory, ten minutes).
+and 35 million over 10 million nodes in 64 and 128 (6 GB of memory, three minutes).
 
 Peers, in the same run: numpy adding the three similarities of every triple, and FAISS (flat, half precision) over one
 vector a triple, the sum of its parts' vectors, which is what embedding each triple's text would take in memory. Every
