@@ -65,7 +65,7 @@ _PATH_KEYS = {
 _FOLDERS = "columnar"
 """The graph option that opens folders; an address chooses another one by itself."""
 _SERVERS = frozenset(SCHEMES.values())
-_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
+_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph", "both_engines"}
 """Graph options that know which places they open."""
 
 _PLACES_IN = {

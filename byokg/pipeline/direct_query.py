@@ -11,6 +11,7 @@ from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.iris import node_iri
+from byokg.graph.query import query_notes
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -248,13 +249,13 @@ def direct_query_pipeline(
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder)
+    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
         LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
         entities,
-        QueryWriter(model, store, retriever.language, schema, prompts, schema_tokens),
+        QueryWriter(model, store, retriever.languages[0], schema, prompts, schema_tokens),
         retriever,
         Direct(model, prompts=prompts),
         LlmAnswerer(model, store, context, prompts),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from byokg.errors import ConfigError
-from byokg.graph.query import takes_queries
+from byokg.graph.query import query_engines, query_notes
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -91,12 +91,12 @@ def byokg_pipeline(
         entities=entities or EntityLinker(store),
         prompts=prompts or PromptLibrary(),
         context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,
     )
-    languages = (store.language,) if takes_queries(store) else ()
+    languages = tuple(engine.language for engine in query_engines(store))
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
