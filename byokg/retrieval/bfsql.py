@@ -14,7 +14,7 @@ from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.traversal import select, triples
+from byokg.graph.traversal import triples
 from byokg.index.embedder import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relations import RelationMatcher
@@ -112,7 +112,7 @@ class BfsqlRetriever:
             {"request": filtered.model_dump(mode="json", exclude_defaults=True)},
             {
                 "nodes": len(subgraph.nodes),
-                "edges": len(subgraph.head),
+                "edges": len(subgraph.edges),
                 "edges_in_full": len(full),
                 "stubs": len(stubs),
                 "nodes_in_full": len(nodes),
@@ -200,7 +200,7 @@ class BfsqlRetriever:
         """Give a request without any filter those that the question asks for."""
         if request.full_predicates is not None or request.full_types is not None:
             return request
-        present = np.unique(subgraph.batch.relation[subgraph.rows])
+        present = np.unique(subgraph.edges.relation)
         order = np.argsort(-np.round(likeness[present], 6), kind="stable")[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
@@ -215,17 +215,15 @@ class BfsqlRetriever:
 
     def _rows(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> tuple[Int64, Int64]:
         """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
-        relation = subgraph.batch.relation[subgraph.rows]
+        relation = subgraph.edges.relation
         wanted = request.full_predicates
         if wanted is None:
             matters = np.ones(len(relation), np.bool_)
         else:
             numbers = [at for at, label in enumerate(self._store.relations) if label in wanted]
             matters = np.isin(relation, numbers)
-        near = np.minimum(subgraph.hops[subgraph.head], subgraph.hops[subgraph.tail])
-        order = np.lexsort(
-            (subgraph.batch.edge[subgraph.rows], relation, -np.round(likeness[relation], 6), near, ~matters)
-        )
+        near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
+        order = np.lexsort((subgraph.edges.edge, relation, -np.round(likeness[relation], 6), near, ~matters))
         full = int(matters.sum())
         return order[: min(full, self._max_edges)], order[full : full + self._max_stubs]
 
@@ -233,7 +231,7 @@ class BfsqlRetriever:
 
     def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float) -> list[Evidence]:
         """Return the edges in full, and behind them the stubs."""
-        batch = select(subgraph.batch, subgraph.rows[np.concatenate((full, stubs))])
+        batch = subgraph.batch(np.concatenate((full, stubs)))
         scores = np.round(likeness[batch.relation], 6).tolist()
         found: list[Evidence] = []
         for at, triple in enumerate(triples(self._store, batch)):
@@ -245,7 +243,7 @@ class BfsqlRetriever:
 
     def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> list[Evidence]:
         """Return the nodes that have something to say: the seeds first, then the ends of the edges in full."""
-        ends = np.stack((subgraph.head[full], subgraph.tail[full]), axis=1).ravel()
+        ends = np.stack((subgraph.edges.head[full], subgraph.edges.tail[full]), axis=1).ravel()
         seeds = np.flatnonzero(subgraph.hops == 0)
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))

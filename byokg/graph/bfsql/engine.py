@@ -26,8 +26,7 @@ from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersect
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.traversal import select
-from byokg.types import EntityId, Node
+from byokg.types import NO_PROPERTIES, EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
 
@@ -90,7 +89,7 @@ def _response(
         "seeds": list(request.seeds),
         hops: reach.max_hops,
         "node_count": len(subgraph.nodes),
-        "edge_count": len(subgraph.head),
+        "edge_count": len(subgraph.edges),
         "nodes": [],
         "edges": [],
     }
@@ -105,7 +104,7 @@ def _response(
     room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
     page = _page(store, subgraph, request, mark, room)
     response["nodes"], response["edges"] = page.nodes, page.edges
-    nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.head) - page.after.edges
+    nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.edges) - page.after.edges
     if nodes_left > 0 or edges_left > 0:
         response["truncated"] = {
             "by": page.bounds,
@@ -145,8 +144,8 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
     rows = ordered_edges(store, subgraph, order, last_node)[first_edge:edges_wanted]
     if room is not None:
         rows = rows[: room // _LEAST_EDGE + 1]
-    nodes = _shown_nodes(store, subgraph, order.nodes[before.nodes : last_node], request)
-    edges = _shown_edges(store, subgraph, order.edges[rows], request)
+    nodes = _shown_nodes(store, order.ids[before.nodes : last_node], request)
+    edges = _shown_edges(store, subgraph, order, rows, request)
     if room is not None:
         later = np.maximum(order.later[rows] - before.nodes, 0)
         fitting = _fitting(nodes, edges, later.tolist(), room)
@@ -170,25 +169,24 @@ def _bounded(order: Ordered, start: int, stop: int, first_edge: int, room: int) 
     return min(stop, start + int(np.searchsorted(least, room, "right")) + 1)
 
 
-def _shown_nodes(store: GraphStore, subgraph: Subgraph, places: Int64, request: Selection) -> list[Json]:
+def _shown_nodes(store: GraphStore, ids: Sequence[EntityId], request: Selection) -> list[Json]:
     """Return some nodes, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_types
-    found = store.nodes(store.ids(subgraph.nodes[places]))
-    return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in found]
+    return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in store.nodes(ids)]
 
 
-def _shown_edges(store: GraphStore, subgraph: Subgraph, rows: Int64, request: Selection) -> list[Json]:
-    """Return some edges, in full or as stubs."""
+def _shown_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, rows: Int64, request: Selection) -> list[Json]:
+    """Return some of the edges among the ordered nodes, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_predicates
-    batch = select(subgraph.batch, rows)
-    labels = store.relations
-    relations = [labels[number] for number in batch.relation.tolist()]
+    places = order.edges[rows]
+    relations = list(map(store.relations.__getitem__, subgraph.edges.relation[places].tolist()))
     full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]
-    ends = list(zip(store.ids(batch.head), relations, store.ids(batch.tail), strict=True))
-    shown = [stub_edge(*edge) for edge in ends]
-    for at, properties in zip(full, store.edge_properties(batch.edge[full]), strict=True):
-        shown[at] = full_edge(*ends[at], properties)
-    return shown
+    properties = [NO_PROPERTIES] * len(relations)
+    numbers = subgraph.edges.edge[places[full]].astype(np.int64)
+    for at, said in zip(full, store.edge_properties(numbers), strict=True):
+        properties[at] = said
+    heads, tails = (map(order.ids.__getitem__, ends[rows].tolist()) for ends in (order.head, order.tail))
+    return list(map(full_edge, heads, relations, tails, properties))
 
 
 def _fitting(nodes: Sequence[Json], edges: Sequence[Json], later: Sequence[int], room: int) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def stub_node(node: Node) -> Json:
 
 
 def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties) -> Json:
-    """Return an edge with its properties and provenance."""
+    """Return an edge with its properties and provenance; without any it is as a stub."""
     item = stub_edge(head, relation, tail)
     if properties:
         item.update(renamed(properties, EDGE_FIELDS))
