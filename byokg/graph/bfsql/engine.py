@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.bfsql.clipping import clipped, fitting_items
 from byokg.graph.bfsql.page import Ordered, Place, fingerprint, ordered, ordered_edges, read_cursor, write_cursor
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
@@ -32,6 +33,9 @@ Int64 = npt.NDArray[np.int64]
 
 _FRAME_TOKENS = 90
 """What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
+
+_MOST_WARNINGS = 10
+"""Unknown types, and unknown predicates, that are named."""
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
 _LEAST_EDGE = estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
@@ -93,14 +97,17 @@ def _response(
         "nodes": [],
         "edges": [],
     }
-    said = {
-        "restricted_by": reach.restrictions(),
-        "errors": list(errors),
-        "warnings": _unknown_names(store, request),
-    }
-    response.update({name: value for name, value in said.items() if value})
     mark = fingerprint(hops, seeds, reach, subgraph)
     budget = request.budget_tokens
+    half = None if budget is None else (budget - _FRAME_TOKENS - estimate_tokens(compact(response))) // 2
+    told = len(errors) if half is None else fitting_items(errors, half)
+    more = [f"{len(errors) - told} more seeds are not in the graph"] if told < len(errors) else []
+    said = {
+        "restricted_by": reach.restrictions(),
+        "errors": list(errors[:told]),
+        "warnings": more + _unknown_names(store, request),
+    }
+    response.update({name: value for name, value in said.items() if value})
     room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
     page = _page(store, subgraph, request, mark, room)
     response["nodes"], response["edges"] = page.nodes, page.edges
@@ -150,6 +157,8 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
         later = np.maximum(order.later[rows] - before.nodes, 0)
         fitting = _fitting(nodes, edges, later.tolist(), room)
         nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
+        if len(nodes) + len(edges) == 1:  # which came whatever its size
+            nodes, edges = ([clipped(item, room) for item in items] for items in (nodes, edges))
     after = Place(before.nodes + len(nodes), first_edge + len(edges))
     cut = after.nodes == last_wanted < total
     bounds = {
@@ -219,7 +228,10 @@ def _unknown_names(store: GraphStore, request: Selection) -> list[str]:
     ]
     warnings = []
     for kind, names, known in asked:
-        for name in sorted(name for name in names if name not in known):
+        unknown = sorted(name for name in names if name not in known)
+        if len(unknown) > _MOST_WARNINGS:
+            warnings.append(f"{len(unknown)} of {len(names)} names are no {kind} in the graph; see describe_schema")
+        for name in unknown[:_MOST_WARNINGS]:
             near = ", ".join(map(repr, nearest_names(name, known)))
             step = f"nearest: {near}" if near else "see describe_schema"
             warnings.append(f"no {kind} {name!r} in the graph, so it matches nothing; {step}")
