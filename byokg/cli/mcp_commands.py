@@ -40,8 +40,10 @@ def serve(
 
     In a client's settings: {"command": "byokg", "args": ["mcp", "serve", "DIR"]}
 
-    With --http the token in BYOKG_MCP_TOKEN, if it is set, must come with every request (Authorization: Bearer …); it
-    must be set where other machines can reach the server. A folder's query engines, if it has any, answer run_query.
+    With --http, requests must carry the token in BYOKG_MCP_TOKEN, if it is set
+    (Authorization: Bearer …). Set it where other machines reach the server.
+
+    A folder's query engines, if it has any, answer run_query.
     """
     token = os.environ.get(TOKEN) or None
     if http and host not in LOOPBACK and token is None:
@@ -53,7 +55,7 @@ def serve(
     import asyncio
     import logging
 
-    from byokg.cli.mcp_server import GraphServer, serve_stdio
+    from byokg.cli.mcp_server import GraphServer, LogLines, serve_stdio
     from byokg.graph.address import is_address
     from byokg.graph.engines import engines_in
     from byokg.graph.places import close, open_graph, open_queryable
@@ -61,8 +63,8 @@ def serve(
     from byokg.retrieval.graph_tools import GraphTools
 
     logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
-    logs.setFormatter(logging.Formatter("%(message)s"))
-    logging.getLogger("byokg.mcp").addHandler(logs)
+    logs.setFormatter(LogLines())
+    logging.getLogger().addHandler(logs)
     logging.getLogger("byokg.mcp").setLevel(logging.INFO)
     with ExitStack() as stack:
         store = open_graph(place)

@@ -191,14 +191,17 @@ def test_logs_are_json_without_what_was_asked_or_found(graph: Path) -> None:
             await client.call_tool("no such tool", {})
 
     asyncio.run(talk())
+    with httpx.Client(trust_env=False) as client:
+        client.post(running.url, json={}, headers={"host": "evil.example"})  # the protocol's library quotes it
     assert ended(running) in (0, -signal.SIGTERM)
     time.sleep(0.2)
-    lines = [json.loads(line) for line in running.log[1:] if line.startswith("{")]
-    assert [(line["tool"], line["outcome"]) for line in lines] == [
+    lines = [json.loads(line) for line in running.log[1:]]
+    assert [(line["tool"], line["outcome"]) for line in lines if line["event"] == "call"] == [
         ("search_entities", "ok"),
         ("bfs_query", "RequestInvalid"),
         ("unknown", "RequestInvalid"),
     ]
+    assert "evil" not in "".join(running.log)
     assert "thing" not in "".join(running.log[1:]) and "no such" not in "".join(running.log[1:])
 
 
@@ -227,6 +230,53 @@ def test_beyond_this_machine_only_with_a_token(
     monkeypatch.delenv(TOKEN, raising=False)
     assert main(["mcp", "serve", str(graph), "--http", "--host", "0.0.0.0"]) == WRONG
     assert f"set {TOKEN}" in capsys.readouterr().err
+
+
+class Broken(ColumnarGraph):
+    """Fails with what it holds in the text of the error."""
+
+    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+        raise KeyError("thing 15")
+
+
+def test_a_bug_is_logged_by_place_and_told_by_class_without_data(caplog: pytest.LogCaptureFixture) -> None:
+    store = Broken.from_triples(TRIPLES[-2:])
+    server = GraphServer(store, GraphTools(store), timeout_s=5, budget_tokens=500)
+
+    async def talk() -> None:
+        async with Client(server.server) as client:
+            failed = await client.call_tool("bfs_query", {"seeds": ["client 15"], "max_hops": 1})
+            assert failed.is_error and "KeyError" in text_of(failed) and "thing" not in text_of(failed)
+
+    asyncio.run(talk())
+    server.close()
+    [bug] = [json.loads(record.getMessage()) for record in caplog.records if record.levelname == "ERROR"]
+    assert (bug["event"], bug["outcome"]) == ("bug", "KeyError") and bug["at"][-1].startswith("test_mcp.py:")
+    assert "thing" not in caplog.text
+
+
+def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
+    running = started(graph)
+    process = Path(f"/proc/{running.process.pid}")
+    if not process.exists():
+        pytest.skip("counts open files, as Linux lists them")
+
+    async def once(number: int) -> None:
+        async with Client(running.url) as client:
+            await asked(client, "bfs_query", {"seeds": ["hub"], "max_hops": 1, "limit": 5})
+
+    async def everyone() -> None:
+        await asyncio.gather(*(once(number) for number in range(CLIENTS)))
+
+    def held() -> tuple[int, int]:
+        return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+    asyncio.run(everyone())
+    before = held()
+    for _ in range(3):
+        asyncio.run(everyone())
+    assert all(after <= first + 2 for first, after in zip(before, held(), strict=True))
+    ended(running)
 
 
 class Slow(ColumnarGraph):
