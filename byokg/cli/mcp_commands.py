@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 TOKEN = "BYOKG_MCP_TOKEN"
 """Environment variable that holds the bearer token of the HTTP server."""
+
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C has ended, as shells have it."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -85,8 +89,15 @@ def serve(
         if http:
             _serve_http(graph, host, port, token)
         else:
+            signal.signal(signal.SIGINT, lambda *_: _leave(stack))
             note(f"serving {store.name} on standard input and output; end it with Ctrl-D or Ctrl-C")
             asyncio.run(serve_stdio(graph))
+
+
+def _leave(open_things: ExitStack) -> None:
+    """End the process: the thread that waits for standard input cannot be told to stop, and would be waited for."""
+    open_things.close()
+    os._exit(INTERRUPTED)
 
 
 def _serve_http(graph: GraphServer, host: str, port: int, token: str | None) -> None:

@@ -26,7 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from byokg.cli.main import WRONG, main
-from byokg.cli.mcp_commands import TOKEN
+from byokg.cli.mcp_commands import INTERRUPTED, TOKEN
 from byokg.cli.mcp_server import SCHEMA_URI, GraphServer
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import EdgeBatch
@@ -115,6 +115,17 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
                 await client.read_resource("byokg://other")
 
     asyncio.run(talk())
+
+
+def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
+    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stderr is not None
+    assert "standard input" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == INTERRUPTED
+    assert process.stderr.read() == ""
+    process.stdin.close()
 
 
 def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
