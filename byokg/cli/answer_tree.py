@@ -15,7 +15,7 @@ from byokg.evaluation.records import answered
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import follow_metapath
 from byokg.retrieval.verbalize import names_of, verbalize
-from byokg.types import INVERSE, Answer, EntityId, LinkedEntity, Node, Path, PathEvidence, Properties
+from byokg.types import INVERSE, Answer, EntityId, Evidence, LinkedEntity, Node, Path, PathEvidence, Properties
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
@@ -23,11 +23,11 @@ _ANSWERS = 20
 _WALKS = 3
 """Answers to which evidence draws a walk; the rest is counted."""
 
-_EVIDENCE = 10
-"""Pieces of evidence shown; the rest is counted."""
+_TREES = 3
+"""Cited paths that are drawn; further ones are lines, as is all other evidence."""
 
-_ROWS = 5
-"""Rows of a query shown; the rest is counted."""
+_LINES = 5
+"""Cited evidence that is not drawn, written as lines; the rest is counted."""
 
 
 def as_json(question: str, answer: Answer) -> dict[str, Any]:
@@ -43,7 +43,8 @@ def as_json(question: str, answer: Answer) -> dict[str, Any]:
 def show(answer: Answer, store: GraphStore, console: Console) -> None:
     """Print the answers, what was linked and how sure that is, and the evidence that the answers cite."""
     linked = list(dict.fromkeys(entity for one in answer.rounds for entity in one.linked.entities))
-    found = [item for one in answer.rounds for item in one.evidence]
+    evidence = [item for one in answer.rounds for item in one.evidence]
+    found = [item for item in evidence if isinstance(item, PathEvidence)]
     cited = {citation for item in answer.items for citation in item.citations}
     if answer.items:
         _show_answers(answer, console)
@@ -54,22 +55,17 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         for entity in linked:
             console.print(_linked(entity), soft_wrap=True)
     arrows = _Arrows("-", "<", ">") if console.options.ascii_only else _Arrows("─", "◀", "▶")
-    shown = [item for item in found if item.id in cited]
-    for item in shown[:_EVIDENCE]:
-        console.print()
-        if isinstance(item, PathEvidence):
+    drawn: set[str] = set()
+    for item in found:
+        ends = set(item.ends)
+        answers = [one.id for one in answer.items if one.id in ends and item.id in one.citations and one.id is not None]
+        if answers and len(drawn) < _TREES:
+            drawn.add(item.id)
+            console.print()
             console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
-            answers = _ends(item, answer)
             console.print(_tree(item, answers, _walks(item, answers[:_WALKS], linked, store), store, arrows))
-        else:
-            console.print(f"evidence {item.id}: from {item.retriever}, score {item.score:.1f}")
-            names = names_of(store, [item], _ROWS)
-            console.print(verbalize(item, names, _ROWS), markup=False, highlight=False, soft_wrap=True)
-    if (more := len(shown) - _EVIDENCE) > 0:
-        console.print()
-        noun = "one more piece" if more == 1 else f"{more:,} more pieces"
-        console.print(Text(f"({noun} of evidence; all of it: --trace)", "dim"))
-    rest = [item for item in found if isinstance(item, PathEvidence) and item.id not in cited]
+    _show_lines([item for item in evidence if item.id in cited - drawn], store, console)
+    rest = [item for item in found if item.id not in cited]
     if rest:
         best = max(rest, key=lambda item: item.score)
         console.print()
@@ -80,6 +76,18 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         console.print(
             Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
         )
+
+
+def _show_lines(evidence: Sequence[Evidence], store: GraphStore, console: Console) -> None:
+    """Print the first of the evidence that is not drawn, as a prompt shows it, and count the others."""
+    if not evidence:
+        return
+    names = names_of(store, evidence[:_LINES], _WALKS)
+    console.print()
+    for item in evidence[:_LINES]:
+        console.print(Text(f"evidence {item.id}: {verbalize(item, names, _WALKS)}"))
+    if (more := len(evidence) - _LINES) > 0:
+        console.print(Text(f"(+{more:,} more cited; all of it: --trace)", "dim"))
 
 
 def _show_answers(answer: Answer, console: Console) -> None:
@@ -123,12 +131,6 @@ class _Arrows:
         return f"{self.line}{self.line} {label} {self.line}{self.right}"
 
 
-def _ends(item: PathEvidence, answer: Answer) -> list[EntityId]:
-    """Return the answers that stand at the end of a path and cite it; others are on the way."""
-    ends = set(item.ends)
-    return [one.id for one in answer.items if one.id in ends and item.id in one.citations]
-
-
 def _walks(
     item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore
 ) -> list[Path]:
@@ -137,9 +139,9 @@ def _walks(
     lacking = [end for end in answers if end not in kept]
     if lacking:
         mentions = {entity.mention for entity in linked if entity.id == item.source}
-        # Not through what another piece of the question names, though an answer may be that itself.
-        others = [entity.id for entity in linked if entity.mention not in mentions and entity.id not in lacking]
-        walks = follow_metapath(store, [item.source], item.relations, avoid=[item.source, *others])
+        # Not through what another piece of the question names, unless the answer is to be had no other way.
+        avoid = [item.source, *(entity.id for entity in linked if entity.mention not in mentions)]
+        walks = follow_metapath(store, [item.source], item.relations, avoid=avoid)
         if not set(lacking) <= set(store.ids(walks.ends)):
             walks = follow_metapath(store, [item.source], item.relations)
         kept |= {path.end: path for path in walks.paths(store.numbers(lacking))}

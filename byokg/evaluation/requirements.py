@@ -15,9 +15,10 @@ from byokg.evaluation.datasets.text2cypher import first_column
 from byokg.graph.query import Limits, QueryStore
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
-from byokg.types import Cell, EntityId
+from byokg.types import Cell, EntityId, NodeCell
 
 NOTHING_FOUND = "the gold query finds nothing"
+TOO_MANY = "the gold query finds more rows than the graph's limit"
 
 
 def with_answer(examples: Sequence[Example], store: GraphStore, names: NameIndex) -> list[Example]:
@@ -38,7 +39,8 @@ class Executed:
     """Questions whose gold query was run."""
 
     examples: tuple[Example, ...]
-    """Those whose query found something, with what it found as `rows`, and its first column as `answers`."""
+    """Those whose query found something, with what it found as `rows`, and its first column as `answers`: names and ids
+    where it holds nodes."""
     left_out: Mapping[str, int]
     """How many others there are, by reason."""
 
@@ -64,10 +66,15 @@ def executed(examples: Sequence[Example], store: QueryStore, limits: Limits | No
         except QueryFailed as error:
             left_out[f"the gold query fails ({type(error).__name__})"] += 1
             continue
-        rows = tuple(tuple(map(_plain, row)) for row in found.rows)
-        answers = first_column(rows)
+        if found.truncated:
+            left_out[TOO_MANY] += 1
+            continue
+        first = [row[0] for row in found.rows if row]
+        nodes = dict.fromkeys(cell.id for cell in first if isinstance(cell, NodeCell))
+        answers = first_column([(cell.name,) if isinstance(cell, NodeCell) else (cell,) for cell in first])
         if answers:
-            kept.append(replace(example, rows=rows, answers=answers))
+            rows = tuple(tuple(map(_plain, row)) for row in found.rows)
+            kept.append(replace(example, rows=rows, answers=answers, answer_ids=tuple(nodes)))
         else:
             left_out[NOTHING_FOUND] += 1
     return Executed(tuple(kept), dict(sorted(left_out.items())))

@@ -147,7 +147,7 @@ class RunFolder:
     def finish(self, metrics: Metrics) -> None:
         """Write `metrics.json`, which marks the run as finished."""
         try:
-            _replace(self.path / METRICS_FILE, [metrics_json(metrics).encode()])
+            _replace(self.path / METRICS_FILE, [metrics_json(metrics).encode("utf-8", "backslashreplace")])
         except OSError as error:
             raise RunError(f"cannot write {METRICS_FILE} in {str(self.path)!r}: {error}; start again") from error
 

@@ -11,7 +11,8 @@ from itertools import zip_longest
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.pipeline.lines import REACH, Line, fold_lines
+from byokg.pipeline.folding import REACH, fold_lines
+from byokg.pipeline.lines import Line
 from byokg.retrieval.verbalize import feedback_text, names_of
 from byokg.types import Context, Evidence, Feedback, TripleEvidence
 
@@ -67,7 +68,7 @@ def shown_text(prompt: str) -> str:
 class ContextWriter:
     """Writes the evidence of all rounds, and what went wrong in the last one.
 
-    Each line begins with an id (`[e3]`) and says a fact once, whoever found it and how often (`pipeline/lines.py`).
+    Each line begins with an id (`[e3]`) and says a fact once, whoever found it and how often (`pipeline/folding.py`).
 
     Where not everything fits, retrievers and rounds take turns: the best item of each retriever comes first, the newest
     round before older ones, then the second of each, and so on, so none crowds out the others. Edges that only show how

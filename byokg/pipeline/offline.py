@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from types import MappingProxyType
 
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
 from byokg.index.static import StaticEmbedder
@@ -12,10 +14,16 @@ from byokg.linking.alignment import MAX_HOPS, PathScorer
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
 from byokg.linking.offline import OfflineLinker
+from byokg.linking.relations import RelationMatcher
 from byokg.linking.steps import Steps
 from byokg.pipeline.answer import ExtractiveAnswerer
+from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import Loop, Stage
+from byokg.pipeline.parts import Parts, RetrieverMaker
+from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.path import PathRetriever
+
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
 
 
 def offline_pipeline(
@@ -26,6 +34,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
+    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
 ) -> Loop:
     """Put the offline parts together for one graph.
 
@@ -34,6 +43,10 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
+        retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
+
+    Raises:
+        ConfigError: a setting is out of range, or a retriever needs a language model.
     """
     static = _shipped()
     embedder = embedder or static
@@ -43,7 +56,17 @@ def offline_pipeline(
     spotter = _spotter(entities, steps, static, importance)
     scorer = PathScorer(steps, embedder, importance=importance)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
-    return Loop(entities, [Stage(linker, (PathRetriever(store),), rounds=1)], ExtractiveAnswerer(store))
+    parts = Parts(
+        store=store,
+        embedder=embedder,
+        entities=entities,
+        prompts=PromptLibrary(),
+        context=ContextWriter(store),
+        schema=SchemaRenderer(store.schema(), embedder),
+        relations=RelationMatcher(store.relations, embedder),
+    )
+    stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
+    return Loop(entities, [stage], ExtractiveAnswerer(store))
 
 
 @cache

@@ -41,7 +41,9 @@ class PathRetriever:
         relations: ties written relations to the graph's; None takes them as they are.
         max_ends: ends kept for one metapath, those of most walks first.
         shown: ends for which a concrete walk is kept.
-        hub_cap: edges to walk out of one node at each hop; None walks all.
+        hub_cap: edges of one relation to walk out of one node at each hop, and of all relations on shortest paths; None
+            walks all.
+        max_frontier: nodes to go on from after each hop, those of most walks first; None goes on from all.
         max_hops: edges in a metapath that a language model wrote; a longer one becomes `Feedback`.
         shortest: paths kept for each pair of an entity and a draft answer (k); 0 looks for none.
         shortest_hops: edges in such a path at most.
@@ -63,7 +65,8 @@ class PathRetriever:
         relations: RelationMatcher | None = None,
         max_ends: int = 10_000,
         shown: int = 3,
-        hub_cap: int | None = None,
+        hub_cap: int | None = 10_000,
+        max_frontier: int | None = 100_000,
         max_hops: int = 4,
         shortest: int = 2,
         shortest_hops: int = 3,
@@ -85,6 +88,7 @@ class PathRetriever:
         self._max_ends = max_ends
         self._shown = shown
         self._hub_cap = hub_cap
+        self._max_frontier = max_frontier
         self._max_hops = max_hops
         self._shortest = shortest
         self._shortest_hops = shortest_hops
@@ -164,7 +168,7 @@ class PathRetriever:
         """Return what a path leads to: the walks of each choice of directions that ends somewhere."""
 
         def walk(way: Metapath) -> Walks:
-            return follow_metapath(self._store, [source], way, hub_cap=self._hub_cap, avoid=avoid)
+            return follow_metapath(self._store, [source], way, self._max_frontier, self._hub_cap, avoid)
 
         if path.directed:
             walks = walk(path.relations)

@@ -69,7 +69,7 @@ class RerankRetriever:
         top_triples: int = 100,
         hub_cap: int = 100,
         max_nodes: int = 1000,
-        max_triples: int = 1000,
+        max_triples: int = 500,
     ) -> None:
         settings = {"k": k, "hops": hops, "top_relations": top_relations, "top_triples": top_triples}
         limits = {"hub_cap": hub_cap, "max_nodes": max_nodes, "max_triples": max_triples}

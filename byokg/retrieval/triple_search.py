@@ -25,7 +25,7 @@ from byokg.linking.steps import label_words
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 
-_FIRST, _FIRST_SHARE = 2048, 64
+_FIRST, _FIRST_SHARE = 16_384, 64
 """Names whose bearers are looked at first, at most so many and at most one in so many."""
 _SPARE = 1.25
 """How many more are looked at than a sample says are needed."""

@@ -22,9 +22,7 @@ from byokg.types import (
     Mention,
     Node,
     PathEvidence,
-    RowsEvidence,
     Triple,
-    TripleEvidence,
 )
 
 # spain -borders-> andorra, france, morocco, portugal     germany -borders-> austria, france
@@ -96,6 +94,15 @@ def test_the_walk_to_an_answer_is_drawn_even_where_evidence_keeps_others(graph: 
     ]
 
 
+def test_an_answer_that_is_linked_itself_is_drawn(graph: ColumnarGraph) -> None:
+    # A language model may name the answer as an entity; its path keeps a walk to its first end alone.
+    found = [evidence(graph, "spain", 1, 2.0), evidence(graph, "germany", 1, 1.0)]
+    linked = LinkedEntity(EntityId("france"), "France", Mention("France"), "exact", 1.0)
+    context = Context().add(Artifacts(), Linked((linked,)), [found])
+    lines = printed(Answer("ask", (AnswerItem("France", EntityId("france"), 1.0, ("e1",)),), context.rounds), graph)
+    assert "├── ── borders ─▶ France  Country" in lines
+
+
 def test_answers_beyond_the_third_are_counted_and_properties_of_edges_are_shown(graph: ColumnarGraph) -> None:
     found = [evidence(graph, "spain", 3, 2.0, truncated=True)]
     lines = printed(answer(found, ["portugal", "andorra", "france", "morocco"], ("e1",)), graph)
@@ -106,22 +113,6 @@ def test_answers_beyond_the_third_are_counted_and_properties_of_edges_are_shown(
         "├── ── borders ─▶ France  Country",
         "└── (+1 more answer, the search was cut short)",
     ]
-
-
-def test_an_answer_on_the_way_of_a_path_has_no_walk_of_its_own(graph: ColumnarGraph) -> None:
-    lines = printed(answer([evidence(graph, "spain", 1, 2.0)], ["spain", "france"], ("e1",)), graph)
-    assert lines[-3:] == ["Spain  Country", "├── ── borders ─▶ France  Country", "└── (3 ends that are no answers)"]
-
-
-def test_evidence_of_other_kinds_is_a_line_and_what_is_too_much_is_counted(graph: ColumnarGraph) -> None:
-    rows = RowsEvidence("query", 1.0, "cypher", "RETURN 'France'", ("name",), (("France",),))
-    edge = TripleEvidence("text", 2.5, triple=Triple(EntityId("spain"), "borders", EntityId("france")))
-    cited = tuple(f"e{number}" for number in range(1, 13))
-    context = Context().add(Artifacts(), Linked(), [[edge, rows, *[edge] * 10]])
-    lines = printed(Answer("ask", (AnswerItem("France", EntityId("france"), 1.0, cited),), context.rounds), graph)
-    assert lines[2:4] == ["evidence e1: from text, score 2.5", "Spain → borders → France"]
-    assert lines[5:9] == ["evidence e2: from query, score 1.0", "RETURN 'France'", "  name", "  France"]
-    assert lines[-1] == "(2 more pieces of evidence; all of it: --trace)"
 
 
 def test_evidence_that_no_answer_cites_is_counted_with_the_best_of_it(graph: ColumnarGraph) -> None:

@@ -271,7 +271,7 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
         f"{group}={option}", {"model", "batch_size"}
     )
-    if target.startswith("byokg.pipeline.prompted."):  # methods, and their modes
+    if group == "pipeline":  # methods, and their modes
         fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds", "thinking"}
     assert set(node) == set(parameters) - handed_over
     for key, value in node.items():
@@ -621,6 +621,12 @@ class TestRetrievers:
             "pipeline=rerank", words[0], f"{first}.batchsize=8"
         )
         assert f"has no setting '{first}.batch_size'" in refusal("pipeline=rerank", words[1])
+
+    def test_one_that_asks_a_language_model_is_refused_where_there_is_none(self) -> None:
+        agentic = "pipeline.retrievers.agentic._target_=byokg.retrieval.agentic.AgenticRetriever"
+        settings = read_settings(["pipeline=offline", agentic])
+        with pytest.raises(ConfigError, match=r"'agentic' asks a language model.*pipeline.retrievers.agentic=null"):
+            settings.build("pipeline", store=ColumnarGraph.from_triples(TRIPLES))
 
     def test_they_are_recorded(self) -> None:
         recorded = read_settings(["pipeline=byokg", "pipeline.retrievers.path=null"]).recorded()

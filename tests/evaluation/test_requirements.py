@@ -49,10 +49,18 @@ def test_gold_queries_are_executed_and_only_those_that_find_something_are_kept(s
     names, node = result.examples
     assert names.answers == ("Bonn", "Ulm")
     assert [row[0] for row in names.rows] == ["Bonn", "Ulm"]
+    assert (node.answers, node.answer_ids) == (("Rhine",), ("3",))
+    assert names.answer_ids == ()
     assert node.rows[0][0]["name"] == "Rhine"  # type: ignore[index, call-overload]
     assert result.left_out["no gold query"] == 1
     assert result.left_out["the gold query finds nothing"] == 1
     assert sum(result.left_out.values()) == 4
+
+
+def test_a_result_that_is_cut_off_is_no_gold(store: ArcadeStore) -> None:
+    result = executed([asked("all", "MATCH (n) RETURN n.name")], store, Limits(timeout_s=30.0, max_rows=2))
+    assert result.examples == ()
+    assert result.left_out == {"the gold query finds more rows than the graph's limit": 1}
 
 
 def test_an_answer_is_in_the_graph_by_id_or_by_an_equal_name() -> None:

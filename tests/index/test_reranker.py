@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from byokg.index.embedder import Vectors
 from byokg.index.reranker import BiEncoder
 from tests.index.word_axes import WordAxes
 
@@ -20,6 +23,28 @@ def test_a_text_is_rated_the_same_alone_and_in_company() -> None:
     texts = ["lima capital", "Peru capital", "lima"]
     together = BiEncoder(WORDS).score("capital of peru", texts).tolist()
     assert [BiEncoder(WORDS).score("capital of peru", [text])[0] for text in texts] == together
+
+
+def test_what_was_rated_before_is_not_encoded_again() -> None:
+    class Counting(WordAxes):
+        encoded = 0
+
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            self.encoded += len(texts)
+            return super().encode(texts)
+
+    embedder = Counting("lima capital peru")
+    reranker = BiEncoder(embedder)
+    first = reranker.score("capital peru", ["lima", "capital", "lima"]).tolist()
+    assert reranker.score("capital peru", ["lima", "capital", "lima"]).tolist() == first
+    assert embedder.encoded == 4  # the question twice
+
+
+def test_more_texts_than_are_remembered_are_rated_all_the_same() -> None:
+    reranker = BiEncoder(WORDS)
+    reranker.score("lima", [f"lima {number}" for number in range(10_000)])
+    many = [f"peru {number}" for number in range(20_000)]
+    assert reranker.score("peru", [*many, "lima"]).tolist() == [1.0] * len(many) + [0.0]
 
 
 def test_no_texts_are_no_scores() -> None:

@@ -1,4 +1,4 @@
-"""Tests of `byokg.pipeline.context` and `byokg.pipeline.lines`: what a prompt is shown of the evidence."""
+"""Tests of `byokg.pipeline.context`, `folding` and `lines`: what a prompt is shown of the evidence."""
 
 from __future__ import annotations
 

@@ -126,6 +126,12 @@ class TestCaps:
         )
         assert (item.ends, item.truncated) == (("x",), True)
 
+    def test_so_is_a_cap_on_the_nodes_in_between(self) -> None:
+        # Of a, b and c, which one walk reaches each, the first in node order goes on.
+        asked = request([proposed("r", "q", source="s")], linked("s", "s"))
+        (item,) = walked(PathRetriever(self.GRAPH, max_frontier=1), asked)
+        assert (item.ends, item.truncated) == (("x",), True)
+
     @pytest.mark.parametrize("setting", ["max_ends", "shown", "max_hops", "shortest_hops", "anchors"])
     def test_settings_that_keep_nothing_are_named(self, setting: str) -> None:
         with pytest.raises(ConfigError, match=f"{setting}=0"):

@@ -7,6 +7,7 @@ finds as gold; engines differ in types, order and number formats, so that is the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from byokg.evaluation.datasets.base import Example
@@ -77,6 +78,6 @@ def _example(record: Record, split: str) -> Example:
     )
 
 
-def first_column(rows: tuple[tuple[Cell, ...], ...]) -> tuple[str, ...]:
+def first_column(rows: Sequence[Sequence[Cell]]) -> tuple[str, ...]:
     """Return the distinct values of a result's first column, as text, in its order."""
     return tuple(dict.fromkeys(str(row[0]) for row in rows if row and row[0] is not None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -58,7 +57,7 @@ def read_details(
         numbers = None
         if replies is not None:
             wanted = _wanted(runs, examples, traces)
-            numbers = {each.call.key: _add(calls, texts.shared(_call(each))) for each in replies.recorded(wanted)}
+            numbers = {each.call.key: calls.add(texts.shared(_call(each))) for each in replies.recorded(wanted)}
         for example in examples:
             read = [trace.read(example.id) for trace in traces]
             try:
@@ -73,14 +72,10 @@ def read_details(
                     f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
                     f"record of a run ({error!r}); start the run again in another folder"
                 ) from error
-            _add(questions, texts.shared(record))
+            questions.add(texts.shared(record))
     for blocks in (questions, calls, texts.blocks):
         blocks.close()
     return Details(questions, calls, texts.blocks)
-
-
-def _add(blocks: Blocks, record: object) -> int:
-    return blocks.add(record, len(json.dumps(record, ensure_ascii=False)))
 
 
 def _run_detail(

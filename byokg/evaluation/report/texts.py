@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 MARK = "\u0001"
@@ -21,12 +20,16 @@ SHORT = 40
 
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def packed(value: object) -> str:
     """Return a JSON value compressed (zlib) and in base 64, so that nothing in it can be taken for HTML."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _compressed(_ENCODE(value))
+
+
+def _compressed(text: str) -> str:
     # A lone surrogate has no UTF-8; as \udXXX it is valid JSON, and reads back the same.
     return base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), _LEVEL)).decode("ascii")
 
@@ -38,16 +41,17 @@ class Blocks:
         self.starts: list[int] = []
         """The number of each block's first value."""
         self.packed: list[str] = []
-        self._open: list[object] = []
+        self._open: list[str] = []
         self._characters = 0
         self._count = 0
 
-    def add(self, value: object, characters: int) -> int:
-        """Keep a value of about so many characters; return its number."""
+    def add(self, value: object) -> int:
+        """Keep a JSON value; return its number."""
         if not self._open:
             self.starts.append(self._count)
-        self._open.append(value)
-        self._characters += characters
+        text = _ENCODE(value)
+        self._open.append(text)
+        self._characters += len(text)
         self._count += 1
         if self._characters >= _BLOCK_CHARACTERS:
             self.close()
@@ -56,7 +60,7 @@ class Blocks:
     def close(self) -> None:
         """Compress what is not compressed yet."""
         if self._open:
-            self.packed.append(packed(self._open))
+            self.packed.append(_compressed(f"[{','.join(self._open)}]"))
             self._open, self._characters = [], 0
 
 
@@ -71,9 +75,9 @@ class Texts:
         """Return a JSON value in which long texts are references to their lines; the rest is as it was."""
         if isinstance(value, str):
             return self.reference(value) if len(value) >= SHORT or value.startswith(MARK) else value
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return {name: self.shared(entry) for name, entry in value.items()}
-        if isinstance(value, Sequence):
+        if isinstance(value, list | tuple):
             return [self.shared(entry) for entry in value]
         return value
 
@@ -84,7 +88,7 @@ class Texts:
         for line in text.split("\n"):
             number = known.get(line)
             if number is None:
-                number = known[line] = _base36(self.blocks.add(line, len(line) + 3))
+                number = known[line] = _base36(self.blocks.add(line))
             numbers.append(number)
         return MARK + ",".join(numbers)
 

@@ -50,7 +50,7 @@ EXAMPLES = (
     Example("q1", "Who directed Heat?", ("Michael Mann",), hops=1, type="1-hop"),
     Example("q2", "What else did the director of Heat make?", ("Ali", "Thief"), hops=2, type="2-hop"),
     Example("q3", "Who starred in Heat?", ("Al Pacino",), hops=1, type="1-hop"),
-    Example("q4", f"Which film is {HOSTILE}?", (HOSTILE,), type=HOSTILE[:40]),
+    Example("q4", f"Which film is {HOSTILE}?", (HOSTILE,), type=HOSTILE),
     Example("q5", "Who wrote Ran?", ("Akira Kurosawa",), hops=1, type="1-hop"),
 )
 
@@ -136,9 +136,9 @@ def page_file(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start Chromium without a window."""
+    """Start Chromium without a window, for one file: while it runs, its event loop leaves no room for another."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install 'byokg[dev]'"
     )

@@ -77,8 +77,8 @@ def test_half_a_character_survives_and_nothing_of_html_is_left() -> None:
 
 def test_blocks_say_where_they_start() -> None:
     blocks = Blocks()
-    for number in range(5):
-        assert blocks.add(number, 100_000) == number
+    values = [str(number) * 100_000 for number in range(5)]
+    assert [blocks.add(value) for value in values] == [0, 1, 2, 3, 4]
     blocks.close()
     assert blocks.starts == [0, 2, 4]
-    assert [unpacked(block) for block in blocks.packed] == [[0, 1], [2, 3], [4]]
+    assert [unpacked(block) for block in blocks.packed] == [values[:2], values[2:4], values[4:]]
