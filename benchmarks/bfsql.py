@@ -93,7 +93,7 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
 
     subgraphs = [breadth_first(store, store.numbers([topic]), Reach(2)) for topic in topics]
     rows.append(Row("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
-    rows.append(Row("two hops, median of topics", "edges", median(len(each.rows) for each in subgraphs)))
+    rows.append(Row("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
     cases: list[tuple[str, Callable[[EntityId], object]]] = [
         ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), Reach(2))),
         ("20 nodes ms", lambda seed: answered(seed, limit=20)),
