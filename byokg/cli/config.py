@@ -53,7 +53,7 @@ _SINGLE = (
 )
 """Settings of the run that stand in no group."""
 _LISTED = ("ids", "types", "require")
-"""Those of them that are lists; on the command line their entries are separated by commas."""
+"""Those of them that are lists; on the command line their entries are separated by commas, in brackets or without."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _PATH_KEYS = {
     "graph": "graph.path={}",

@@ -128,6 +128,11 @@ def refusal(*words: str) -> str:
 # Every option
 
 
+@pytest.mark.parametrize("text", ["a,b", "[a,b]", " a , b ,"])
+def test_a_list_is_typed_with_brackets_or_without(text: str) -> None:
+    assert read_settings([f"ids={text}"]).run.ids == ("a", "b")
+
+
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
 def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = f"{group}={option}"

@@ -174,3 +174,9 @@ def test_the_list_of_sources_is_well_formed() -> None:
             assert file.sha256 is None or len(file.sha256) == 64
     with pytest.raises(ConfigError, match="medqa is offered by hand only; get it from https://"):
         fetch(sources()["medqa"], Path("never"))
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"--out .*file is no folder that can be made \(File exists\)"):
+        fetch(sources()["pathquestion"], tmp_path / "file")
