@@ -153,7 +153,7 @@ def read_gold(data: Path, count: int) -> list[Gold]:
     """Return the first dev questions of WebQSP that have a topic, with their annotations."""
     with lzma.open(data / "webqsp" / "webqsp_labels.jsonl.xz", "rt", encoding="utf-8") as file:
         paths = {record["id"]: record["gold_relation_paths"] for record in map(json.loads, file)}
-    found = []
+    found: list[Gold] = []
     with lzma.open(data / "webqsp" / "questions.jsonl.xz", "rt", encoding="utf-8") as file:
         for record in map(json.loads, file):
             if record["split"] == "dev" and record["topic_entities"] and len(found) < count:
