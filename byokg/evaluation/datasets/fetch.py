@@ -177,6 +177,9 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
                 raise FetchFailed(url, reason, retryable)
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 have = 0
+            elif not response.headers.get("Content-Range", f"bytes {have}-").startswith(f"bytes {have}-"):
+                part.unlink()
+                raise FetchFailed(url, "the server continues at another place than was asked for", retryable=True)
             if etag := response.headers.get("ETag"):
                 tag.write_text(etag, "ascii")
             left = response.headers.get("Content-Length")
