@@ -36,6 +36,7 @@ from byokg.cli.components import (
     misfit,
     missing_keys,
     nearest,
+    parts,
 )
 from byokg.errors import ConfigError
 from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
@@ -64,7 +65,7 @@ _PATH_KEYS = {
 _FOLDERS = "columnar"
 """The graph option that opens folders; an address chooses another one by itself."""
 _SERVERS = frozenset(SCHEMES.values())
-_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
+_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph", "both_engines"}
 """Graph options that know which places they open."""
 
 _PLACES_IN = {
@@ -436,7 +437,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
     for name in _LISTED:
         if isinstance(given[name], str):
-            given[name] = [part.strip() for part in _unbracketed(given[name]).split(",") if part.strip()]
+            given[name] = parts(given[name])
     given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
     files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
@@ -452,11 +453,6 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if str(part).isidentifier())
         raise ConfigError(misfit(key, first["input"], first["msg"])) from error
-
-
-def _unbracketed(text: str) -> str:
-    """Return a list as it is typed with -m, `[A,B]`, without its brackets."""
-    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _plain_options(run: RunOptions) -> dict[str, Any]:

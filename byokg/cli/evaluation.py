@@ -30,6 +30,7 @@ from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.runner import Pipeline, Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
 from byokg.graph.address import EXAMPLES, SCHEMES
+from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.cypher_store import CypherStore
 from byokg.graph.name_index import name_index
 from byokg.graph.places import close, identity
@@ -168,6 +169,8 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
         raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
     if path is None:
         if dataset is None:
+            if "store" not in settings.takes("pipeline"):
+                return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
             raise ConfigError(
                 "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
             )

@@ -14,7 +14,7 @@ from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.traversal import select, triples
+from byokg.graph.traversal import triples
 from byokg.index.embedder import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relations import RelationMatcher
@@ -44,8 +44,9 @@ class BfsqlRetriever:
     comes in full, nearest to the seeds first, and of equally near ones the edges whose relation is nearest to the
     question. Edges that only show how the subgraph hangs together follow as stubs.
 
-    A request that was written names its seeds, which are linked like mentions. One that cannot be read, a seed that is
-    nowhere and a relation or type that the graph does not have become feedback.
+    A request that was written names its seeds, which are linked like mentions. Its `max_edges`, `max_nodes` and `limit`
+    lower the bounds set here; pages and budgets belong to responses and are not taken. One that cannot be read, a seed
+    that is nowhere, a relation or type that the graph does not have, and more hops than are walked become feedback.
 
     Args:
         store: graph to read.
@@ -112,7 +113,7 @@ class BfsqlRetriever:
             {"request": filtered.model_dump(mode="json", exclude_defaults=True)},
             {
                 "nodes": len(subgraph.nodes),
-                "edges": len(subgraph.head),
+                "edges": len(subgraph.edges),
                 "edges_in_full": len(full),
                 "stubs": len(stubs),
                 "nodes_in_full": len(nodes),
@@ -147,6 +148,8 @@ class BfsqlRetriever:
                 problems.append(f"no node is called {seed!r}; seeds are names as the graph or the question spells them")
         types, more = self._types(written)
         predicates, still_more = self._written_predicates(written)
+        if written.max_hops > self._max_hops:
+            problems.append(f"max_hops {written.max_hops} is too many: {self._max_hops} were walked")
         bounded = written.model_copy(
             update={
                 "seeds": tuple(seeds),
@@ -154,8 +157,8 @@ class BfsqlRetriever:
                 "max_degree": min(written.max_degree or self._max_degree, self._max_degree),
                 "node_filter": types,
                 "edge_filter": predicates,
-                "node_types": None,
-                "predicates": None,
+                **dict.fromkeys(("node_types", "predicates", "cursor", "budget_tokens")),
+                "offset": 0,
             }
         )
         feedback = [_feedback(text, problem) for problem in (*problems, *more, *still_more)]
@@ -198,9 +201,15 @@ class BfsqlRetriever:
 
     def _filtered(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> BfsRequest:
         """Give a request without any filter those that the question asks for."""
+        if request.topology_only:
+            nothing: dict[str, object] = {
+                "node_filter": NodeFilter(entity_types=()),
+                "edge_filter": EdgeFilter(predicates=()),
+            }
+            return request.model_copy(update=nothing)
         if request.full_predicates is not None or request.full_types is not None:
             return request
-        present = np.unique(subgraph.batch.relation[subgraph.rows])
+        present = np.unique(subgraph.edges.relation)
         order = np.argsort(-np.round(likeness[present], 6), kind="stable")[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
@@ -215,25 +224,24 @@ class BfsqlRetriever:
 
     def _rows(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> tuple[Int64, Int64]:
         """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
-        relation = subgraph.batch.relation[subgraph.rows]
+        relation = subgraph.edges.relation
         wanted = request.full_predicates
         if wanted is None:
             matters = np.ones(len(relation), np.bool_)
         else:
             numbers = [at for at, label in enumerate(self._store.relations) if label in wanted]
             matters = np.isin(relation, numbers)
-        near = np.minimum(subgraph.hops[subgraph.head], subgraph.hops[subgraph.tail])
-        order = np.lexsort(
-            (subgraph.batch.edge[subgraph.rows], relation, -np.round(likeness[relation], 6), near, ~matters)
-        )
+        near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
+        order = np.lexsort((subgraph.edges.edge, relation, -np.round(likeness[relation], 6), near, ~matters))
         full = int(matters.sum())
-        return order[: min(full, self._max_edges)], order[full : full + self._max_stubs]
+        edges = min(full, self._max_edges, request.max_edges or full)
+        return order[:edges], order[full : full + min(self._max_stubs, (request.max_edges or len(order)) - edges)]
 
     # Evidence
 
     def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float) -> list[Evidence]:
         """Return the edges in full, and behind them the stubs."""
-        batch = select(subgraph.batch, subgraph.rows[np.concatenate((full, stubs))])
+        batch = subgraph.batch(np.concatenate((full, stubs)))
         scores = np.round(likeness[batch.relation], 6).tolist()
         found: list[Evidence] = []
         for at, triple in enumerate(triples(self._store, batch)):
@@ -245,13 +253,13 @@ class BfsqlRetriever:
 
     def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> list[Evidence]:
         """Return the nodes that have something to say: the seeds first, then the ends of the edges in full."""
-        ends = np.stack((subgraph.head[full], subgraph.tail[full]), axis=1).ravel()
+        ends = np.stack((subgraph.edges.head[full], subgraph.edges.tail[full]), axis=1).ravel()
         seeds = np.flatnonzero(subgraph.hops == 0)
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
         wanted = request.full_types
         kept = [node for node in nodes if node.properties and (wanted is None or node.type in wanted)]
-        return [NodeEvidence(NAME, 0.0, node) for node in kept[: self._max_nodes]]
+        return [NodeEvidence(NAME, 0.0, node) for node in kept[: min(self._max_nodes, request.most_nodes or len(kept))]]
 
 
 def _best(entities: Iterable[LinkedEntity]) -> list[EntityId]:

@@ -90,6 +90,33 @@ class TestTheTools:
             assert result[said], name
             assert estimate_tokens(json.dumps(result, separators=(",", ":"))) <= 500, name
 
+    def test_what_one_node_says_is_cut_to_the_budget_with_a_word_on_how_much(self) -> None:
+        graph = ColumnarGraph.from_records([node("a", text="word " * 4000), node("b")], [edge("a", "r", "b")])
+        tools = GraphTools(graph, budget_tokens=500)
+        calls: dict[str, dict[str, Any]] = {
+            "describe_entity": {"id": "a"},
+            "describe_entities": {"ids": ["a", "b"]},
+            "bfs_query": {"seeds": ["a"], "max_hops": 1, "budget_tokens": 10**9},
+            "search_entities": {"query": "a"},
+        }
+        for name, arguments in calls.items():
+            text = json.dumps(tools.call(name, arguments), separators=(",", ":"), ensure_ascii=False)
+            assert estimate_tokens(text) <= 500, name
+            assert "more characters)" in text or name == "search_entities"
+
+    @pytest.mark.parametrize("count", [100, 1000])
+    def test_many_unknown_ids_fit_too(self, count: int) -> None:
+        tools = GraphTools(hub(3), budget_tokens=4000)
+        lost = [f"n{at}" for at in range(count)]
+        result = tools.call("bfs_query", {"seeds": ["hub", *lost[:-1]], "max_hops": 1})
+        shown = len(result["errors"])
+        assert result["node_count"] == 4 and 0 < shown < count - 1
+        assert result["warnings"] == [f"{count - 1 - shown} more seeds are not in the graph"]
+        described = tools.call("describe_entities", {"ids": lost[:100]})
+        assert len(described["errors"]) + described["errors_left_out"] == 100
+        for answer in (result, described):
+            assert estimate_tokens(json.dumps(answer, separators=(",", ":"))) <= 4000 + 8 * count
+
     def test_a_request_with_a_budget_of_its_own_keeps_to_that(self, tools: GraphTools) -> None:
         request = {"seeds": ["DIS:cushing-syndrome"], "max_hops": 2}
         assert "truncated" not in tools.call("bfs_query", request)
