@@ -9,7 +9,7 @@ from typing import Any
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.graph.bfsql.response import compact
-from byokg.graph.query import takes_queries
+from byokg.graph.query import query_engines
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -84,7 +84,7 @@ class BfsAgent:
         self._calls = calls
         self._context_tokens = context_tokens
         self._prompt = (prompts or PromptLibrary())["bfs_agent"]
-        queries = [store] if takes_queries(store) else []
+        queries = query_engines(store)
         self._language: Language = queries[0].language if queries else "cypher"
         schema = SchemaRenderer(store.schema(), embedder) if embedder is not None else None
         self._tools = GraphTools(store, entities, schema, queries, result_tokens)

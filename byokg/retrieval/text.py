@@ -71,12 +71,15 @@ class TextRetriever:
     def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
         """Return the best triples; a path of two edges stands for one that ends in a mediator.
 
-        A question of which the embedder knows no word finds nothing.
+        A question of which the embedder knows no word finds nothing; nor does a later round, which would find the same
+        again.
 
         Raises:
             IndexUnusable: the graph's dense index is damaged, or there is none and too many names.
             EmbedderFailed: the embedder failed.
         """
+        if any(item.retriever == RETRIEVER for item in request.context.evidence):
+            return []
         _, search = self._search()
         question = self._embedder.encode([request.question.text])[0]
         if not question.any():

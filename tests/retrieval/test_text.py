@@ -71,6 +71,13 @@ def test_both_halves_of_a_statement_are_shown_once() -> None:
     assert len(walked) == len(set(walked)) == 4  # Ann-Bob, Ann-1999, Bob-1999, Cid-Dea
 
 
+def test_a_later_round_does_not_look_for_the_same_again() -> None:
+    retriever = TextRetriever(marriages(), WORDS, k=1)
+    found = retriever.retrieve(request("place birth Ann"))
+    later = Context().add(Artifacts(), Linked(), [found])
+    assert retriever.retrieve(Request(Question("q", "place birth Ann"), Artifacts(), Linked(), later)) == []
+
+
 def test_names_are_compared_and_not_ids() -> None:
     (item,) = TextRetriever(countries(), EMBEDDER, k=1).retrieve(request("capital of Peru"))
     assert lines([item]) == [("pe", "capital", "lima")]
