@@ -175,13 +175,13 @@ class BearerGate:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401 unless the token is right; what is no request (the start, the end) goes through."""
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
+            kind, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
                 _log.info(json.dumps({"event": "refused", "outcome": "no or wrong bearer token"}))
                 headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})

@@ -58,7 +58,8 @@ _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
 _CUTOFF = 0.7
 """Lowest likeness of a name that `search_entities` returns; a model sees the scores, and chooses."""
-_MOST_MATCHES = 50
+_MOST_MATCHES, _MOST_BEFORE_TYPES = 50, 1000
+"""Nodes that a name is looked for among; where only some types are wanted, more have to be."""
 _FRAME_TOKENS = 60
 """What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
@@ -203,7 +204,8 @@ class GraphTools:
 
     def search_entities(self, arguments: SearchArguments) -> Json:
         """Return nodes whose names are like a text, the most similar first; of equal ones that of more edges."""
-        found = self._search.candidates(Mention(arguments.query))
+        search = self._wide_search if arguments.entity_types else self._search
+        found = search.candidates(Mention(arguments.query))
         nodes = self._store.nodes([one.id for one in found])
         wanted = frozenset(arguments.entity_types)
         matches = [_match(one, node) for one, node in zip(found, nodes, strict=True)]
@@ -325,7 +327,14 @@ class GraphTools:
     @cached_property
     def _search(self) -> EntityLinker:
         """Finds more, and less similar, than what links the mentions of a question."""
-        return EntityLinker(self._store, top_k=_MOST_MATCHES, cutoff=_CUTOFF, extend=True, names=self._entities.names)
+        return self._searching(_MOST_MATCHES)
+
+    @cached_property
+    def _wide_search(self) -> EntityLinker:
+        return self._searching(_MOST_BEFORE_TYPES)
+
+    def _searching(self, most: int) -> EntityLinker:
+        return EntityLinker(self._store, top_k=most, cutoff=_CUTOFF, extend=True, names=self._entities.names)
 
     def _bounded(self, request: Any) -> Any:
         """Hold a request to the size of one result; it may ask for less."""

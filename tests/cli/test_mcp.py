@@ -229,6 +229,8 @@ def test_a_token_keeps_others_out(graph: Path) -> None:
             for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {SECRET}"}):
                 refused = client.post(running.url, json={}, headers=headers)
                 assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            lower = client.post(running.url, json={}, headers={"authorization": f"bearer {SECRET}"})
+            assert lower.status_code != 401
         assert asyncio.run(talk(SECRET)) == 7
     finally:
         ended(running)

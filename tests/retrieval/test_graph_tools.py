@@ -15,6 +15,7 @@ from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.index.static import StaticEmbedder
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.retrieval.langchain_tools import langchain_tools
+from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node
 
@@ -158,6 +159,16 @@ class TestSearchEntities:
     def test_types_narrow_it(self, tools: GraphTools) -> None:
         request = {"query": "cushing syndrome", "entity_types": ["Publication"]}
         assert {each["id"] for each in tools.call("search_entities", request)["matches"]} <= {"PUB:1", "PUB:2"}
+
+    def test_a_type_is_found_behind_many_namesakes_of_another(self) -> None:
+        # 80 towns of that name, each with an edge, and one ship without
+        towns = [Node(EntityId(f"t{at}"), "Washington", "Town") for at in range(80)]
+        ship = Node(EntityId("ship"), "Washington", "Ship")
+        tools = GraphTools(
+            ColumnarGraph.from_records([node("hub"), *towns, ship], [edge(town.id, "in", "hub") for town in towns])
+        )
+        found = tools.call("search_entities", {"query": "Washington", "entity_types": ["Ship"]})
+        assert [each["id"] for each in found["matches"]] == ["ship"]
 
     def test_a_name_that_is_nowhere_has_no_matches(self, tools: GraphTools) -> None:
         assert tools.call("search_entities", {"query": "qqqq"}) == {"query": "qqqq", "matches": []}
