@@ -77,8 +77,9 @@ class RerankRetriever:
             if value < 1:
                 raise ConfigError(f"{name}={value} of the graph reranker keeps nothing; use 1 or more")
         self._store = store
-        self._first = first or BiEncoder(embedder)
-        self._second = second or BiEncoder(embedder)
+        shared = BiEncoder(embedder)  # which keeps what the first has encoded for the second
+        self._first = first or shared
+        self._second = second or shared
         self._k = k
         self._hops = hops
         self._top_relations = top_relations
