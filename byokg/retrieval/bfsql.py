@@ -220,8 +220,8 @@ class BfsqlRetriever:
         if wanted is None:
             matters = np.ones(len(relation), np.bool_)
         else:
-            numbers = [at for at, label in enumerate(self._store.relations) if label in wanted]
-            matters = np.isin(relation, numbers)
+            labels = self._store.relations
+            matters = np.isin(relation, [labels.index(label) for label in sorted(wanted) if label in labels])
         near = np.minimum(subgraph.hops[subgraph.head], subgraph.hops[subgraph.tail])
         order = np.lexsort(
             (subgraph.batch.edge[subgraph.rows], relation, -np.round(likeness[relation], 6), near, ~matters)

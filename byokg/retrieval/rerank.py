@@ -77,8 +77,9 @@ class RerankRetriever:
             if value < 1:
                 raise ConfigError(f"{name}={value} of the graph reranker keeps nothing; use 1 or more")
         self._store = store
-        self._first = first or BiEncoder(embedder)
-        self._second = second or BiEncoder(embedder)
+        light = BiEncoder(embedder)  # one for both, so that the second finds vectors of the first
+        self._first = first or light
+        self._second = second or light
         self._k = k
         self._hops = hops
         self._top_relations = top_relations

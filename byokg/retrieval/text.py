@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path as FilePath
 from threading import Lock
 
@@ -19,6 +21,9 @@ from byokg.retrieval.triple_search import ScoredEdges, TripleSearch, node_count
 from byokg.types import PathEvidence, Triple, TripleEvidence
 
 RETRIEVER = "text"
+
+_HELD = 64
+"""Questions whose triples are remembered: each is asked again in its next round."""
 
 
 class TextRetriever:
@@ -67,6 +72,7 @@ class TextRetriever:
         self._cache = cache
         self._made: tuple[Similarity, TripleSearch] | None = None
         self._lock = Lock()
+        self._found = lru_cache(_HELD)(self._find)
 
     def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
         """Return the best triples; a path of two edges stands for one that ends in a mediator.
@@ -77,18 +83,20 @@ class TextRetriever:
             IndexUnusable: the graph's dense index is damaged, or there is none and too many names.
             EmbedderFailed: the embedder failed.
         """
+        evidence, got = self._found(request.question.text)
+        request.note(RETRIEVER, {"k": self._k}, got)
+        return list(evidence)
+
+    def _find(self, text: str) -> tuple[tuple[TripleEvidence | PathEvidence, ...], Mapping[str, object]]:
+        """Return the evidence for a question, and what the trace says of it."""
         _, search = self._search()
-        question = self._embedder.encode([request.question.text])[0]
+        question = self._embedder.encode([text])[0]
         if not question.any():
-            request.note(
-                RETRIEVER, {"k": self._k}, {"found": 0, "problem": "the embedder knows no word of the question"}
-            )
-            return []
+            return (), {"found": 0, "problem": "the embedder knows no word of the question"}
         found = search.best(question, self._k)
-        evidence = self._evidence(found, question)
+        evidence = tuple(self._evidence(found, question))
         lowest = int(found.scores[-1]) / UNIT if len(found.scores) else None
-        request.note(RETRIEVER, {"k": self._k}, {"found": len(evidence), "lowest_score": lowest})
-        return evidence
+        return evidence, {"found": len(evidence), "lowest_score": lowest}
 
     def _search(self) -> tuple[Similarity, TripleSearch]:
         with self._lock:  # threads that come while it is made wait, instead of making it again
