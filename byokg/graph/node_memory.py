@@ -20,6 +20,10 @@ class NodeMemory:
         self._most = most
         self._held: dict[EntityId, Node] = {}
 
+    def __len__(self) -> int:
+        """Return how many nodes are held."""
+        return len(self._held)
+
     def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
         """Return the nodes in the order asked, reading those that are not held. Raises what `read` raises."""
         held = self._held  # another thread may put a new one in its place; this one only grows

@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,9 @@ _WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2,
 
 Found on the dev split of WebQSP, on a part of Freebase with 4,045 relations.
 """
+
+_HELD = 64
+"""Texts that are remembered: a question's next round has the same."""
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -90,6 +94,7 @@ class SchemaRenderer:
         self, schema: Schema, embedder: Embedder | None = None, count_tokens: Callable[[str], int] = estimate_tokens
     ) -> None:
         self._schema, self._embedder, self._count = schema, embedder, count_tokens
+        self._rendered = lru_cache(_HELD)(self._render)
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._relations = [_RelationLine.of(relation, count_tokens) for relation in ordered]
@@ -118,6 +123,9 @@ class SchemaRenderer:
         Returns:
             The text: empty where the budget is too small for a single relation.
         """
+        return self._rendered(question, budget_tokens)
+
+    def _render(self, question: str, budget_tokens: int) -> SchemaText:
         draft = _Draft(self._schema, self._count, self._least)
         ranked = [self._relations[at] for at in self._relevance.order(question)]
         share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
