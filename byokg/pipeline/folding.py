@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from byokg.index.identifiers import is_identifier
 from byokg.pipeline.lines import Line, node_lines, row_lines
@@ -52,8 +53,7 @@ def fold_lines(
     return sorted(ordered, key=lambda line: (line.later, order[line.items[0]]))
 
 
-@dataclass(frozen=True)
-class _Edge:
+class _Edge(NamedTuple):  # and no dataclass: it is a key of many dictionaries, and tuples are hashed faster
     head: EntityId
     relation: str
     tail: EntityId
@@ -63,8 +63,7 @@ class _Edge:
         return Hop(self.relation, start != self.head, said)
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """What the ends of a chain share. `last` is a step without its note: notes differ from end to end."""
 
     source: EntityId
