@@ -80,6 +80,24 @@ def test_a_graph_of_one_s_own_is_built_and_asked_with_and_without_a_model(execut
     assert "starring" in tree and "directed_by" in tree
 
 
+def test_a_trace_tells_what_was_written_tied_found_and_shown(executed: dict[str, list[str]]) -> None:
+    answers, links, evidence, tree, relations = executed["reading_a_trace"]
+    assert answers == "[('Peru', True)]"
+    assert "Limma → Lima city/lima fuzzy" in links and "'relation': 'capital', 'method': 'dense'" in links
+    assert "e1 path" in evidence
+    assert "draft 'Bolivia' to Bolivia" in tree and "Lima ← capital ← Peru" in tree
+    assert relations.count("'capital_of'") == 2
+
+
+def test_an_ablation_is_run_compared_scored_and_reported(executed: dict[str, list[str]]) -> None:
+    table, folders, compared, scored, reported = executed["ablation_sweep"]
+    assert "3 runs" in table
+    assert folders == "['pipeline.max_hops=1', 'pipeline.max_hops=2', 'pipeline.max_hops=3']"
+    assert "pipeline.max_hops=2 against pipeline.max_hops=1" in compared and "McNemar" in compared
+    assert "webqsp-official" in scored
+    assert "report of 80 questions" in reported
+
+
 @each_notebook
 def test_no_output_is_stored(path: Path) -> None:
     cells = json.loads(path.read_text("utf-8"))["cells"]

@@ -9,17 +9,12 @@ settings of the run itself are `RunOptions`.
 
 from __future__ import annotations
 
-import difflib
-import functools
-import importlib
 import inspect
 import re
-import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, cast
 
 import yaml
@@ -27,10 +22,22 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic import Field, TypeAdapter, ValidationError
 
-from byokg.errors import ByokgError, ConfigError
+from byokg.cli.components import (
+    SECRET,
+    TARGET,
+    build,
+    checked_component,
+    first_line,
+    holds_components,
+    listed,
+    located,
+    misfit,
+    missing_keys,
+    nearest,
+)
+from byokg.errors import ConfigError
 from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
 
 Requirement = Literal["answers_in_graph", "executable"]
@@ -39,7 +46,6 @@ Requirement = Literal["answers_in_graph", "executable"]
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
 """Groups whose chosen option may be built."""
 
-_TARGET = "_target_"
 _SINGLE = (
     *("out", "limit", "sample", "per_type", "ids", "types", "require", "shard", "seed", "workers", "deadline_s"),
     "prices",
@@ -47,10 +53,7 @@ _SINGLE = (
 """Settings of the run that stand in no group."""
 _LISTED = ("ids", "types", "require")
 """Those of them that are lists; on the command line their entries are separated by commas."""
-_MISSING = "???"
-_LISTS = (list, tuple, Collection, Sequence)
 _WORD = re.compile(r"[^\W\d]\w*")
-_SECRET = re.compile(r"key(?!_variable)|token(?!s)|secret|password|credential", re.IGNORECASE)
 _PATH_KEYS = {
     "graph": "graph.path={}",
     "dataset": "dataset=folder dataset.root={}",
@@ -159,20 +162,20 @@ class Settings:
             MissingExtra: it needs a package that is not installed.
         """
         if self.options.get(group) is None:
-            raise ConfigError(f"no {group} is chosen; choose one of {_listed(f'{group}={o}' for o in options(group))}")
-        missing = list(_missing(self.components[group], group))
+            raise ConfigError(f"no {group} is chosen; choose one of {listed(f'{group}={o}' for o in options(group))}")
+        missing = list(missing_keys(self.components[group], group))
         if missing:
             example = " ".join(f"{key}=…" for key in missing)
-            raise ConfigError(f"{group}={self.options[group]} needs {_listed(missing)}; add {example}")
-        return _build(self.components[group], group, given)
+            raise ConfigError(f"{group}={self.options[group]} needs {listed(missing)}; add {example}")
+        return build(self.components[group], group, given)
 
     def takes(self, group: str) -> frozenset[str]:
         """Return the names of what the component chosen from a group can be given."""
-        return frozenset(inspect.signature(_located(self.components[group][_TARGET], f"{group}.{_TARGET}")).parameters)
+        return frozenset(inspect.signature(located(self.components[group][TARGET], f"{group}.{TARGET}")).parameters)
 
     def build_graph(self, place: Path | str) -> Any:
         """Open the graph in a place: the first argument of every graph option's target. Raises what `build` does."""
-        parameters = inspect.signature(_located(self.components["graph"][_TARGET], f"graph.{_TARGET}")).parameters
+        parameters = inspect.signature(located(self.components["graph"][TARGET], f"graph.{TARGET}")).parameters
         return self.build("graph", **{next(iter(parameters)): place})
 
     def recorded(self) -> dict[str, Any]:
@@ -241,13 +244,13 @@ def read_settings(words: Sequence[str]) -> Settings:
     try:
         plain = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
     except OmegaConfBaseException as error:
-        raise ConfigError(_first_line(error)) from error
+        raise ConfigError(first_line(error)) from error
     run = _run_options(plain)
     components = {}
     for group in COMPONENTS:
         node = {key: value for key, value in plain.get(group, {}).items() if key not in _run_keys(group)}
-        if _TARGET in node:
-            components[group] = _checked(node, group)
+        if TARGET in node:
+            components[group] = checked_component(node, group)
     checked = plain | _plain_options(run)
     for group, component in components.items():
         checked[group] = {**checked.get(group, {}), **component}
@@ -274,8 +277,8 @@ def _option(group: str, text: str) -> str:
     elif group in _PATH_KEYS and ("/" in text or "." in text or Path(text).exists()):
         hint = f"for a folder write {_PATH_KEYS[group].format(text)}"
     else:
-        hint = _nearest(text, known)
-    raise ConfigError(f"{group}={text} is no option{hint and '; '}{hint}; options of {group}: {_listed(known)}")
+        hint = nearest(text, known)
+    raise ConfigError(f"{group}={text} is no option{hint and '; '}{hint}; options of {group}: {listed(known)}")
 
 
 def _check_place(option: str | None, kind: ServerKind | None, place: str | None) -> None:
@@ -299,9 +302,7 @@ def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | Non
         with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(
-            f"the configuration {' '.join(overrides)} cannot be composed: {_first_line(error)}"
-        ) from error
+        raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {first_line(error)}") from error
     choices = config.hydra.runtime.choices
     selected = {group: choices.get(group) for group in groups()}
     OmegaConf.set_struct(config, False)
@@ -340,12 +341,12 @@ def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -
     if "." in place and _WORD.fullmatch(place.rpartition(".")[2]) is not None:
         # A component inside a component: where one may stand, or one whose signature says what it takes.
         may_stand = parent is None and (place in _keys(config) or place.rpartition(".")[0] in _holders(selected))
-        if may_stand if name == _TARGET else isinstance(parent, DictConfig) and _TARGET in parent:
+        if may_stand if name == TARGET else isinstance(parent, DictConfig) and TARGET in parent:
             return True
-    if not isinstance(parent, DictConfig) or _TARGET not in dict(parent.items_ex(resolve=False)):
+    if not isinstance(parent, DictConfig) or TARGET not in dict(parent.items_ex(resolve=False)):
         return False
     # A target that is still missing (`???`) is one that the user will name.
-    return _WORD.fullmatch(name) is not None and not str(parent.get(_TARGET)).startswith("byokg.")
+    return _WORD.fullmatch(name) is not None and not str(parent.get(TARGET)).startswith("byokg.")
 
 
 def _open_mappings(selected: Mapping[str, str | None]) -> set[str]:
@@ -370,17 +371,8 @@ def _holders(selected: Mapping[str, str | None]) -> set[str]:
     for group in COMPONENTS:
         if selected.get(group):
             content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
-            found |= {f"{group}.{name}" for name, value in content.items() if _holds_components(value)}
+            found |= {f"{group}.{name}" for name, value in content.items() if holds_components(value)}
     return found
-
-
-def _holds_components(value: Any) -> bool:
-    """Tell whether a value is a mapping of components by name, of which some may be left out."""
-    return (
-        isinstance(value, Mapping)
-        and _TARGET not in value
-        and any(isinstance(each, Mapping) and _TARGET in each for each in value.values())
-    )
 
 
 def _natural(text: str) -> Any:
@@ -393,22 +385,22 @@ def _natural(text: str) -> Any:
 
 def _unknown(key: str, known: Sequence[str], selected: Mapping[str, str | None]) -> ConfigError:
     """Say what is wrong with a key that does not exist."""
-    keys = [name for name in known if not name.endswith(_TARGET)]
+    keys = [name for name in known if not name.endswith(TARGET)]
     inside = [name for name in known if name.startswith(f"{key}.")]
     if inside:
-        return ConfigError(f"{key} holds several settings; set one of them: {_listed(inside)}")
+        return ConfigError(f"{key} holds several settings; set one of them: {listed(inside)}")
     elsewhere = _elsewhere(key)
     if elsewhere:
-        return ConfigError(f"no setting {key!r} here; there is {_listed(elsewhere)}")
+        return ConfigError(f"no setting {key!r} here; there is {listed(elsewhere)}")
     group, _, rest = key.partition(".")
     if rest and selected.get(group):
         own = {name.removeprefix(f"{group}."): name for name in keys if name.startswith(f"{group}.")}
-        hint = _nearest(rest, list(own), f"{group}.") or f"it has {_listed(own.values()) or 'none'}"
+        hint = nearest(rest, list(own), f"{group}.") or f"it has {listed(own.values()) or 'none'}"
         return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
     if rest and group in selected:
-        choices = _listed(f"{group}={option}" for option in options(group))
+        choices = listed(f"{group}={option}" for option in options(group))
         return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
-    hint = _nearest(key, [*keys, *selected]) or "see all with: byokg eval --show"
+    hint = nearest(key, [*keys, *selected]) or "see all with: byokg eval --show"
     return ConfigError(f"no setting {key!r}; {hint}")
 
 
@@ -422,12 +414,6 @@ def _elsewhere(key: str) -> list[str]:
                 if key in (name, f"{group}.{name}"):
                     found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
     return [f"{name} with {' or '.join(places)}" for name, places in found.items()]
-
-
-def _nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
-    """Propose the known words most like `word`; empty when there is none."""
-    near = difflib.get_close_matches(word, known, n=2)
-    return f"nearest: {_listed(prefix + name for name in near)}" if near else ""
 
 
 # Checking values
@@ -465,157 +451,12 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if str(part).isidentifier())
-        raise ConfigError(_misfit(key, first["input"], first["msg"])) from error
+        raise ConfigError(misfit(key, first["input"], first["msg"])) from error
 
 
 def _plain_options(run: RunOptions) -> dict[str, Any]:
     numbers = {name: getattr(run, name) for name in ("limit", "sample", "per_type", "seed", "workers", "deadline_s")}
     return numbers | {name: list(getattr(run, name)) for name in _LISTED}
-
-
-def _checked(node: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return a component's node with its values converted to what its target's signature says.
-
-    Raises:
-        ConfigError: the target cannot be imported, has no such argument, or takes no such value.
-    """
-    if node[_TARGET] == _MISSING:
-        return dict(node)
-    target = _located(node[_TARGET], f"{place}.{_TARGET}")
-    if isinstance(target, type) and issubclass(target, BaseModel):
-        return dict(node)  # checks itself when it is built, and may take more than its signature says
-    parameters = inspect.signature(target).parameters
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    checked: dict[str, Any] = {}
-    for name, value in node.items():
-        key = f"{place}.{name}"
-        if name == _TARGET or value == _MISSING:
-            checked[name] = value
-        elif isinstance(value, Mapping) and _TARGET in value:
-            checked[name] = _checked(value, key)
-        elif _holds_components(value):
-            checked[name] = {each: node and _checked(node, f"{key}.{each}") for each, node in value.items()}
-        elif name in parameters:
-            checked[name] = _converted(value, _annotation(target, parameters[name]), key)
-        elif open_ended:
-            checked[name] = value
-        else:
-            hint = _nearest(name, list(parameters)) or f"it takes {_listed(parameters)}"
-            raise ConfigError(f"{node[_TARGET]} takes no {name!r}, which {key} sets; {hint}")
-    return checked
-
-
-def _located(target: str, place: str) -> Callable[..., Any]:
-    """Import what a dotted name means: a module's class or function, or an attribute of a class."""
-    words = target.split(".")
-    found: Any = None
-    try:
-        for cut in range(len(words) - 1, 0, -1):
-            module = ".".join(words[:cut])
-            try:
-                found = importlib.import_module(module)
-            except ModuleNotFoundError as error:
-                if cut == 1 or not f"{module}.".startswith(f"{error.name}."):
-                    raise  # what is missing is imported by a module that is there
-                continue
-            found = functools.reduce(getattr, words[cut:], found)
-            break
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{place}={target} cannot be imported: {_first_line(error)}") from error
-    if not callable(found):
-        raise ConfigError(f"{place}={target} is not callable; name a class or a function by its full import path")
-    return cast("Callable[..., Any]", found)
-
-
-def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
-    if parameter.annotation is parameter.empty:
-        return Any
-    function = inspect.getattr_static(target, "__init__") if isinstance(target, type) else target
-    wanted = SimpleNamespace(__annotations__={"value": parameter.annotation})
-    try:
-        return typing.get_type_hints(wanted, getattr(function, "__globals__", {}))["value"]
-    except NameError:
-        return Any
-
-
-def _converted(value: Any, kind: Any, key: str) -> Any:
-    """Convert a value to a type: text from the command line freely, values from YAML only without loss."""
-    if isinstance(value, str) and Path in typing.get_args(kind):
-        return Path(value).expanduser()
-    if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    try:
-        return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
-    except ValidationError as error:
-        raise ConfigError(_misfit(key, value, error.errors()[0]["msg"])) from error
-    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
-        return value  # a type that pydantic does not know: its owner has to check
-
-
-def _misfit(key: str, value: Any, reason: str) -> str:
-    shown = "null" if value is None else value
-    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}"
-
-
-def _missing(node: Mapping[str, Any], place: str) -> Iterator[str]:
-    """Yield the keys that must be given and were not."""
-    for name, value in node.items():
-        if isinstance(value, Mapping):
-            yield from _missing(value, f"{place}.{name}")
-        elif value == _MISSING:
-            yield f"{place}.{name}"
-
-
-# Building
-
-
-def _build(node: Mapping[str, Any], place: str, given: Mapping[str, object]) -> Any:
-    """Call a component's target with its settings and what is given."""
-    name = node[_TARGET]
-    target = _located(name, f"{place}.{_TARGET}")
-    arguments = _arguments(node, place)
-    try:
-        inspect.signature(target).bind(**arguments, **given)
-    except TypeError as error:
-        raise ConfigError(f"{place}: {name} cannot be called: {error}") from error
-    if name.startswith("byokg."):
-        return target(**arguments, **given)
-    try:
-        return target(**arguments, **given)
-    except ByokgError:
-        raise
-    except Exception as error:  # code that is not ours raises what it likes
-        raise ConfigError(f"{place}: {name} refused its settings: {_refusal(error, arguments)}") from error
-
-
-def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the settings of a component, those that are components themselves built."""
-    arguments = {}
-    for key, value in node.items():
-        if isinstance(value, Mapping) and _TARGET in value:
-            value = _build(value, f"{place}.{key}", {})
-        elif _holds_components(value):
-            value = {name: each and _maker(each, f"{place}.{key}.{name}") for name, each in value.items()}
-        if key != _TARGET:
-            arguments[key] = value
-    return arguments
-
-
-def _maker(node: Mapping[str, Any], place: str) -> Callable[..., Any]:
-    """Return a component's target with its settings; whoever calls it gives the rest."""
-    return functools.partial(_located(node[_TARGET], f"{place}.{_TARGET}"), **_arguments(node, place))
-
-
-def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
-    """Say why foreign code refused its arguments, without repeating a secret."""
-    if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-    text = f"{type(error).__name__}: {_first_line(error)}"
-    for key, value in arguments.items():
-        if _SECRET.search(key) and isinstance(value, str) and value:
-            text = text.replace(value, "…")
-    return text
 
 
 # Records
@@ -637,14 +478,6 @@ def _masked(value: Any, name: str = "") -> Any:
         return {key: _masked(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_masked(each, name) for each in value]
-    if value is not None and _SECRET.search(name):
+    if value is not None and SECRET.search(name):
         return "(not recorded)"
     return masked(str(value)) if isinstance(value, str | Path) else value
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

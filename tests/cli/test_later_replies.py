@@ -19,6 +19,9 @@ from tests.llm.elsewhere import reply_to
 from tests.llm.servers.model_server import SECRET, ModelServer, serving
 from tests.llm.servers.protocols import Answered
 
+ROUNDS = ("pipeline=byokg", "pipeline.retrievers.agentic=null")
+"""Two rounds of the KG-Linker, then the answer; the other machine knows no more than these."""
+
 BATCH = ("llm=anthropic", "llm.model=claude-test", "llm.batch=true")
 
 
@@ -31,7 +34,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 
 def words(folder: Path, *more: str, out: str = "run") -> list[str]:
-    return ["eval", "pipeline=byokg", "dataset=folder", f"dataset.root={folder}", f"out={out}", "workers=2", *more]
+    data = ("dataset=folder", f"dataset.root={folder}", f"out={out}", "workers=2")
+    return ["eval", *ROUNDS, *data, *more]
 
 
 def deferred(folder: Path, provider: str = "anthropic", out: str = "run") -> list[str]:
@@ -70,7 +74,7 @@ def test_a_run_goes_on_with_replies_from_another_machine_until_it_is_complete(
     predictions = [json.loads(line) for line in Path("run", PREDICTIONS).read_text("utf-8").splitlines()]
     assert [prediction["answers"] for prediction in predictions] == [["Michael Mann"]] * 3
     trace = [json.loads(line) for line in Path("run", TRACE).read_text("utf-8").splitlines()]
-    assert {len(line["rounds"]) for line in trace} == {2} and {len(line["replies"]) for line in trace} == {3}
+    assert {len(line["rounds"]) for line in trace} == {2} and {len(line["calls"]) for line in trace} == {3}
     assert not Path("run/requests").exists()
     assert byokg("cache", "stats").out.count("pending") == 0
 
@@ -136,7 +140,7 @@ def test_requests_that_cannot_be_answered_fail_their_question_and_no_other(
 
 def test_modes_that_need_many_questions_are_refused_for_one(byokg: Run, films: Path, service: ModelServer) -> None:
     assert byokg("graph", "build", str(films), "--out", "films.graph").code == 0
-    graph = ("graph.path=films.graph", "pipeline=byokg")
+    graph = ("graph.path=films.graph", *ROUNDS)
     outcome = byokg("ask", "Who directed Heat?", *graph, *BATCH)
     assert outcome.code == 2 and "use it with byokg eval" in outcome.err
     outcome = byokg("ask", "Who directed Heat?", *graph, "llm=deferred", "llm.provider=anthropic", "llm.model=m")

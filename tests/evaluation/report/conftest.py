@@ -136,9 +136,9 @@ def page_file(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start Chromium without a window."""
+    """Start Chromium without a window, for one file: while it runs, its event loop leaves no room for another."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install 'byokg[dev]'"
     )
