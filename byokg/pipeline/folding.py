@@ -49,7 +49,10 @@ def fold_lines(
             if isinstance(item, kind):
                 folding.add(item)
     lines = [*folding.lines(beyond), *node_lines(evidence, shown), *row_lines(evidence, names, shown)]
-    ordered = [replace(line, items=tuple(sorted(line.items, key=order.__getitem__))) for line in lines]
+    ordered = [
+        replace(line, items=tuple(sorted(line.items, key=order.__getitem__))) if len(line.items) > 1 else line
+        for line in lines
+    ]
     return sorted(ordered, key=lambda line: (line.later, order[line.items[0]]))
 
 
@@ -126,8 +129,9 @@ class _Folding:
         chains = [self._line(key, chain) for key, chain in self._chains.items() if chain.leads_anywhere]
         for line in [*chains, *stars]:
             same = found.get((line.head, line.entries))
-            items = line.items if same is None else tuple(dict.fromkeys((*same.items, *line.items)))
-            found[line.head, line.entries] = replace(line, items=items)
+            if same is not None:
+                line = replace(line, items=tuple(dict.fromkeys((*same.items, *line.items))))
+            found[line.head, line.entries] = line
         return list(found.values())
 
     def _unnamed(self, node: EntityId) -> bool:
