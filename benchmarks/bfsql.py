@@ -20,8 +20,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +95,7 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
 
     subgraphs = [breadth_first(store, store.numbers([topic]), Reach(2)) for topic in topics]
     rows.append(Row("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
-    rows.append(Row("two hops, median of topics", "edges", median(len(each.rows) for each in subgraphs)))
+    rows.append(Row("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
     cases: list[tuple[str, Callable[[EntityId], object]]] = [
         ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), Reach(2))),
         ("20 nodes ms", lambda seed: answered(seed, limit=20)),
@@ -103,9 +105,9 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
     degrees = store.degree(np.arange(store.node_count))
     hub = store.ids(np.array([int(degrees.argmax())]))[0]
     for label, run in cases:
-        took = [seconds(lambda topic=topic, run=run: run(topic), repeat) for topic in topics]
+        took = [seconds(partial(run, topic), repeat) for topic in topics]
         rows.append(Row("two hops, median of topics", label, 1000 * median(took)))
-        rows.append(Row("two hops, largest hub", label, 1000 * seconds(lambda run=run: run(hub), repeat)))
+        rows.append(Row("two hops, largest hub", label, 1000 * seconds(partial(run, hub), repeat)))
     rows.append(Row("two hops, largest hub", "edges of it", float(degrees.max())))
     return rows
 
@@ -120,7 +122,8 @@ def savings(name: str, store: ColumnarGraph, examples: Sequence[Example], hops: 
         linked = tuple(LinkedEntity(id, id, Mention(id), "given", 1.0) for id in seeds)
         request = Request(Question(example.id, example.question), Artifacts(), Linked(linked), Context())
         retriever.retrieve(request)
-        chosen = request.steps[0].given["request"]["edge_filter"]["predicates"]
+        sent: Any = request.steps[0].given["request"]
+        chosen = sent["edge_filter"]["predicates"]
         types = sorted(set().union(*(ends[label] for label in chosen)) - {""})
         asked = BfsRequest(seeds=tuple(seeds), max_hops=hops, limit=NODES)
         narrow = asked.model_copy(

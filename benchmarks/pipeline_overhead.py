@@ -153,7 +153,7 @@ def read_gold(data: Path, count: int) -> list[Gold]:
     """Return the first dev questions of WebQSP that have a topic, with their annotations."""
     with lzma.open(data / "webqsp" / "webqsp_labels.jsonl.xz", "rt", encoding="utf-8") as file:
         paths = {record["id"]: record["gold_relation_paths"] for record in map(json.loads, file)}
-    found = []
+    found: list[Gold] = []
     with lzma.open(data / "webqsp" / "questions.jsonl.xz", "rt", encoding="utf-8") as file:
         for record in map(json.loads, file):
             if record["split"] == "dev" and record["topic_entities"] and len(found) < count:
@@ -206,7 +206,7 @@ def measure(name: str, store: GraphStore, gold: Sequence[Gold], folder: Path, pr
             if profiler is not None:
                 profiler.disable()
             calls.append(len(usage.calls))
-            rounds.append(len(answer.rounds))
+            rounds.append(sum(bool(each.evidence) for each in answer.rounds))
             traces.append(len(lines.trace))
             for stage, seconds in answer.seconds.items():
                 stages.setdefault(stage, []).append(1000 * seconds)

@@ -119,7 +119,7 @@ def main() -> None:
         if group == "atlas":
             examples = [example for example in examples if example.type in ("1-hop", "2-hop", "3-hop")]
         shuffle.shuffle(examples)
-        linker = offline_pipeline(store, max_hops=2 if group == "webqsp" else 3).linker
+        linker = offline_pipeline(store, max_hops=2 if group == "webqsp" else 3).stages[0].linker
         assert isinstance(linker, OfflineLinker)
         data += cases(linker, store, examples[: options.questions], group)
     weights = fit(data, np.array(astuple(Weights())))

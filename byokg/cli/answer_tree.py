@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,18 @@ from byokg.evaluation.records import answered
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import follow_metapath
 from byokg.retrieval.verbalize import names_of, verbalize
-from byokg.types import INVERSE, Answer, EntityId, Evidence, LinkedEntity, Node, Path, PathEvidence, Properties
+from byokg.types import (
+    INVERSE,
+    Answer,
+    EntityId,
+    Evidence,
+    Feedback,
+    LinkedEntity,
+    Node,
+    Path,
+    PathEvidence,
+    Properties,
+)
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
@@ -49,7 +60,7 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
     if answer.items:
         _show_answers(answer, console)
     else:
-        console.print(_no_answer(linked))
+        console.print(_no_answer(answer, linked))
     if linked:
         console.print()
         for entity in linked:
@@ -95,13 +106,19 @@ def _show_answers(answer: Answer, console: Console) -> None:
         line = Text(item.name, "bold green")
         if item.id is not None and item.id != item.name:
             line.append(f"  {item.id}", "not bold dim")
+        if answer.rounds and not item.grounded:
+            line.append("  (not supported by the graph)", "not bold dim")
         console.print(line, soft_wrap=True)
     if (more := len(answer.items) - _ANSWERS) > 0:
         console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))
 
 
-def _no_answer(linked: Iterable[LinkedEntity]) -> Text:
-    if any(True for _ in linked):
+def _no_answer(answer: Answer, linked: Sequence[LinkedEntity]) -> Text:
+    if not answer.rounds:
+        return Text("no answer: the language model gave none")
+    if any(not isinstance(item, Feedback) for one in answer.rounds for item in one.evidence):
+        return Text("no answer: nothing that was found answers the question; all of it: --trace")
+    if linked:
         return Text("no answer: no path from what was linked fits the question")
     return Text("no answer: nothing in the question names a node of the graph; name one with --entity ID")
 

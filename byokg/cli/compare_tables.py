@@ -182,7 +182,7 @@ def _types(comparison: Comparison) -> Table:
 def _cells(difference: Difference) -> tuple[str, str, str]:
     low, high = difference.ci95
     p = "<0.001" if difference.p < 0.001 else f"{difference.p:.3f}"
-    return f"{100 * difference.value:+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}", p
+    return f"{100 * difference.value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}", p
 
 
 def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:

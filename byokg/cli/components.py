@@ -111,13 +111,19 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
     if isinstance(value, str) and Path in typing.get_args(kind):
         return Path(value).expanduser()
     if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        value = parts(value)
     try:
         return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
         raise ConfigError(misfit(key, value, error.errors()[0]["msg"])) from error
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
         return value  # a type that pydantic does not know: its owner has to check
+
+
+def parts(text: str) -> list[str]:
+    """Return what a list on the command line holds: `a,b`, or `[a,b]` as YAML and sweeps write it."""
+    inside = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return [part.strip() for part in inside.split(",") if part.strip()]
 
 
 def misfit(key: str, value: Any, reason: str) -> str:

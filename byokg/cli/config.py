@@ -36,6 +36,7 @@ from byokg.cli.components import (
     misfit,
     missing_keys,
     nearest,
+    parts,
 )
 from byokg.errors import ConfigError
 from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
@@ -52,7 +53,7 @@ _SINGLE = (
 )
 """Settings of the run that stand in no group."""
 _LISTED = ("ids", "types", "require")
-"""Those of them that are lists; on the command line their entries are separated by commas."""
+"""Those of them that are lists; on the command line their entries are separated by commas, in brackets or without."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _PATH_KEYS = {
     "graph": "graph.path={}",
@@ -64,7 +65,7 @@ _PATH_KEYS = {
 _FOLDERS = "columnar"
 """The graph option that opens folders; an address chooses another one by itself."""
 _SERVERS = frozenset(SCHEMES.values())
-_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph"}
+_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph", "both_engines"}
 """Graph options that know which places they open."""
 
 _PLACES_IN = {
@@ -436,7 +437,7 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
     given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
     for name in _LISTED:
         if isinstance(given[name], str):
-            given[name] = [part.strip() for part in given[name].split(",") if part.strip()]
+            given[name] = parts(given[name])
     given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
     files = [f"prompts.{name}" for name in given["prompts"]]
     for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):

@@ -95,10 +95,11 @@ def audit(
     """
     from dataclasses import asdict
 
+    from byokg.cli.config import Grants
     from byokg.cli.evaluation import open_store
+    from byokg.cli.questions import keyed
     from byokg.evaluation.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
-    from byokg.evaluation.datasets.folder import by_name, graph_keys
     from byokg.graph.name_index import name_index
     from byokg.graph.places import close
 
@@ -118,9 +119,7 @@ def audit(
         store = open_store(settings, dataset, note)
         try:
             names = name_index(store)
-            if graph_keys(examples, store) == "names":
-                note("the graph holds the questions' topics under their names, so these are looked for")
-                examples = [by_name(example) for example in examples]
+            examples = keyed(examples, store, lambda: names, Grants(), note)
             result = look(examples, lambda example: (store, names), hops, dataset.left_out())
         finally:
             close(store)
@@ -184,19 +183,18 @@ def fetch(
         state = "fetched" if each.fetched else "there already"
         checked = "checked" if each.known else f"not known before, noted in {SUMS}"
         print(f"{each.path}: {state}; sha256 {each.sha256[:12]}… {checked}")
+        if each.path.suffix == ".zip":
+            print(f"unpack it, and name the folder that comes out as dataset.root: unzip {each.path} -d {folder}")
     print(f"licence: {known[name].licence}; see {known[name].page}")
 
 
 def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
     """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
-    from byokg.cli.questions import picked
-    from byokg.evaluation.selection import Draw, drawn
+    from byokg.cli.questions import selected
 
     settings = _settings(words)
     dataset: Dataset = settings.build("dataset")
-    run = settings.run
-    examples = picked(dataset, run, lambda text: None)
-    return settings, dataset, drawn(examples, Draw(run.per_type, run.sample, run.limit, run.seed))
+    return settings, dataset, selected(dataset, settings.run, lambda text: None)
 
 
 def _settings(words: list[str] | None) -> Settings:

@@ -20,10 +20,9 @@ from byokg.cli.config import Settings
 from byokg.cli.graph_cache import cache_folder, cached_graph
 from byokg.cli.language_model import Asking, asking
 from byokg.cli.progress import shown, watched
-from byokg.cli.questions import narrowed, part, picked
+from byokg.cli.questions import keyed, narrowed, part, picked
 from byokg.errors import ConfigError, LlmUnusable, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
-from byokg.evaluation.datasets.folder import by_name, graph_keys
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.per_question import PerQuestionPipeline
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
@@ -31,6 +30,7 @@ from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.runner import Pipeline, Progress, RunSettings, run_evaluation
 from byokg.evaluation.version import code_version
 from byokg.graph.address import EXAMPLES, SCHEMES
+from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.cypher_store import CypherStore
 from byokg.graph.name_index import name_index
 from byokg.graph.places import close, identity
@@ -41,7 +41,8 @@ from byokg.index.embedder import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.llm.estimate import estimate_run, estimate_text
-from byokg.types import Spending
+from byokg.llm.token_count import ESTIMATE, token_counter
+from byokg.types import EntityId, Spending
 
 _FAILURES_LISTED = 5
 _HASH_DIGITS = 8
@@ -66,6 +67,11 @@ class Bench:
             return self.store, self.entities.names
         store = self.subgraphs.subgraph(example.id)
         return store, name_index(store)
+
+    def gold_nodes(self, example: Example) -> list[list[EntityId]]:
+        """Return, for each gold answer, the nodes that have its name."""
+        store, names = self.graph(example)
+        return [store.ids(names.exact(name)) for name in example.answers]
 
     def graph_checksum(self) -> str:
         """Return what a run records to say which graph it read."""
@@ -163,6 +169,8 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
         raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
     if path is None:
         if dataset is None:
+            if "store" not in settings.takes("pipeline"):
+                return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
             raise ConfigError(
                 "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
             )
@@ -201,6 +209,8 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
     with set_up(settings, dataset, note, together=True) as bench:
         examples = narrowed(candidates, settings.run, bench.graph, note)
+        if bench.subgraphs is None:  # these come with the names that they use
+            examples = keyed(examples, bench.store, lambda: bench.entities.names, grants, note)
         if estimate is not None:
             _print_estimate(settings, examples, bench, estimate, out, note)
             return
@@ -223,14 +233,6 @@ def _run(
             _print_line(err, text)
 
     grants = settings.run.linking
-    if graph_keys(examples, bench.store) == "names":
-        if grants.entities == "gold":
-            raise ConfigError(
-                f"the graph {bench.store.name} holds the questions' topics under their names, not their ids; "
-                "add dataset.ids=names"
-            )
-        note("the graph holds the questions' topics under their names, so these tell what was linked correctly")
-        examples = [by_name(example) for example in examples]
     shard, examples = part(examples, settings.run)
     run = RunSettings(
         dataset=dataset.name,
@@ -243,6 +245,7 @@ def _run(
         config={**settings.recorded(), "embedder": bench.embedder.name, **_prompts(bench)},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
+    count = _token_counter(settings, bench)
     counter = _Counter()
     began = time.perf_counter()
     try:
@@ -259,6 +262,8 @@ def _run(
                     counter.count,
                     None if bench.asks is None else bench.asks.meter,
                     settings.run.deadline_s,
+                    count,
+                    bench.gold_nodes,
                 )
 
             metrics = once() if bench.asks is None else bench.asks.run(once, folder, settings, note)
@@ -285,6 +290,12 @@ def _run(
     _print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
+
+
+def _token_counter(settings: Settings, bench: Bench) -> Callable[[str], int]:
+    """Return what counts the tokens of a context: what the pipeline's budget is counted with, where it has one."""
+    name = settings.components["pipeline"].get("tokens", ESTIMATE)
+    return token_counter(name, None if bench.asks is None else bench.asks.model.chat_model)
 
 
 def _prompts(bench: Bench) -> dict[str, Any]:

@@ -37,9 +37,10 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
         )
     # The pipeline that asks a model and needs no graph; only its model is made.
     settings = read_settings([*words, "pipeline=direct"])
-    asks = asking(settings, note)
-    if asks is None:
+    if "llm" not in settings.components:
         raise ConfigError("--profile judge asks a language model; add llm=anthropic llm.model=MODEL")
+    asks = asking(settings, note)
+    assert asks is not None
     try:
 
         def progress(done: int) -> None:

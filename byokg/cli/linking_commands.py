@@ -84,13 +84,12 @@ def evaluate_linking(
     the offline pipeline). Settings of linking apply to all methods.
     """
 
-    from byokg.cli.config import read_settings
+    from byokg.cli.config import Grants, read_settings
     from byokg.cli.evaluation import open_store
     from byokg.cli.linking_tables import metrics_json, metrics_tables
     from byokg.cli.progress import watched
-    from byokg.cli.questions import narrowed, picked
+    from byokg.cli.questions import keyed, narrowed, picked
     from byokg.evaluation.datasets.base import Dataset
-    from byokg.evaluation.datasets.folder import by_name, graph_keys
     from byokg.evaluation.linking_runner import MentionSource
     from byokg.evaluation.linking_runner import evaluate_linking as evaluate
     from byokg.graph.name_index import name_index
@@ -109,9 +108,7 @@ def evaluate_linking(
     store = open_store(settings, dataset, say)
     try:
         examples = narrowed(candidates, settings.run, lambda example: (store, name_index(store)), say)
-        if graph_keys(examples, store) == "names":
-            say("the graph holds the questions' topics under their names, so these are what is to be found")
-            examples = [by_name(example) for example in examples]
+        examples = keyed(examples, store, lambda: name_index(store), Grants(), say)
         lacking = sum(not example.topic_ids for example in examples)
         if lacking:
             say(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 TOKEN = "BYOKG_MCP_TOKEN"
 """Environment variable that holds the bearer token of the HTTP server."""
+
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C has ended, as shells have it."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -40,8 +44,10 @@ def serve(
 
     In a client's settings: {"command": "byokg", "args": ["mcp", "serve", "DIR"]}
 
-    With --http the token in BYOKG_MCP_TOKEN, if it is set, must come with every request (Authorization: Bearer …); it
-    must be set where other machines can reach the server. A folder's query engines, if it has any, answer run_query.
+    With --http, requests must carry the token in BYOKG_MCP_TOKEN, if it is set
+    (Authorization: Bearer …). Set it where other machines reach the server.
+
+    A folder's query engines, if it has any, answer run_query.
     """
     token = os.environ.get(TOKEN) or None
     if http and host not in LOOPBACK and token is None:
@@ -53,7 +59,7 @@ def serve(
     import asyncio
     import logging
 
-    from byokg.cli.mcp_server import GraphServer, serve_stdio
+    from byokg.cli.mcp_server import GraphServer, LogLines, serve_stdio
     from byokg.graph.address import is_address
     from byokg.graph.engines import engines_in
     from byokg.graph.places import close, open_graph, open_queryable
@@ -61,8 +67,8 @@ def serve(
     from byokg.retrieval.graph_tools import GraphTools
 
     logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
-    logs.setFormatter(logging.Formatter("%(message)s"))
-    logging.getLogger("byokg.mcp").addHandler(logs)
+    logs.setFormatter(LogLines())
+    logging.getLogger().addHandler(logs)
     logging.getLogger("byokg.mcp").setLevel(logging.INFO)
     with ExitStack() as stack:
         store = open_graph(place)
@@ -83,8 +89,15 @@ def serve(
         if http:
             _serve_http(graph, host, port, token)
         else:
+            signal.signal(signal.SIGINT, lambda *_: _leave(stack))
             note(f"serving {store.name} on standard input and output; end it with Ctrl-D or Ctrl-C")
             asyncio.run(serve_stdio(graph))
+
+
+def _leave(open_things: ExitStack) -> None:
+    """End the process: the thread that waits for standard input cannot be told to stop, and would be waited for."""
+    open_things.close()
+    os._exit(INTERRUPTED)
 
 
 def _serve_http(graph: GraphServer, host: str, port: int, token: str | None) -> None:

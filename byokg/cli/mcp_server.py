@@ -12,7 +12,9 @@ import hmac
 import json
 import logging
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byokg.errors import ByokgError
@@ -135,7 +137,7 @@ class GraphServer:
         except ByokgError as error:
             return type(error).__name__, masked(str(error))
         except Exception as error:  # the client gets no traceback, and the server stays
-            _log.exception("a tool failed")
+            _log.error(json.dumps({"event": "bug", "outcome": type(error).__name__, "at": _places(error)}))
             return type(error).__name__, f"{name} failed ({type(error).__name__}); this is a bug of the server"
 
     async def _list_resources(
@@ -173,13 +175,13 @@ class BearerGate:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401 unless the token is right; what is no request (the start, the end) goes through."""
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
+            kind, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
                 _log.info(json.dumps({"event": "refused", "outcome": "no or wrong bearer token"}))
                 headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
@@ -206,6 +208,22 @@ def http_app(graph: GraphServer, host: str, token: str | None) -> ASGIApp:
     """
     app: ASGIApp = graph.server.streamable_http_app(host=host)
     return app if token is None else BearerGate(app, token)
+
+
+class LogLines(logging.Formatter):
+    """Writes what this file logs as it is, and of what other libraries log who said it: they quote what was asked."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line of JSON."""
+        if record.name == _log.name:
+            return record.getMessage()
+        return json.dumps({"event": "log", "logger": record.name, "level": record.levelname})
+
+
+def _places(error: BaseException) -> list[str]:
+    """Return where an error came from, innermost last, as files and lines: its text may hold data."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
 
 
 def _instructions(store: GraphStore) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from byokg.cli.config import RunOptions
+from byokg.cli.config import Grants, RunOptions
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
 from byokg.evaluation.requirements import executed, with_answer
 from byokg.evaluation.selection import Draw, Shard, drawn, named
 from byokg.graph.query import takes_queries
@@ -31,6 +32,11 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
     for reason, count in dataset.left_out().items():
         note(f"{count:,} questions of {dataset.name} are left out: {reason}")
     return named(examples, _ids(run.ids), run.types)
+
+
+def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
+    return drawn(picked(dataset, run, note), Draw(run.per_type, run.sample, run.limit, run.seed))
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
@@ -59,6 +65,32 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
     if len(kept) < len(examples):
         note(f"{len(kept):,} of {len(examples):,} questions are asked")
     return kept
+
+
+def keyed(
+    examples: Sequence[Example],
+    store: GraphStore,
+    names: Callable[[], NameIndex],
+    grants: Grants,
+    note: Callable[[str], None],
+) -> list[Example]:
+    """Return the questions with the ids by which the graph holds their topics.
+
+    Raises:
+        ConfigError: topic entities are granted, and what the data set calls their ids are not those of the graph.
+    """
+    if graph_keys(examples, store) == "names":
+        if grants.entities == "gold":
+            raise ConfigError(
+                f"the graph {store.name} holds the questions' topics under their names, not their ids; "
+                "add dataset.ids=names"
+            )
+        note("the graph holds the questions' topics under their names, so these are the ids asked for")
+        examples = [by_name(example) for example in examples]
+    named = with_nodes_of_names(examples, store, names)
+    if named != list(examples):
+        note("the questions name their topics and give no ids, so the nodes of these names are their topics")
+    return named
 
 
 def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:

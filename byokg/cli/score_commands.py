@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from byokg.evaluation.cases import Case
+    from byokg.evaluation.datasets.base import Dataset, Example
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; the data set among them.")]
@@ -70,24 +71,44 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
         ConfigError: there is neither such a folder nor such a file.
     """
     from byokg.cli.config import read_settings
+    from byokg.cli.questions import selected
     from byokg.evaluation.asked import read_questions
     from byokg.evaluation.cases import join
+    from byokg.evaluation.datasets.folder import by_name, is_by_name
     from byokg.evaluation.foreign import read_foreign
-    from byokg.evaluation.records import read_predictions, read_profile
+    from byokg.evaluation.metrics_file import read_profile
+    from byokg.evaluation.records import read_predictions
 
-    examples = None
+    dataset: Dataset | None = None
+    asked: Sequence[Example] = ()
     if any(word.startswith("dataset") for word in words):
         settings = read_settings(words)
-        examples = list(settings.build("dataset").examples())[: settings.run.limit]
+        if settings.run.require:
+            raise ConfigError("require= looks at a graph, and byokg score at none; name the questions with ids=@FILE")
+        dataset = settings.build("dataset")
+        asked = selected(dataset, settings.run, note)
     if predictions.is_dir():
-        cases = join(examples or read_questions(predictions), read_predictions(predictions))
+        examples = recorded = read_questions(predictions)
+        if dataset is not None:
+            # Of the same ids as the predictions, whichever the graph of the run was keyed by.
+            examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
+        cases = _only(join(examples, read_predictions(predictions)), asked)
         if read_profile(predictions) is None:
             missing = sum(case.status != "ok" for case in cases)
             note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
         return cases
     if predictions.is_file():
-        return read_foreign(predictions, examples)
+        if dataset is None:
+            return read_foreign(predictions)
+        left_out = sum(dataset.left_out().values())
+        return _only(read_foreign(predictions, dataset.examples(), left_out), asked)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
+
+
+def _only(cases: list[Case], asked: Sequence[Example]) -> list[Case]:
+    """Return the cases of the questions asked; all of them where none is named."""
+    wanted = {example.id for example in asked}
+    return [case for case in cases if case.id in wanted or not wanted]
 
 
 def compare(
@@ -109,11 +130,13 @@ def compare(
 ) -> None:
     """Compare runs over the same questions: differences with intervals, by type, questions won and lost.
 
+    One run alone can be set beside published figures.
+
     byokg compare runs/before runs/after
 
     byokg compare runs/a runs/b runs/c --profile rog --metric f1
 
-    byokg compare runs/before runs/after --anchors webqsp
+    byokg compare runs/mine --anchors webqsp
 
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
@@ -128,7 +151,8 @@ def compare(
         raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
     published = read_anchors(anchors) if anchors else []
     read = read_runs(runs)
-    compared = compare_runs(read, PROFILES[profile], metric, force, seed)
+    alone = len(read) == 1 and published
+    compared = [] if alone else compare_runs(read, PROFILES[profile], metric, force, seed)
     ours: dict[tuple[str, str], dict[str, float]] = {}
     wanted = chosen([each.profile for each in published if each.profile is not None and each.profile in PROFILES])
     for run in read if wanted else ():

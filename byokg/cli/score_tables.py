@@ -111,7 +111,7 @@ def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
     if values[0] is None or values[1] is None:
         return ""
     shared = (first.weights[:, 0] > 0) & (one.weights[:, 0] > 0)
-    return f"{100 * float((values[1] - values[0])[shared].mean()):+.1f}" if shared.any() else ""
+    return f"{100 * float((values[1] - values[0])[shared].mean()):+z.1f}" if shared.any() else ""
 
 
 def _turned(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from byokg.graph.store import GraphStore
+from byokg.pipeline.loop import ENDED
 from byokg.retrieval.verbalize import Hop, folded, node_text, note, plain, shown_name, value_text, walk_text
 from byokg.types import EntityId, Node
 
@@ -22,6 +23,9 @@ _ENDS = 5
 """Ends, or rows, of one item that are listed."""
 
 _ASCII = {"→": "->", "←": "<-", "…": "...", "–": "-"}
+
+_EMPTY: tuple[object, ...] = (None, "", [], {}, ())
+"""What a step notes where there was nothing of the kind; numbers say something also when they are 0."""
 
 _DIGEST = 8
 """Characters of a digest or key: enough to find it."""
@@ -75,7 +79,7 @@ def _add_round(root: Tree, record: Mapping[str, Any], names: Mapping[EntityId, s
     for retriever, items in found.items():
         count = "1 item" if len(items) == 1 else f"{len(items):,} items"
         _add_listed(branch.add(f"{retriever}: {count}"), items, lambda item: _evidence(item, names, cited))
-    if not found:
+    if not found and all(step["stage"] != ENDED for step in record["steps"]):
         branch.add(Text("nothing was found", "dim"))
 
 
@@ -116,8 +120,21 @@ def _link(link: Mapping[str, Any], draft: bool) -> Text:
 
 
 def _step(step: Mapping[str, Any]) -> Text:
-    line = Text(f"{step['stage']}  ")
-    return line.append(plain(f"{_plain_json(step['given'])} → {_plain_json(step['got'])}"), "dim")
+    parts = [_noted(part) for part in (step["given"], step["got"])]
+    return Text(f"{step['stage']}  ").append(plain(" → ".join(part for part in parts if part)), "dim")
+
+
+def _noted(record: Mapping[str, Any]) -> str:
+    """Write what a step was given, or what came of it, less what is empty."""
+    return "; ".join(f"{key}: {_noted_value(value)}" for key, value in record.items() if value not in _EMPTY)
+
+
+def _noted_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"({_noted(value)})"
+    if isinstance(value, list | tuple):
+        return " | ".join(map(_noted_value, value))
+    return value if isinstance(value, str) else _plain_json(value)
 
 
 def _evidence(item: Mapping[str, Any], names: Mapping[EntityId, str], cited: set[str]) -> Text:

@@ -13,10 +13,11 @@ from byokg.errors import RunError
 from byokg.evaluation.asked import read_questions
 from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics_file import METRICS_FILE, read_profile
 from byokg.evaluation.profiles.base import Profile
-from byokg.evaluation.records import METRICS_FILE, read_config, read_predictions, read_profile
+from byokg.evaluation.records import read_config, read_predictions
 from byokg.evaluation.run_folder import flat_settings
-from byokg.evaluation.scoring import ProfileScores, score_cases
+from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
 from byokg.evaluation.significance import RESAMPLES, Difference, paired_difference
 
 _SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
@@ -186,6 +187,9 @@ def _compared(
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
 
+    def mean(scores: ProfileScores, rows: Sequence[int]) -> float:
+        return float(weighted_means(scores.values[rows], scores.weights[rows])[column])
+
     def difference(rows: Sequence[int]) -> list[Difference]:
         weights = before.weights[rows], after.weights[rows]
         return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
@@ -204,8 +208,8 @@ def _compared(
         by_type={
             group: TypeDifference(
                 len(groups[group]),
-                float(np.average(one[groups[group]])),
-                float(np.average(other[groups[group]])),
+                mean(before, groups[group]),
+                mean(after, groups[group]),
                 difference(groups[group])[column],
             )
             for group in sorted(groups)

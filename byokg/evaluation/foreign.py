@@ -33,13 +33,15 @@ _PREDICTED_IDS = ("answer_ids", "prediction_ids")
 _GOLDS = ("ground_truth", "gold", "a_entity", "answer")
 
 
-def read_foreign(path: Path, examples: Sequence[Example] | None = None) -> list[Case]:
+def read_foreign(path: Path, examples: Sequence[Example] | None = None, left_out: int = 0) -> list[Case]:
     """Read a file of predictions.
 
     Args:
         path: the file.
         examples: questions with gold answers; all of them count, also those that the file leaves out. Without them the
             gold answers are taken from the file, and what it leaves out is not known.
+        left_out: questions that the data set leaves out, having no gold answers; so many predictions for questions that
+            are not among `examples` are passed over.
 
     Returns:
         Cases in the order of the questions, or of the file.
@@ -61,7 +63,7 @@ def read_foreign(path: Path, examples: Sequence[Example] | None = None) -> list[
         return [_case(id, record, place) for id, (place, record) in records.items()]
     asked = {example.id for example in examples}
     strangers = [id for id in records if id not in asked]
-    if strangers:
+    if len(strangers) > left_out:
         raise RunError(
             f"{records[strangers[0]][0]}: question {strangers[0]!r} is not in the data set, nor are "
             f"{len(strangers) - 1:,} more; name the data set, and the split, that was predicted"

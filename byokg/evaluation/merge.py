@@ -11,16 +11,8 @@ from byokg.errors import RunError
 from byokg.evaluation.asked import questions_jsonl, read_questions
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import (
-    METRICS_FILE,
-    PREDICTIONS,
-    TIMINGS,
-    TRACE,
-    Lines,
-    read_config,
-    read_predictions,
-    read_unfinished,
-)
+from byokg.evaluation.metrics_file import METRICS_FILE
+from byokg.evaluation.records import PREDICTIONS, TIMINGS, TRACE, Lines, read_config, read_predictions, read_unfinished
 from byokg.evaluation.run_folder import RunFolder, differences, finished_metrics
 from byokg.evaluation.runner import measure, question_record
 from byokg.evaluation.selection import Shard

@@ -116,6 +116,8 @@ class Summary:
     denominator of its own."""
     retrieval: Mapping[str, PartEstimate] = field(default_factory=dict)
     """By names of `RETRIEVAL_METRICS`, those that any question has; empty where nothing was recorded of evidence."""
+    median_tokens: float | None = None
+    """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None where there are none."""
     loss: Mapping[Stage, int] = field(default_factory=dict)
     """Questions by the stage that lost them, all stages in order; empty where nothing was recorded of evidence."""
 
@@ -261,7 +263,9 @@ def _summary(
         return PartEstimate(float(means[column]), (float(low[column]), float(high[column])), int(counts[column]))
 
     first = len(METRICS)
-    parts = {name: part(column) for column, name in enumerate(RETRIEVAL_METRICS, start=first + 1)}
+    columns = {name: column for column, name in enumerate(RETRIEVAL_METRICS, start=first + 1)}
+    parts = {name: part(column) for name, column in columns.items()}
+    tokens = table[stated[:, columns["tokens"]], columns["tokens"]]
     return Summary(
         n=len(outcomes),
         failed=sum(outcome.failed for outcome in outcomes),
@@ -271,6 +275,7 @@ def _summary(
         },
         linked=part(first),
         retrieval={name: one for name, one in parts.items() if one is not None},
+        median_tokens=float(np.median(tokens)) if len(tokens) else None,
         loss=count_stages(outcome.stage for outcome in outcomes) if recorded else {},
     )
 

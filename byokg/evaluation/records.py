@@ -1,7 +1,7 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
-- `questions.jsonl`: the questions asked, with gold answers and annotations (see `asked`).
+- `questions.jsonl`, one line per question: what was asked, with gold answers and annotations; see `asked`.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
@@ -13,10 +13,7 @@
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
   `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
 - `unfinished.json`, where a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
-- `questions.jsonl`, one line per question: what was asked, with gold answers; see `asked`.
-- `metrics.json`: `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
-  `linked` with its own `n` where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, and
-  `loss`, the number of questions that each stage lost (`loss.STAGES`).
+- `metrics.json`: what the run scored; see `evaluation/metrics_file.py`.
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
 """
@@ -35,8 +32,6 @@ from typing import Any, Literal, cast
 import yaml
 
 from byokg.errors import RunError
-from byokg.evaluation.loss import STAGES
-from byokg.evaluation.metrics import METRICS, PROFILE, RETRIEVAL_METRICS, Estimate, Metrics, PartEstimate, Summary
 from byokg.evaluation.retrieved import Retrieved
 from byokg.evaluation.trace import encode, trace_fields
 from byokg.llm.usage import QuestionUsage
@@ -48,7 +43,6 @@ CONFIG = "config.yaml"
 PREDICTIONS = "predictions.jsonl"
 TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
-METRICS_FILE = "metrics.json"
 UNFINISHED = "unfinished.json"
 
 Status = Literal["ok", "failed", "skipped"]
@@ -268,55 +262,6 @@ def read_trace(folder: Path, id: str) -> dict[str, Any]:
     raise RunError(f"{folder / TRACE}: no question {id!r}; there are {', '.join(close) or 'none at all'}")
 
 
-def metrics_json(metrics: Metrics) -> str:
-    """Return the content of `metrics.json`."""
-    record = {
-        "schema": SCHEMA,
-        "profile": PROFILE,
-        **_summary(metrics.overall),
-        "by_type": {key: _summary(summary) for key, summary in metrics.by_type.items()},
-        "by_hops": {key: _summary(summary) for key, summary in metrics.by_hops.items()},
-    }
-    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-
-
-def read_metrics(folder: Path) -> Metrics:
-    """Read `metrics.json` back.
-
-    Raises:
-        RunError: the file is missing or not what this version writes.
-    """
-    path = folder / METRICS_FILE
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record["schema"] != SCHEMA or record["profile"] != PROFILE:
-            raise RunError(f"{path}: schema {record['schema']}, profile {record['profile']!r} cannot be read here")
-        return Metrics(
-            overall=_read_summary(record),
-            by_type={key: _read_summary(value) for key, value in record["by_type"].items()},
-            by_hops={key: _read_summary(value) for key, value in record["by_hops"].items()},
-        )
-    except FileNotFoundError as error:
-        raise RunError(f"no {METRICS_FILE} in {str(folder)!r}; the run is not finished, start it again") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
-
-
-def read_profile(folder: Path) -> str | None:
-    """Return the metric profile of `metrics.json`; None where the run is not finished.
-
-    Raises:
-        RunError: the file is not what an evaluation writes.
-    """
-    path = folder / METRICS_FILE
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["profile"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
-
-
 def config_yaml(config: Mapping[str, Any]) -> str:
     """Return the content of `config.yaml`: keys in the order given."""
     # Escapes for what is not ASCII: PyYAML reads some of it (\x85) back as something else.
@@ -420,40 +365,3 @@ def _read_usage(stages: Mapping[str, Any]) -> dict[str, Spending]:
         )
         for stage, record in stages.items()
     }
-
-
-def _summary(summary: Summary) -> dict[str, object]:
-    record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
-    for metric, estimate in summary.estimates.items():
-        record[metric] = {"value": estimate.value, "ci95": list(estimate.ci95)}
-    if summary.linked is not None:
-        record["linked"] = _part(summary.linked)
-    if summary.loss:
-        record["retrieval"] = {name: _part(summary.retrieval[name]) for name in summary.retrieval}
-        record["loss"] = dict(summary.loss)
-    return record
-
-
-def _part(share: PartEstimate) -> dict[str, object]:
-    return {"n": share.n, "value": share.value, "ci95": list(share.ci95)}
-
-
-def _read_summary(record: Mapping[str, Any]) -> Summary:
-    estimates = {}
-    for metric in METRICS:
-        low, high = record[metric]["ci95"]
-        estimates[metric] = Estimate(record[metric]["value"], (low, high))
-    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
-    return Summary(
-        record["n"],
-        record["failed"],
-        estimates,
-        _read_part(record["linked"]) if "linked" in record else None,
-        {name: _read_part(retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
-        {stage: loss[stage] for stage in STAGES if stage in loss},
-    )
-
-
-def _read_part(share: Mapping[str, Any]) -> PartEstimate:
-    low, high = share["ci95"]
-    return PartEstimate(share["value"], (low, high), share["n"])

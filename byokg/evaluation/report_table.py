@@ -122,8 +122,9 @@ def _evidence(summary: Summary) -> Table:
             of = "" if found.n == summary.n else f" ({found.n:,} questions)"
             table.add_row(f"{heading}{of}", f"{100 * found.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
     tokens = summary.retrieval.get("tokens")
-    if tokens is not None:
-        table.caption = f"{tokens.value:,.0f} tokens of graph context in the last prompt, on average"
+    if tokens is not None and summary.median_tokens is not None:
+        mean = f"mean {tokens.value:,.0f}"
+        table.caption = f"{summary.median_tokens:,.0f} tokens of graph context in the last prompt (median; {mean})"
         table.caption_justify = "left"
     return table
 

@@ -5,7 +5,7 @@
 | `recall@k` | share of the gold answers that the first k evidence items hold | [0, 1] |
 | `recall` | the same of all items | [0, 1] |
 | `support` | share of the annotated support triples that are in the evidence | [0, 1] |
-| `tokens` | tokens of graph context that the last prompt of the question was given | 0 or more |
+| `tokens` | tokens of graph context in the last prompt of the question, as mean and as median | 0 or more |
 
 Evidence is ranked as it came: rounds in order, in a round the retrievers in their order, of each the best first. An
 item holds the nodes and values in it, the ends of a path all at once. A question that failed holds nothing; it counts.
@@ -14,7 +14,8 @@ item holds the nodes and values in it, the ends of a path all at once. A questio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
@@ -26,6 +27,7 @@ from byokg.types import (
     INVERSE,
     Cell,
     EdgeCell,
+    EntityId,
     Evidence,
     Feedback,
     NodeCell,
@@ -39,19 +41,25 @@ from byokg.types import (
 )
 
 
-def retrieved(example: Example, evidence: Sequence[Evidence], tokens: int | None = None) -> Retrieved:
+def retrieved(
+    example: Example,
+    evidence: Sequence[Evidence],
+    tokens: int | None = None,
+    nodes: Sequence[Collection[EntityId]] = (),
+) -> Retrieved:
     """Find the gold answers and support triples in the evidence of one question.
 
-    A node is a gold answer by its id; where the data set gives no ids, by its own id being the gold name. A value that
-    a query returned, or a property, is one by being the gold name.
+    A node is a gold answer by its id; where the data set gives no ids, by being one of `nodes`, or by its own id being
+    the gold name. A value that a query returned, or a property, is one by being the gold name.
 
     Args:
         example: the question with its annotations.
         evidence: in the order in which it came.
         tokens: of graph context in the last prompt; None where there was none.
+        nodes: for each gold answer, the nodes that have its name; read where the data set gives no ids.
     """
-    golds = _golds(example)
-    unknown = {name for ids, name in golds if name is not None and not ids}
+    golds = _golds(example, nodes)
+    unknown = set() if example.answer_ids else {name for _, name in golds if name is not None}
     ranks: list[int | None] = [None] * len(golds)
     grounds = [item for item in evidence if not isinstance(item, Feedback)]
     for rank, item in enumerate(grounds, start=1):
@@ -74,21 +82,24 @@ def retrieved(example: Example, evidence: Sequence[Evidence], tokens: int | None
     return Retrieved(tuple(ranks), (found, len(wanted)) if wanted else None, tokens)
 
 
-def context_tokens(usage: QuestionUsage) -> int | None:
-    """Return the tokens of graph context in the last prompt that had any, as estimated; None where no prompt had any.
+def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_tokens) -> int | None:
+    """Return the tokens of graph context in the last prompt that had any; None where no prompt had any.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), Table 4 ("#KG Tokens"). Differs: it counts with tiktoken, and reports the
-    median over questions.
+    Args:
+        usage: what was asked.
+        count: tokens of a text. The paper's are tiktoken's (`llm/token_count.py`).
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Table 4 ("#KG Tokens").
     """
     for one in reversed(usage.calls):
         prompt = "\n".join(message.text for message in one.call.messages if message.role == "user")
         text = shown_text(prompt)
         if text:
-            return estimate_tokens(text)
+            return count(text)
     return None
 
 
-def _golds(example: Example) -> list[tuple[frozenset[str], str | None]]:
+def _golds(example: Example, nodes: Sequence[Collection[EntityId]]) -> list[tuple[frozenset[str], str | None]]:
     """Return each distinct gold answer as the ids and the name it can be found by.
 
     Where a data set gives another number of ids than of names, it is not known which belong together: ids alone count.
@@ -97,7 +108,8 @@ def _golds(example: Example) -> list[tuple[frozenset[str], str | None]]:
         return [(frozenset((id,)), None) for id in dict.fromkeys(example.answer_ids)]
     ids: dict[str, set[str]] = {}
     for place, answer in enumerate(example.answers):
-        ids.setdefault(normalise(answer), set()).update(example.answer_ids[place : place + 1])
+        known = example.answer_ids[place : place + 1] if example.answer_ids else chain(*nodes[place : place + 1])
+        ids.setdefault(normalise(answer), set()).update(known)
     return [(frozenset(some), name) for name, some in ids.items()]
 
 

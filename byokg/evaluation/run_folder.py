@@ -23,9 +23,9 @@ from typing import Any, BinaryIO, Self
 from byokg.errors import RunError
 from byokg.evaluation.asked import QUESTIONS
 from byokg.evaluation.metrics import Metrics
+from byokg.evaluation.metrics_file import METRICS_FILE, metrics_json, read_metrics
 from byokg.evaluation.records import (
     CONFIG,
-    METRICS_FILE,
     PREDICTIONS,
     TIMINGS,
     TRACE,
@@ -34,9 +34,7 @@ from byokg.evaluation.records import (
     Prediction,
     config_yaml,
     line_id,
-    metrics_json,
     read_config,
-    read_metrics,
     read_predictions,
     read_unfinished,
     unfinished_json,
@@ -171,6 +169,8 @@ class RunFolder:
         """Check that the folder belongs to this run, or make it so."""
         if (self.path / CONFIG).exists():
             _refuse_another_run(self.path, config)
+            if not (self.path / QUESTIONS).exists():
+                _replace(self.path / QUESTIONS, [self._questions])
             return
         strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
         if strangers:

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -23,9 +23,10 @@ from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
 from byokg.evaluation.run_folder import RunFolder, finished_metrics
 from byokg.evaluation.selection import Shard
 from byokg.evaluation.version import code_version
+from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.deadline import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
-from byokg.types import Answer, Question, Spending
+from byokg.types import Answer, EntityId, Question, Spending
 
 _WAITING_PER_WORKER = 2
 
@@ -83,6 +84,8 @@ def run_evaluation(
     on_progress: Callable[[Progress], None] | None = None,
     meter: UsageMeter | None = None,
     deadline_s: float | None = None,
+    count_tokens: Callable[[str], int] = estimate_tokens,
+    gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None = None,
 ) -> Metrics:
     """Answer every question, record the outcomes in a run folder, and score them.
 
@@ -100,6 +103,9 @@ def run_evaluation(
         meter: who counts what the pipeline's language models take, for the records; what a continued run spent
             before is counted against its budget.
         deadline_s: how long one question may wait for language models; None for any time.
+        count_tokens: tokens of the graph context in a prompt, for the records.
+        gold_nodes: finds, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
+            evidence is seen to hold it. Called from several threads. None knows none.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
@@ -130,6 +136,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
+    ask = _Asker(pipeline, settings, meter, deadline_s, count_tokens, gold_nodes)
     with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         tally = _Tally(len(by_id), on_progress)
         recorded = set()
@@ -142,7 +149,7 @@ def run_evaluation(
             before = [folder.unfinished(), *read_usage(path)]
             meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
         todo = [example for example in examples if example.id not in recorded]
-        pending = _answer_all(pipeline, todo, settings, workers, folder, tally, meter, deadline_s)
+        pending = _answer_all(ask, todo, workers, folder, tally)
         if pending:
             raise RunIncomplete(tally.done, len(by_id), pending)
         folder.complete()
@@ -215,16 +222,47 @@ class _Answered:
     outcome: Outcome
 
 
-def _answer_all(
-    pipeline: Pipeline,
-    examples: Sequence[Example],
-    settings: RunSettings,
-    workers: int,
-    folder: RunFolder,
-    tally: _Tally,
-    meter: UsageMeter | None,
-    deadline_s: float | None,
-) -> int:
+@dataclass(frozen=True)
+class _Asker:
+    """Asks one question of the pipeline; called from several threads at once."""
+
+    pipeline: Pipeline
+    settings: RunSettings
+    meter: UsageMeter | None
+    deadline_s: float | None
+    count_tokens: Callable[[str], int]
+    gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None
+
+    def __call__(self, example: Example) -> _Answered:
+        """Answer one question; whatever goes wrong with it is its outcome.
+
+        Raises:
+            ReplyPending, BudgetExceeded: the question is not answered yet, and nothing is wrong with it.
+        """
+        started = time.perf_counter()
+        topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
+        try:
+            with Deadline.after(math.inf if self.deadline_s is None else self.deadline_s).holding():
+                answer = self.pipeline.run(example.asked(self.settings.entities, self.settings.hops))
+            seconds = time.perf_counter() - started
+            if answer.question_id != example.id:
+                raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
+            took = self.meter.take(example.id) if self.meter else QuestionUsage(answer.usage)
+            evidence = [item for each in answer.rounds for item in each.evidence]
+            nodes = () if example.answer_ids or self.gold_nodes is None else self.gold_nodes(example)
+            found = retrieved(example, evidence, context_tokens(took, self.count_tokens), nodes)
+            scores = score([item.name for item in answer.items], example.answers)
+            return _Answered(example.id, answered(answer, seconds, took, topics, found), Outcome(scores))
+        except (ReplyPending, BudgetExceeded):
+            raise
+        except Exception as error:
+            _log.info("question %s failed", example.id, exc_info=True)
+            usage = self.meter.take(example.id) if self.meter else None
+            lines = failed(example.id, error, time.perf_counter() - started, usage, topics)
+            return _Answered(example.id, lines, Outcome(ZERO, failed=True))
+
+
+def _answer_all(ask: _Asker, examples: Sequence[Example], workers: int, folder: RunFolder, tally: _Tally) -> int:
     """Answer questions in threads and record each as it finishes, in this thread.
 
     Returns:
@@ -253,7 +291,7 @@ def _answer_all(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
     try:
         for example in examples:
-            future = pool.submit(_answer_one, pipeline, example, settings, meter, deadline_s)
+            future = pool.submit(ask, example)
             unrecorded[future] = None
             future.add_done_callback(finished.put)
             if len(unrecorded) == workers * _WAITING_PER_WORKER:
@@ -267,43 +305,13 @@ def _answer_all(
             for future in list(unrecorded):
                 if not future.cancelled() and future.exception() is None:
                     record(future)
-            if meter is not None:
-                folder.leave([meter.take(example.id).stages for example in examples])
+            if ask.meter is not None:
+                folder.leave([ask.meter.take(example.id).stages for example in examples])
         if isinstance(error, BudgetExceeded):
             raise RunIncomplete(tally.done, tally.total, pending, error) from error
         raise
     pool.shutdown()
     return pending
-
-
-def _answer_one(
-    pipeline: Pipeline, example: Example, settings: RunSettings, meter: UsageMeter | None, deadline_s: float | None
-) -> _Answered:
-    """Answer one question; whatever goes wrong with it is its outcome.
-
-    Raises:
-        ReplyPending, BudgetExceeded: the question is not answered yet, and nothing is wrong with it.
-    """
-    started = time.perf_counter()
-    topics = example.topic_ids if settings.entities == "linked" else ()  # granted ones need no linking
-    try:
-        with Deadline.after(math.inf if deadline_s is None else deadline_s).holding():
-            answer = pipeline.run(example.asked(settings.entities, settings.hops))
-        seconds = time.perf_counter() - started
-        if answer.question_id != example.id:
-            raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-        took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
-        evidence = [item for each in answer.rounds for item in each.evidence]
-        lines = answered(answer, seconds, took, topics, retrieved(example, evidence, context_tokens(took)))
-        scores = score([item.name for item in answer.items], example.answers)
-        return _Answered(example.id, lines, Outcome(scores))
-    except (ReplyPending, BudgetExceeded):
-        raise
-    except Exception as error:
-        _log.info("question %s failed", example.id, exc_info=True)
-        usage = meter.take(example.id) if meter else None
-        lines = failed(example.id, error, time.perf_counter() - started, usage, topics)
-        return _Answered(example.id, lines, Outcome(ZERO, failed=True))
 
 
 def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str, Any]:

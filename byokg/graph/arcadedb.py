@@ -120,6 +120,8 @@ class ArcadeStore:
     language: Language = "cypher"
     base_label = BASE
     """The label that every node has in queries."""
+    notes = f"In openCypher, every node has the label {BASE}, and the properties id and name.\n"
+    """See `QueryStore`."""
 
     def __init__(
         self,

@@ -456,6 +456,11 @@ class CypherStore:
         """Say which language `run` takes."""
         return "cypher"
 
+    @property
+    def notes(self) -> str:
+        """Return nothing: a server's names stand in its schema as queries write them."""
+        return ""
+
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
         """Run one reading query; see `QueryStore.run`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -77,13 +77,22 @@ def common(one: Numbers, other: Numbers) -> Numbers:
 
 def positions(members: Numbers, asked: Numbers) -> npt.NDArray[np.integer]:
     """Tell for each number asked where it stands among the members, which are distinct, -1 for none: (len(asked),)."""
-    if len(members) == 0 or len(asked) == 0:
-        return np.full(len(asked), -1)
-    size = max(int(members.max()), int(asked.max())) + 1
-    if size > _LOOKED_UP * (len(members) + len(asked)):
+    return finder(members, len(asked))(asked)
+
+
+def finder(members: Numbers, count: int) -> Callable[[Numbers], npt.NDArray[np.integer]]:
+    """Return what does as `positions`, for numbers that come in several portions, `count` in all."""
+    if len(members) == 0 or count == 0:
+        return lambda asked: np.full(len(asked), -1)
+    beyond = int(members.max()) + 1
+    if beyond > _LOOKED_UP * (len(members) + count):
         order = np.argsort(members)
-        place = order.take(np.searchsorted(members, asked, sorter=order), mode="clip")
-        return np.where(members.take(place) == asked, place, -1)
-    table = np.full(size, -1, np.int32)
+
+        def search(asked: Numbers) -> npt.NDArray[np.integer]:
+            place = order.take(np.searchsorted(members, asked, sorter=order), mode="clip")
+            return np.where(members.take(place) == asked, place, -1)
+
+        return search
+    table = np.full(beyond + 1, -1, np.int32)  # the last one is for all numbers beyond
     table[members] = np.arange(len(members), dtype=np.int32)
-    return table.take(asked)
+    return lambda asked: table.take(asked, mode="clip")

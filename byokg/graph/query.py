@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from byokg.graph.store import GraphStore
 from byokg.types import Cell, Language
@@ -39,6 +39,10 @@ class QueryStore(Protocol):
     def language(self) -> Language:
         """Say which language `run` takes."""
 
+    @property
+    def notes(self) -> str:
+        """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
+
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
         """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
 
@@ -55,6 +59,27 @@ class QueryableGraph(GraphStore, QueryStore, Protocol):
     """A graph that can be walked and queried."""
 
 
+@runtime_checkable
+class ManyEngines(Protocol):
+    """A graph that takes queries in several languages."""
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return what runs them, one for each language; all know the same nodes by the same ids."""
+
+
 def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
     """Tell whether a graph also runs query text."""
     return callable(getattr(store, "run", None))
+
+
+def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
+    """Return what runs queries over a graph, one for each language it takes; none where it takes no queries."""
+    if isinstance(store, ManyEngines):
+        return tuple(store.engines)
+    return (store,) if takes_queries(store) else ()
+
+
+def query_notes(store: GraphStore) -> str:
+    """Return what the writer of a query has to know of a graph besides its schema."""
+    return "".join(each.notes for each in query_engines(store))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -88,12 +88,18 @@ class SchemaRenderer:
         schema: what to render.
         embedder: measures how near a question is to a relation; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
+        notes: lines that stand before every text, and count towards its budget.
     """
 
     def __init__(
-        self, schema: Schema, embedder: Embedder | None = None, count_tokens: Callable[[str], int] = estimate_tokens
+        self,
+        schema: Schema,
+        embedder: Embedder | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        notes: str = "",
     ) -> None:
-        self._schema, self._embedder, self._count = schema, embedder, count_tokens
+        self._schema, self._embedder, self._count, self._notes = schema, embedder, count_tokens, notes
+        self._notes_tokens = count_tokens(notes) if notes else 0
         self._rendered = lru_cache(_HELD)(self._render)
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
@@ -126,6 +132,7 @@ class SchemaRenderer:
         return self._rendered(question, budget_tokens)
 
     def _render(self, question: str, budget_tokens: int) -> SchemaText:
+        budget_tokens -= self._notes_tokens
         draft = _Draft(self._schema, self._count, self._least)
         ranked = [self._relations[at] for at in self._relevance.order(question)]
         share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
@@ -134,7 +141,10 @@ class SchemaRenderer:
         draft.add_properties(properties, budget_tokens)
         draft.add_relations(left, budget_tokens)
         draft.shrink(budget_tokens)
-        return draft.finished()
+        shown = draft.finished()
+        if not self._notes or not shown.text:
+            return shown
+        return replace(shown, text=self._notes + shown.text, tokens=shown.tokens + self._notes_tokens)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,9 @@ Term: TypeAlias = "Mapping[str, Any]"
 Binding: TypeAlias = "Mapping[str, Term]"
 """One row: variable to term, without the variables that are unbound."""
 
+_TYPES_SPELLED = 40
+"""Types of which the notes for query writers tell the IRI."""
+
 SAMPLE = 100_000
 """Triples that the schema is read from when reading all takes too long."""
 
@@ -346,6 +349,28 @@ class SparqlStore(ABC):
     def language(self) -> Language:
         """Say which language `run` takes."""
         return "sparql"
+
+    @property
+    def notes(self) -> str:
+        """Say how the schema's names are written in queries: relations and types by prefix, nodes by IRI."""
+        lines = ["In SPARQL, rdfs:label is a node's name. Prefixes need not be declared."]
+        if any(iri.startswith(TERM) for iri in (*self.relation_iris, *self.class_iris)):
+            example = next((label for label in self.relations if not label.isidentifier()), "is a")
+            lines.append(
+                "A relation, property or type NAME without a prefix is kg:NAME, percent-encoded "
+                f"({example} is {self._prefixes.spelled(self._prefixes.expand(example))}); the node with the id ID is "
+                "node:ID, an id that is an IRI is <IRI>."
+            )
+        spelled = [f"{local_name(iri)} is {self._prefixes.spelled(iri)}" for iri in self._classes_by_prefix()]
+        if spelled:
+            lines.append(f"Types: {'; '.join(spelled)}.")
+        return "\n".join(lines) + "\n"
+
+    def _classes_by_prefix(self) -> list[str]:
+        """Return the classes of which the schema shows less than a query has to write, most nodes first."""
+        counts = self.schema().node_types
+        named = [iri for iri in self.class_iris if not iri.startswith(TERM) and iri not in GENERIC_TYPES]
+        return sorted(named, key=lambda iri: (-counts.get(local_name(iri), 0), iri))[:_TYPES_SPELLED]
 
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
         """Run one SELECT query, or an ASK query, which gives one row.

@@ -72,6 +72,20 @@ class EdgeBatch:
 
 
 @dataclass(frozen=True)
+class InducedEdges:
+    """The E edges that have both ends among some nodes, each once, as four parallel arrays of shape (E,)."""
+
+    head: npt.NDArray[np.integer]
+    """Where among the nodes the head stands."""
+    tail: npt.NDArray[np.integer]
+    relation: RelationArray
+    edge: npt.NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+
+@dataclass(frozen=True)
 class RelationCounts:
     """How many edges of each relation touch some nodes, seen from these: C groups as parallel arrays of shape (C,).
 
@@ -161,6 +175,14 @@ class SavedGraph(Protocol):
     @property
     def checksum(self) -> str | None:
         """Return the checksum of the graph; None for one in memory."""
+
+
+@runtime_checkable
+class InducingStore(Protocol):
+    """A store that finds the edges among many nodes without handing out all others that touch them."""
+
+    def edges_among(self, nodes: NodeArray) -> InducedEdges:
+        """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`."""
 
 
 class GraphStore(Protocol):

@@ -125,7 +125,7 @@ class LlmLinker:
                 for language in self._languages
                 if (query := read_query(text, TAGS[language]))
             ),
-            draft_answers=tuple(answer.name for answer in read_answers(text)) if "answers" in asked else (),
+            draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
             bfsql=_bfsql(text) if "bfsql" in asked else None,
             finished=later and entities.finished,
         )

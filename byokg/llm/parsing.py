@@ -166,10 +166,10 @@ def read_list(text: str, tag: str, bare: bool = False) -> Listing:
     return Listing(_unique(items), found=True)
 
 
-def read_answers(text: str) -> tuple[WrittenAnswer, ...]:
-    """Read answers with the evidence they cite behind them: `Michael Mann [e3, e7]`."""
+def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
+    """Read answers with the evidence they cite behind them: `Michael Mann [e3, e7]`; `bare` as for `read_list`."""
     answers: dict[str, tuple[str, ...]] = {}
-    for item in read_list(text, "answers", bare=True).items:
+    for item in read_list(text, "answers", bare).items:
         citation = _CITATION.search(item)
         name = _item(item[: citation.start()]) if citation else item
         cited = [f"e{int(number)}" for number in _EVIDENCE.findall(citation[0])] if citation else []

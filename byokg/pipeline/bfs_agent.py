@@ -9,7 +9,7 @@ from typing import Any
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.graph.bfsql.response import compact
-from byokg.graph.query import takes_queries
+from byokg.graph.query import query_engines
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -84,7 +84,7 @@ class BfsAgent:
         self._calls = calls
         self._context_tokens = context_tokens
         self._prompt = (prompts or PromptLibrary())["bfs_agent"]
-        queries = [store] if takes_queries(store) else []
+        queries = query_engines(store)
         self._language: Language = queries[0].language if queries else "cypher"
         schema = SchemaRenderer(store.schema(), embedder) if embedder is not None else None
         self._tools = GraphTools(store, entities, schema, queries, result_tokens)
@@ -172,7 +172,7 @@ def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Lan
             yield NodeEvidence(STAGE, 0.0, Node(EntityId(node["id"]), node["name"], node["entity_type"], stated))
     edges = [*result.get("edges", ()), *(edge for path in result.get("paths", ()) for edge in path["edges"])]
     for edge in edges:
-        if "subject" in edge:  # an edge, and no count of edges
+        if isinstance(edge, Mapping) and "subject" in edge:  # an edge, no count of edges or word on what was cut
             stated = _properties(edge, ("subject", "predicate", "object"))
             triple = Triple(EntityId(edge["subject"]), edge["predicate"], EntityId(edge["object"]), properties=stated)
             yield TripleEvidence(STAGE, 0.0, triple)
@@ -183,8 +183,11 @@ def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Lan
 
 
 def _properties(item: Mapping[str, Any], reserved: Sequence[str]) -> Properties:
+    """Return what an item says beside its identity; what holds more than one value, such as provenance, as JSON."""
     return {
-        key: value for key, value in item.items() if key not in reserved and isinstance(value, str | int | float | bool)
+        key: value if isinstance(value, str | int | float | bool) else compact(value)
+        for key, value in item.items()
+        if key not in reserved
     }
 
 

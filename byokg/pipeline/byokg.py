@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from byokg.errors import ConfigError
 from byokg.graph.knowledge_graph import KnowledgeGraph
 from byokg.graph.store import GraphStore
 from byokg.llm.model import LanguageModel
@@ -28,7 +31,7 @@ class Byokg:
         settings: those of `byokg_pipeline`, or of `offline_pipeline` where there is no language model.
 
     Raises:
-        ConfigError: a setting is out of range.
+        ConfigError: a setting is out of range or not known, or `llm` is no model.
     """
 
     def __init__(
@@ -38,6 +41,9 @@ class Byokg:
         **settings: Any,
     ) -> None:
         store = graph.store if isinstance(graph, KnowledgeGraph) else graph
+        _check_names(settings, asks=llm is not None)
+        if isinstance(llm, str):
+            raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
         self.pipeline: Loop
         """The parts, which can be looked at and exchanged."""
         if llm is None:
@@ -53,3 +59,17 @@ class Byokg:
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
         return self.pipeline.ask(text)
+
+
+def _check_names(settings: Mapping[str, object], asks: bool) -> None:
+    """Refuse settings that the pipeline does not have."""
+    with_model = _settings_of(byokg_pipeline)
+    known = with_model if asks else _settings_of(offline_pipeline)
+    for name in settings:
+        if name not in known:
+            place = " without a language model" if name in with_model else ""
+            raise ConfigError(f"no setting {name!r}{place}; there is {', '.join(known)}")
+
+
+def _settings_of(make: Callable[..., Loop]) -> list[str]:
+    return [name for name in inspect.signature(make).parameters if name not in ("store", "model")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.iris import node_iri
+from byokg.graph.query import query_notes
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -162,10 +164,15 @@ class QueryWriter:
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
             kind = f", type {node.type}" if node.type else ""
-            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else f'"{node.id}"'
-            lines.append(f'name "{node.name}"{kind}, id {id}')
+            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else _quoted(node.id)
+            lines.append(f"name {_quoted(node.name)}{kind}, id {id}")
         lines += [f"{one.kind} {one.value}" for one in linked.literals]
         return "\n".join(dict.fromkeys(lines)) or "(none was found)"
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON does, which both query languages read as they read their own strings."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
@@ -242,13 +249,13 @@ def direct_query_pipeline(
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder)
+    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
         LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
         entities,
-        QueryWriter(model, store, retriever.language, schema, prompts, schema_tokens),
+        QueryWriter(model, store, retriever.languages[0], schema, prompts, schema_tokens),
         retriever,
         Direct(model, prompts=prompts),
         LlmAnswerer(model, store, context, prompts),

@@ -11,7 +11,10 @@ from typing import Literal, Protocol
 from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
 from byokg.retrieval.base import Request, Retriever
-from byokg.types import Answer, AnswerItem, Artifacts, Context, Question, RowsEvidence
+from byokg.types import Answer, AnswerItem, Artifacts, Context, Question, RowsEvidence, Step
+
+ENDED = "ended"
+"""What a round that ends a stage notes, with `because`: it proposed, and nothing was retrieved."""
 
 
 class KGLinker(Protocol):
@@ -34,7 +37,7 @@ class Stage:
 
     A stage ends after `rounds`; with `until="nothing_new"` also before retrieval, when the linker says so or, after
     the stage's first round, links no entity that was not linked before; with `until="rows"` after a round in which
-    a query returned rows.
+    a query returned rows. The round that ends a stage before retrieval is kept, without evidence.
     """
 
     linker: KGLinker
@@ -86,6 +89,8 @@ class Loop:
                 seconds["link"] += time.perf_counter() - began
                 new = number == 0 or stage.until == "rows" or linked.unseen(context)
                 if artifacts.finished or not new:
+                    because = "the KG-Linker has finished" if artifacts.finished else "no entity was linked that is new"
+                    context = context.add(artifacts, linked, [], [Step(ENDED, {}, {"because": because})])
                     break
                 began = time.perf_counter()
                 request = Request(question, artifacts, linked, context)

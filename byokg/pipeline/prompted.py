@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from byokg.errors import ConfigError
-from byokg.graph.query import takes_queries
+from byokg.graph.query import query_engines, query_notes
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedder import Embedder
@@ -75,7 +75,7 @@ def byokg_pipeline(
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
         unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
-            Hit@2 counts.
+            Hit@2 counts. Needs the task `answers`, which `cypher_rounds` then ask for as well.
         prompts: what is asked; None takes the prompts that ship with the package.
 
     Raises:
@@ -91,18 +91,23 @@ def byokg_pipeline(
         entities=entities or EntityLinker(store),
         prompts=prompts or PromptLibrary(),
         context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,
     )
-    languages = (store.language,) if takes_queries(store) else ()
+    languages = tuple(engine.language for engine in query_engines(store))
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
             return GivenEntities()
         return LlmLinker(model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens)
 
+    if unite_drafts and "answers" not in tasks:
+        raise ConfigError(
+            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
+            f"{','.join([*tasks, 'answers'])}"
+        )
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
     alone = not made and retrievers.get(QUERY) is not None
@@ -114,7 +119,8 @@ def byokg_pipeline(
     if cypher_rounds:
         if QUERY not in made:
             raise ConfigError(f"cypher_rounds={cypher_rounds} needs the retriever 'query', which is off; use 0")
-        stages.insert(0, Stage(linker(["query"]), (made[QUERY],), cypher_rounds, until="rows"))
+        first: Sequence[Task] = ["query", "answers"] if unite_drafts else ["query"]
+        stages.insert(0, Stage(linker(first), (made[QUERY],), cypher_rounds, until="rows"))
     answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
     return Loop(parts.entities, stages, answerer)
 

@@ -53,7 +53,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "direct_cot": ("question",),
         "judge": ("expected", "given", "question"),
         # Query languages.
-        "bfsql": ("schema", "entities", "question"),
         "path_query": ("schema", "entities", "question"),
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),

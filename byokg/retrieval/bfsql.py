@@ -15,7 +15,7 @@ from byokg.graph.node_sets import distinct
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.traversal import select, triples
+from byokg.graph.traversal import triples
 from byokg.index.embedder import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relations import RelationMatcher
@@ -45,8 +45,9 @@ class BfsqlRetriever:
     comes in full, nearest to the seeds first, and of equally near ones the edges whose relation is nearest to the
     question. Edges that only show how the subgraph hangs together follow as stubs.
 
-    A request that was written names its seeds, which are linked like mentions. One that cannot be read, a seed that is
-    nowhere and a relation or type that the graph does not have become feedback.
+    A request that was written names its seeds, which are linked like mentions. Its `max_edges`, `max_nodes` and `limit`
+    lower the bounds set here; pages and budgets belong to responses and are not taken. One that cannot be read, a seed
+    that is nowhere, a relation or type that the graph does not have, and more hops than are walked become feedback.
 
     Args:
         store: graph to read.
@@ -113,7 +114,7 @@ class BfsqlRetriever:
             {"request": filtered.model_dump(mode="json", exclude_defaults=True)},
             {
                 "nodes": len(subgraph.nodes),
-                "edges": len(subgraph.head),
+                "edges": len(subgraph.edges),
                 "edges_in_full": len(full),
                 "stubs": len(stubs),
                 "nodes_in_full": len(nodes),
@@ -148,6 +149,8 @@ class BfsqlRetriever:
                 problems.append(f"no node is called {seed!r}; seeds are names as the graph or the question spells them")
         types, more = self._types(written)
         predicates, still_more = self._written_predicates(written)
+        if written.max_hops > self._max_hops:
+            problems.append(f"max_hops {written.max_hops} is too many: {self._max_hops} were walked")
         bounded = written.model_copy(
             update={
                 "seeds": tuple(seeds),
@@ -155,8 +158,8 @@ class BfsqlRetriever:
                 "max_degree": min(written.max_degree or self._max_degree, self._max_degree),
                 "node_filter": types,
                 "edge_filter": predicates,
-                "node_types": None,
-                "predicates": None,
+                **dict.fromkeys(("node_types", "predicates", "cursor", "budget_tokens")),
+                "offset": 0,
             }
         )
         feedback = [_feedback(text, problem) for problem in (*problems, *more, *still_more)]
@@ -199,9 +202,15 @@ class BfsqlRetriever:
 
     def _filtered(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> BfsRequest:
         """Give a request without any filter those that the question asks for."""
+        if request.topology_only:
+            nothing: dict[str, object] = {
+                "node_filter": NodeFilter(entity_types=()),
+                "edge_filter": EdgeFilter(predicates=()),
+            }
+            return request.model_copy(update=nothing)
         if request.full_predicates is not None or request.full_types is not None:
             return request
-        present = distinct(subgraph.batch.relation[subgraph.rows])
+        present = distinct(subgraph.edges.relation)
         order = np.argsort(-np.round(likeness[present], 6), kind="stable")[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
@@ -216,26 +225,25 @@ class BfsqlRetriever:
 
     def _rows(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> tuple[Int64, Int64]:
         """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
-        relation, edge = subgraph.batch.relation[subgraph.rows], subgraph.batch.edge[subgraph.rows]
+        relation, edge = subgraph.edges.relation, subgraph.edges.edge
         labels, wanted = self._store.relations, request.full_predicates
         matter = np.full(len(labels), wanted is None)
         matter[[labels.index(label) for label in sorted(wanted or ()) if label in labels]] = True
         rank = np.empty(len(likeness), np.int64)
         rank[np.argsort(-np.round(likeness, 6), kind="stable")] = np.arange(len(likeness))
-        near = np.minimum(subgraph.hops[subgraph.head], subgraph.hops[subgraph.tail])
+        near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
         order = near * len(likeness) + rank[relation]
         matters = matter[relation]
         full, stubs = np.flatnonzero(matters), np.flatnonzero(~matters)
-        return (
-            full[_first(order[full], edge[full], self._max_edges)],
-            stubs[_first(order[stubs], edge[stubs], self._max_stubs)],
-        )
+        edges = min(len(full), self._max_edges, request.max_edges or len(full))
+        left = min(self._max_stubs, (request.max_edges or len(order)) - edges)
+        return full[_first(order[full], edge[full], edges)], stubs[_first(order[stubs], edge[stubs], left)]
 
     # Evidence
 
     def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float) -> list[Evidence]:
         """Return the edges in full, and behind them the stubs."""
-        batch = select(subgraph.batch, subgraph.rows[np.concatenate((full, stubs))])
+        batch = subgraph.batch(np.concatenate((full, stubs)))
         scores = np.round(likeness[batch.relation], 6).tolist()
         found: list[Evidence] = []
         for at, triple in enumerate(triples(self._store, batch)):
@@ -247,13 +255,13 @@ class BfsqlRetriever:
 
     def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> list[Evidence]:
         """Return the nodes that have something to say: the seeds first, then the ends of the edges in full."""
-        ends = np.stack((subgraph.head[full], subgraph.tail[full]), axis=1).ravel()
+        ends = np.stack((subgraph.edges.head[full], subgraph.edges.tail[full]), axis=1).ravel()
         seeds = np.flatnonzero(subgraph.hops == 0)
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
         wanted = request.full_types
         kept = [node for node in nodes if node.properties and (wanted is None or node.type in wanted)]
-        return [NodeEvidence(NAME, 0.0, node) for node in kept[: self._max_nodes]]
+        return [NodeEvidence(NAME, 0.0, node) for node in kept[: min(self._max_nodes, request.most_nodes or len(kept))]]
 
 
 def _best(entities: Iterable[LinkedEntity]) -> list[EntityId]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from byokg.errors import ConfigError, RequestInvalid
 from byokg.graph.bfsql import engine
+from byokg.graph.bfsql.clipping import clipped, within
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, read_request
 from byokg.graph.bfsql.response import NODE_FIELDS, Json, compact, full_edge, full_node, renamed
 from byokg.graph.bfsql.seeds import known_seeds
@@ -35,7 +36,7 @@ from byokg.retrieval.tool_arguments import (
     SchemaArguments,
     SearchArguments,
 )
-from byokg.types import EntityId, LinkedEntity, Mention, Node
+from byokg.types import LinkedEntity, Mention, Node
 
 BFS_DESCRIPTION = """\
 Fetch the part of the graph around one or more nodes. A breadth-first search from the seeds, up to max_hops edges \
@@ -57,7 +58,8 @@ _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
 _CUTOFF = 0.7
 """Lowest likeness of a name that `search_entities` returns; a model sees the scores, and chooses."""
-_MOST_MATCHES = 50
+_MOST_MATCHES, _MOST_BEFORE_TYPES = 50, 1000
+"""Nodes that a name is looked for among; where only some types are wanted, more have to be."""
 _FRAME_TOKENS = 60
 """What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
@@ -82,7 +84,7 @@ class GraphTools:
         entities: knows the names of its nodes; None indexes them when a name is first looked for.
         schema: ranks predicates for a question; None compares words.
         queries: what runs query text on the same graph; without any there is no `run_query`.
-        budget_tokens: size of one result, as estimated, where a request says nothing else.
+        budget_tokens: size of one result at most, as estimated; a request may ask for less.
 
     Raises:
         ConfigError: the budget is too small for a result.
@@ -187,9 +189,8 @@ class GraphTools:
             for name, count in counts
             if name
         ]
-        types_shown = types[: _fitting(types, self._room // 3)]
-        predicates = [_predicate(named[name]) for name in shown]
-        predicates = predicates[: _fitting(predicates, self._room // 3 * 2)]
+        types_shown = within(types, self._room // 3)
+        predicates = within([_predicate(named[name]) for name in shown], self._room // 3 * 2)
         result: Json = {"entity_types": types_shown, "predicates": predicates}
         left_out = {
             "entity_types": len(types) - len(types_shown),
@@ -203,13 +204,13 @@ class GraphTools:
 
     def search_entities(self, arguments: SearchArguments) -> Json:
         """Return nodes whose names are like a text, the most similar first; of equal ones that of more edges."""
-        found = self._search.candidates(Mention(arguments.query))
+        search = self._wide_search if arguments.entity_types else self._search
+        found = search.candidates(Mention(arguments.query))
         nodes = self._store.nodes([one.id for one in found])
         wanted = frozenset(arguments.entity_types)
         matches = [_match(one, node) for one, node in zip(found, nodes, strict=True)]
         matches = [match for match in matches if not wanted or match["entity_type"] in wanted]
-        shown = matches[: arguments.limit]
-        shown = shown[: _fitting(shown, self._room)]
+        shown = within(matches[: arguments.limit], self._room - estimate_tokens(arguments.query))
         result: Json = {"query": arguments.query, "matches": shown}
         if len(shown) < len(matches):
             result["left_out"] = len(matches) - len(shown)
@@ -239,21 +240,26 @@ class GraphTools:
             "name": node.name,
             **renamed(node.properties, reserved),
         }
-        fitting = _fitting(edges, self._room - estimate_tokens(compact(result)))
-        result["edges"] = edges[:fitting]
-        if fitting < len(edges):
-            result["left_out"] = len(edges) - fitting
+        result = clipped(result, self._room * 3 // 4)
+        result["edges"] = within(edges, self._room - estimate_tokens(compact(result)))
+        if len(result["edges"]) < len(edges):
+            result["left_out"] = len(edges) - len(result["edges"])
         return result
 
     def describe_entities(self, arguments: EntitiesArguments) -> Json:
         """Return the properties of several nodes, in the order asked; what is left out are the last ones."""
         known, errors = known_seeds(self._store, arguments.ids, self.nearest)
         entities = [full_node(node) for node in self._store.nodes(known)]
-        fitting = _fitting(entities, self._room)
-        result: Json = {"entities": entities[:fitting]}
-        if fitting < len(entities):
-            result["left_out"] = len(entities) - fitting
-        return {**result, "errors": errors} if errors else result
+        told = within(errors, self._room // 2)
+        shown = within(entities, self._room - estimate_tokens(compact(told)))
+        result: Json = {"entities": shown}
+        if len(shown) < len(entities):
+            result["left_out"] = len(entities) - len(shown)
+        if errors:
+            result["errors"] = told
+        if len(told) < len(errors):
+            result["errors_left_out"] = len(errors) - len(told)
+        return result
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
         """Return what is near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
@@ -286,13 +292,13 @@ class GraphTools:
             for pair in found
             for path in pair.paths
         ]
-        fitting = _fitting(paths, self._room)
-        result: Json = {
-            "paths": paths[:fitting],
-            "truncated": fitting < len(paths) or any(pair.truncated for pair in found),
-            "unconnected": [{"source": pair.source, "target": pair.target} for pair in found if not pair.paths],
-        }
-        return {**result, "errors": errors + more} if errors or more else result
+        apart = [{"source": pair.source, "target": pair.target} for pair in found if not pair.paths]
+        said: Json = {"unconnected": within(apart, self._room // 3)}
+        if errors or more:
+            said["errors"] = within(errors + more, self._room // 3)
+        shown = within(paths, self._room - estimate_tokens(compact(said)))
+        cut = len(shown) < len(paths) or len(said["unconnected"]) < len(apart)
+        return {"paths": shown, "truncated": cut or any(pair.truncated for pair in found), **said}
 
     def run_query(self, arguments: QueryArguments) -> Json:
         """Return the rows of one guarded query.
@@ -307,9 +313,9 @@ class GraphTools:
             raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
         rows = self._queries[language].run(arguments.query, limits=Limits(_TIMEOUT_S, arguments.max_rows))
         result = as_json(rows)
-        fitting = _fitting(result["rows"], self._room)
-        result["truncated"] = rows.truncated or fitting < len(rows)
-        result["rows"] = result["rows"][:fitting]
+        shown = within(result["rows"], self._room)
+        result["truncated"] = rows.truncated or shown != result["rows"]
+        result["rows"] = shown
         return result
 
     # Inside
@@ -321,19 +327,18 @@ class GraphTools:
     @cached_property
     def _search(self) -> EntityLinker:
         """Finds more, and less similar, than what links the mentions of a question."""
-        return EntityLinker(self._store, top_k=_MOST_MATCHES, cutoff=_CUTOFF, extend=True, names=self._entities.names)
+        return self._searching(_MOST_MATCHES)
+
+    @cached_property
+    def _wide_search(self) -> EntityLinker:
+        return self._searching(_MOST_BEFORE_TYPES)
+
+    def _searching(self, most: int) -> EntityLinker:
+        return EntityLinker(self._store, top_k=most, cutoff=_CUTOFF, extend=True, names=self._entities.names)
 
     def _bounded(self, request: Any) -> Any:
-        return request if request.budget_tokens else request.model_copy(update={"budget_tokens": self._budget})
-
-
-def _fitting(items: Sequence[Any], budget_tokens: int) -> int:
-    """Return how many of the first items fit, one at least."""
-    for at, item in enumerate(items):
-        budget_tokens -= estimate_tokens(compact(item)) + 1
-        if budget_tokens < 0 and at > 0:
-            return at
-    return len(items)
+        """Hold a request to the size of one result; it may ask for less."""
+        return request.model_copy(update={"budget_tokens": min(request.budget_tokens or self._budget, self._budget)})
 
 
 def _predicate(relation: RelationSchema) -> Json:
@@ -348,7 +353,7 @@ def _predicate(relation: RelationSchema) -> Json:
 
 def _match(found: LinkedEntity, node: Node) -> Json:
     return {
-        "id": EntityId(node.id),
+        "id": node.id,
         "entity_type": node.type,
         "name": node.name,
         "score": round(found.score, 3),

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from byokg.errors import ConfigError, QueryFailed
 from byokg.graph.guard import check_cypher, check_sparql
 from byokg.graph.lint import Finding
-from byokg.graph.query import Limits, QueryableGraph, Rows, takes_queries
+from byokg.graph.query import Limits, QueryableGraph, Rows, query_engines, query_notes
 from byokg.graph.query_lint import lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
@@ -34,7 +34,7 @@ _Outcome: TypeAlias = RowsEvidence | Feedback
 
 
 class QueryRetriever:
-    """Runs each written query that is in the language of the graph.
+    """Runs each written query that is in a language of the graph.
 
     The guard decides whether a query only reads, and the schema whether its names exist; it runs within limits, and
     what it returns is evidence. One that is refused, fails, takes too long or returns nothing becomes `Feedback` that
@@ -70,7 +70,8 @@ class QueryRetriever:
         max_rows: int = 200,
         schema_tokens: int = 2000,
     ) -> None:
-        if not takes_queries(store):
+        engines = query_engines(store)
+        if not engines:
             raise ConfigError(
                 f"{store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a server"
             )
@@ -81,19 +82,19 @@ class QueryRetriever:
         for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
             if not value > 0:
                 raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
-        self._store: QueryableGraph = store
+        self._engines = {engine.language: engine for engine in engines}
         self._model = model
         self._entities = entities
         self._prompts = prompts or PromptLibrary()
-        self._schema = schema or (SchemaRenderer(store.schema()) if repairs else None)
+        self._schema = schema or (SchemaRenderer(store.schema(), notes=query_notes(store)) if repairs else None)
         self._repairs = repairs
         self._limits = Limits(timeout_s, max_rows)
         self._schema_tokens = schema_tokens
 
     @property
-    def language(self) -> Language:
-        """Say which language queries are run in."""
-        return self._store.language
+    def languages(self) -> tuple[Language, ...]:
+        """Say which languages queries are run in."""
+        return tuple(self._engines)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return rows, and feedback on what gave none, in the order written.
@@ -106,28 +107,33 @@ class QueryRetriever:
         found: list[Evidence] = []
         for query in dict.fromkeys(request.artifacts.queries):
             text = query.text.strip()
-            if query.language == self._store.language and text:
-                found += self._answered(text, request, earlier)
+            engine = self._engines.get(query.language)
+            if engine is not None and text:
+                found += self._answered(engine, text, request, earlier)
         return found
 
-    def _answered(self, text: str, request: Request, earlier: dict[str, _Outcome]) -> list[_Outcome]:
+    def _answered(
+        self, engine: QueryableGraph, text: str, request: Request, earlier: dict[str, _Outcome]
+    ) -> list[_Outcome]:
         """Run a query, and corrections of it until one returns rows."""
-        found = self._tried(text, request, earlier)
+        found = self._tried(engine, text, request, earlier)
         tried = {text}
         for _ in range(self._repairs):
             if any(isinstance(item, RowsEvidence) for item in found):
                 break
             problem = next(item.problem for item in reversed(found) if isinstance(item, Feedback))
-            text = self._repaired(text, problem, request)
+            text = self._repaired(engine.language, text, problem, request)
             if not text or text in tried:
                 break
             tried.add(text)
-            found += self._tried(text, request, earlier)
+            found += self._tried(engine, text, request, earlier)
         return found
 
-    def _tried(self, text: str, request: Request, earlier: dict[str, _Outcome]) -> list[_Outcome]:
+    def _tried(
+        self, engine: QueryableGraph, text: str, request: Request, earlier: dict[str, _Outcome]
+    ) -> list[_Outcome]:
         """Run one query, unless it was run before."""
-        language = self._store.language
+        language = engine.language
         given = {"language": language, "query": text}
         if text in earlier:
             problem = _repeated(earlier[text])
@@ -137,8 +143,8 @@ class QueryRetriever:
         found: list[_Outcome] = []
         try:
             checked = (check_cypher if language == "cypher" else check_sparql)(text).text
-            problems += map(_told, lint_query(self._store, text))
-            rows = self._store.run(checked, limits=self._limits)
+            problems += map(_told, lint_query(engine, text))
+            rows = engine.run(checked, limits=self._limits)
         except QueryFailed as error:
             problems.append(str(error))
             request.note(RETRIEVER, given, {"problem": "; ".join(problems)})
@@ -146,7 +152,7 @@ class QueryRetriever:
             if _holds_values(rows):
                 found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
             else:
-                problems = [_NO_VALUES if rows.rows else _NO_ROWS, *problems, *self._misnamed(text)]
+                problems = [_NO_VALUES if rows.rows else _NO_ROWS, *problems, *self._misnamed(language, text)]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
         if problems:
@@ -154,11 +160,11 @@ class QueryRetriever:
         earlier[text] = found[0]
         return found
 
-    def _misnamed(self, text: str) -> list[str]:
+    def _misnamed(self, language: Language, text: str) -> list[str]:
         """Say which texts in a query are nobody's name though they resemble one."""
         if self._entities is None:
             return []
-        written = strings_in(self._store.language, text)[:_VALUES]
+        written = strings_in(language, text)[:_VALUES]
         linked = self._entities.link_all([Mention(value) for value in written])
         told = []
         for value, candidates in zip(written, linked, strict=True):
@@ -167,11 +173,10 @@ class QueryRetriever:
                 told.append(f"no node is called {value!r}; nearest: {', '.join(map(repr, names))}")
         return told
 
-    def _repaired(self, text: str, problem: str, request: Request) -> str:
+    def _repaired(self, language: Language, text: str, problem: str, request: Request) -> str:
         """Ask for a correction; empty where the model knows none."""
         if self._model is None or self._schema is None:
             return ""
-        language = self._store.language
         filled = self._prompts[f"{language}_repair"].fill(
             schema=self._schema.render(request.question.text, self._schema_tokens).text,
             query=text,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path as FilePath
 from threading import Lock
 
@@ -21,9 +19,6 @@ from byokg.retrieval.triple_search import ScoredEdges, TripleSearch, node_count
 from byokg.types import PathEvidence, Triple, TripleEvidence
 
 RETRIEVER = "text"
-
-_HELD = 64
-"""Questions whose triples are remembered: each is asked again in its next round."""
 
 
 class TextRetriever:
@@ -72,31 +67,31 @@ class TextRetriever:
         self._cache = cache
         self._made: tuple[Similarity, TripleSearch] | None = None
         self._lock = Lock()
-        self._found = lru_cache(_HELD)(self._find)
 
     def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
         """Return the best triples; a path of two edges stands for one that ends in a mediator.
 
-        A question of which the embedder knows no word finds nothing.
+        A question of which the embedder knows no word finds nothing; nor does a later round, which would find the same
+        again.
 
         Raises:
             IndexUnusable: the graph's dense index is damaged, or there is none and too many names.
             EmbedderFailed: the embedder failed.
         """
-        evidence, got = self._found(request.question.text)
-        request.note(RETRIEVER, {"k": self._k}, got)
-        return list(evidence)
-
-    def _find(self, text: str) -> tuple[tuple[TripleEvidence | PathEvidence, ...], Mapping[str, object]]:
-        """Return the evidence for a question, and what the trace says of it."""
+        if any(item.retriever == RETRIEVER for item in request.context.evidence):
+            return []
         _, search = self._search()
-        question = self._embedder.encode([text])[0]
+        question = self._embedder.encode([request.question.text])[0]
         if not question.any():
-            return (), {"found": 0, "problem": "the embedder knows no word of the question"}
+            request.note(
+                RETRIEVER, {"k": self._k}, {"found": 0, "problem": "the embedder knows no word of the question"}
+            )
+            return []
         found = search.best(question, self._k)
-        evidence = tuple(self._evidence(found, question))
+        evidence = self._evidence(found, question)
         lowest = int(found.scores[-1]) / UNIT if len(found.scores) else None
-        return evidence, {"found": len(evidence), "lowest_score": lowest}
+        request.note(RETRIEVER, {"k": self._k}, {"found": len(evidence), "lowest_score": lowest})
+        return evidence
 
     def _search(self) -> tuple[Similarity, TripleSearch]:
         with self._lock:  # threads that come while it is made wait, instead of making it again

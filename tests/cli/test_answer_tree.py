@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -129,7 +130,7 @@ def test_of_many_answers_the_first_are_listed(graph: ColumnarGraph) -> None:
         answer(found, [], ()).rounds,
     )
     lines = printed(many, graph)
-    assert lines[19:21] == ["answer 19", "(+5 more answers; all of them: --json)"]
+    assert lines[19:21] == ["answer 19  (not supported by the graph)", "(+5 more answers; all of them: --json)"]
 
 
 def test_names_are_shown_as_they_are_whatever_is_in_them() -> None:
@@ -143,11 +144,26 @@ def test_names_are_shown_as_they_are_whatever_is_in_them() -> None:
 
 
 def test_without_an_answer_it_is_told_whether_anything_was_linked(graph: ColumnarGraph) -> None:
-    assert printed(Answer("ask", (), ()), graph) == [
+    nothing = Context().add(Artifacts(), Linked(), [])
+    assert printed(Answer("ask", (), nothing.rounds), graph) == [
         "no answer: nothing in the question names a node of the graph; name one with --entity ID"
     ]
-    lines = printed(answer([evidence(graph, "spain", 1, 1.0)], [], ()), graph)
+    spain = LinkedEntity(EntityId("spain"), "Spain", Mention("Spain"), "exact", 1.0)
+    lines = printed(Answer("ask", (), Context().add(Artifacts(), Linked((spain,)), []).rounds), graph)
     assert lines[0] == "no answer: no path from what was linked fits the question"
+
+
+def test_without_an_answer_it_is_told_whether_anything_was_found_or_asked(graph: ColumnarGraph) -> None:
+    lines = printed(answer([evidence(graph, "spain", 1, 1.0)], [], ()), graph)
+    assert lines[0] == "no answer: nothing that was found answers the question; all of it: --trace"
+    assert printed(Answer("ask", (), ()), graph) == ["no answer: the language model gave none"]
+
+
+def test_answers_that_no_evidence_holds_are_marked(graph: ColumnarGraph) -> None:
+    found = answer([evidence(graph, "spain", 1, 1.0)], ["andorra"], ("e1",))
+    known = replace(found, items=(*found.items, AnswerItem("Gibraltar", None, 0.5)))
+    assert printed(known, graph)[:2] == ["Andorra  andorra", "Gibraltar  (not supported by the graph)"]
+    assert printed(replace(known, rounds=()), graph)[1] == "Gibraltar"  # no graph was asked
 
 
 def test_json_holds_every_answer_and_the_rounds(graph: ColumnarGraph) -> None:

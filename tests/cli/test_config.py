@@ -128,6 +128,11 @@ def refusal(*words: str) -> str:
 # Every option
 
 
+@pytest.mark.parametrize("text", ["a,b", "[a,b]", " a , b ,"])
+def test_a_list_is_typed_with_brackets_or_without(text: str) -> None:
+    assert read_settings([f"ids={text}"]).run.ids == ("a", "b")
+
+
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
 def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = f"{group}={option}"
@@ -194,18 +199,18 @@ def test_every_graph_option_opens_its_kind_of_place(
 
 def asked(option: str) -> list[str]:
     """Return what has to be said beside the place: an address chooses its option by itself."""
-    return [f"graph={option}"] if option in ("arcadedb", "oxigraph") else []
+    return [f"graph={option}"] if option in ("arcadedb", "oxigraph", "both_engines") else []
 
 
 def place(option: str, bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch, servers: ExitStack) -> str:
     """Make a folder or start a server with the graph, and return where it is."""
     graph = ColumnarGraph.from_triples(TRIPLES)
-    if option in ("columnar", "arcadedb", "oxigraph"):
+    if option in ("columnar", "arcadedb", "oxigraph", "both_engines"):
         graph.save("saved")
-        if option == "arcadedb":
+        if option in ("arcadedb", "both_engines"):
             pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
             add_engine("saved", "cypher")
-        elif option == "oxigraph":
+        if option in ("oxigraph", "both_engines"):
             pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
             add_engine("saved", "sparql")
         return "saved"
@@ -321,6 +326,17 @@ def test_run_options_have_the_defaults_of_the_main_file() -> None:
 
 
 # Values
+
+
+@pytest.mark.parametrize("text", ["entities,paths", "[entities,paths]", "[entities, paths]"])
+def test_a_list_is_written_with_or_without_brackets(text: str) -> None:
+    settings = read_settings(["pipeline=byokg", f"pipeline.tasks={text}", f"ids={text}"])
+    assert settings.components["pipeline"]["tasks"] == ["entities", "paths"]
+    assert settings.run.ids == ("entities", "paths")
+
+
+def test_an_empty_list_is_written_as_brackets() -> None:
+    assert read_settings(["pipeline=byokg", "pipeline.tasks=[]"]).components["pipeline"]["tasks"] == []
 
 
 def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:

@@ -321,3 +321,21 @@ def test_ctrl_c_says_how_to_continue_and_exits_with_1(undisturbed: Path) -> None
     assert "Traceback" not in outcome.err
     assert finish(start(ATLAS)).code == 0
     assert same_records(Path("run"), undisturbed)
+
+
+def test_questions_may_name_topics_and_answers_over_a_graph_of_ids(byokg: Run, tmp_path: Path) -> None:
+    root = tmp_path / "own"
+    root.mkdir()
+    (root / "nodes.csv").write_text("id,name\np1,Ann Lee\nc1,Acme\n", "utf-8")
+    (root / "edges.csv").write_text("head,relation,tail\np1,works_for,c1\n", "utf-8")
+    question = {"id": "q", "question": "Who does Ann Lee work for?", "answers": ["Acme"], "topic_entities": ["Ann Lee"]}
+    (root / "questions.jsonl").write_text(json.dumps(question), "utf-8")
+    for entities in ("linked", "gold"):
+        words = ("dataset=folder", f"dataset.root={root}", f"linking.entities={entities}", f"out={entities}")
+        done = byokg("eval", *words)
+        assert done.code == 0
+        assert "the questions name their topics and give no ids" in done.err
+    [line] = Path("linked/predictions.jsonl").read_text("utf-8").splitlines()
+    prediction = json.loads(line)
+    assert prediction["linked"] == {"gold": ["p1"], "found": ["p1"]}
+    assert prediction["retrieved"]["ranks"] == [1]

@@ -286,6 +286,13 @@ def test_an_inverse_relation_is_drawn_as_it_is_stored_and_further_answers_are_co
     ) in outcome.out
 
 
+def test_a_language_model_alone_needs_no_graph(byokg: Run, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("- reply: <answers>Michael Mann</answers>\n", "utf-8")
+    outcome = byokg("ask", "Who directed Heat?", "pipeline=direct", "llm=scripted", f"llm.rules={rules}")
+    assert (outcome.code, outcome.out) == (0, "Michael Mann\n")
+
+
 def test_a_terminal_without_unicode_gets_plain_arrows(graph: Path) -> None:
     words = ["ask", "Which films were directed by Michael Mann?", f"graph.path={graph}", "--hops", "1"]
     outcome = finish(start(words, PYTHONIOENCODING="ascii"))

@@ -26,7 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from byokg.cli.main import WRONG, main
-from byokg.cli.mcp_commands import TOKEN
+from byokg.cli.mcp_commands import INTERRUPTED, TOKEN
 from byokg.cli.mcp_server import SCHEMA_URI, GraphServer
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.store import EdgeBatch
@@ -117,6 +117,17 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
     asyncio.run(talk())
 
 
+def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
+    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stderr is not None
+    assert "standard input" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == INTERRUPTED
+    assert process.stderr.read() == ""
+    process.stdin.close()
+
+
 def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
     from byokg.graph.arcadedb import build_arcade
@@ -191,14 +202,17 @@ def test_logs_are_json_without_what_was_asked_or_found(graph: Path) -> None:
             await client.call_tool("no such tool", {})
 
     asyncio.run(talk())
+    with httpx.Client(trust_env=False) as client:
+        client.post(running.url, json={}, headers={"host": "evil.example"})  # the protocol's library quotes it
     assert ended(running) in (0, -signal.SIGTERM)
     time.sleep(0.2)
-    lines = [json.loads(line) for line in running.log[1:] if line.startswith("{")]
-    assert [(line["tool"], line["outcome"]) for line in lines] == [
+    lines = [json.loads(line) for line in running.log[1:]]
+    assert [(line["tool"], line["outcome"]) for line in lines if line["event"] == "call"] == [
         ("search_entities", "ok"),
         ("bfs_query", "RequestInvalid"),
         ("unknown", "RequestInvalid"),
     ]
+    assert "evil" not in "".join(running.log)
     assert "thing" not in "".join(running.log[1:]) and "no such" not in "".join(running.log[1:])
 
 
@@ -215,6 +229,8 @@ def test_a_token_keeps_others_out(graph: Path) -> None:
             for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {SECRET}"}):
                 refused = client.post(running.url, json={}, headers=headers)
                 assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            lower = client.post(running.url, json={}, headers={"authorization": f"bearer {SECRET}"})
+            assert lower.status_code != 401
         assert asyncio.run(talk(SECRET)) == 7
     finally:
         ended(running)
@@ -227,6 +243,53 @@ def test_beyond_this_machine_only_with_a_token(
     monkeypatch.delenv(TOKEN, raising=False)
     assert main(["mcp", "serve", str(graph), "--http", "--host", "0.0.0.0"]) == WRONG
     assert f"set {TOKEN}" in capsys.readouterr().err
+
+
+class Broken(ColumnarGraph):
+    """Fails with what it holds in the text of the error."""
+
+    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+        raise KeyError("thing 15")
+
+
+def test_a_bug_is_logged_by_place_and_told_by_class_without_data(caplog: pytest.LogCaptureFixture) -> None:
+    store = Broken.from_triples(TRIPLES[-2:])
+    server = GraphServer(store, GraphTools(store), timeout_s=5, budget_tokens=500)
+
+    async def talk() -> None:
+        async with Client(server.server) as client:
+            failed = await client.call_tool("bfs_query", {"seeds": ["client 15"], "max_hops": 1})
+            assert failed.is_error and "KeyError" in text_of(failed) and "thing" not in text_of(failed)
+
+    asyncio.run(talk())
+    server.close()
+    [bug] = [json.loads(record.getMessage()) for record in caplog.records if record.levelname == "ERROR"]
+    assert (bug["event"], bug["outcome"]) == ("bug", "KeyError") and bug["at"][-1].startswith("test_mcp.py:")
+    assert "thing" not in caplog.text
+
+
+def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
+    running = started(graph)
+    process = Path(f"/proc/{running.process.pid}")
+    if not process.exists():
+        pytest.skip("counts open files, as Linux lists them")
+
+    async def once(number: int) -> None:
+        async with Client(running.url) as client:
+            await asked(client, "bfs_query", {"seeds": ["hub"], "max_hops": 1, "limit": 5})
+
+    async def everyone() -> None:
+        await asyncio.gather(*(once(number) for number in range(CLIENTS)))
+
+    def held() -> tuple[int, int]:
+        return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+    asyncio.run(everyone())
+    before = held()
+    for _ in range(3):
+        asyncio.run(everyone())
+    assert all(after <= first + 2 for first, after in zip(before, held(), strict=True))
+    ended(running)
 
 
 class Slow(ColumnarGraph):

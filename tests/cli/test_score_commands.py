@@ -90,6 +90,24 @@ def test_a_data_set_gives_the_gold_answers_of_a_file(byokg: Run, films: Path) ->
     assert strict["metrics"]["hit"]["value"] == pytest.approx(1 / 3)
 
 
+def test_the_settings_say_which_questions_of_a_data_set_are_scored(byokg: Run, films: Path) -> None:
+    Path("mine.jsonl").write_text('{"id": "q1", "prediction": ["x"]}\n{"id": "q2", "prediction": ["x"]}\n', "utf-8")
+    words = ("score", "mine.jsonl", "dataset=folder", f"dataset.root={films}", "--json")
+    counts = [json.loads(byokg(*words, *more).out)["questions"] for more in ((), ("limit=1",), ("ids=q2",))]
+    assert counts == [3, 1, 1]
+    refused = byokg(*words, "require=answers_in_graph")
+    assert refused.code == WRONG
+    assert "require= looks at a graph, and byokg score at none" in refused.err
+
+
+def test_one_run_can_stand_beside_published_figures(byokg: Run, runs: tuple[Path, Path]) -> None:
+    found = byokg("compare", runs[0], "--anchors", "webqsp")
+    assert found.code == 0
+    assert "published, NOT comparable" in found.out
+    assert "against" not in found.out
+    assert byokg("compare", runs[0]).code == WRONG
+
+
 def test_a_judge_is_asked_and_its_replies_are_recorded(byokg: Run, foreign: Path) -> None:
     Path("rules.yaml").write_text(
         "- contains: Norway\n  reply: <score>1</score>\n- reply: <score>0.5</score>\n", "utf-8"
@@ -106,7 +124,7 @@ def test_a_judge_is_asked_and_its_replies_are_recorded(byokg: Run, foreign: Path
 def test_a_judge_needs_a_model_and_the_questions(byokg: Run, foreign: Path) -> None:
     found = byokg("score", foreign, "--profile", "judge")
     assert found.code == WRONG
-    assert "add llm=anthropic" in found.err
+    assert "--profile judge asks a language model; add llm=anthropic" in found.err
     foreign.write_text('{"id": "a", "prediction": ["x"], "gold": ["x"]}\n', "utf-8")
     found = byokg("score", foreign, "--profile", "judge", "llm=scripted", "llm.rules=rules.yaml")
     assert "1 of 1 predictions come without the question" in found.err

@@ -12,8 +12,8 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.compare import RecordedRun, compare_runs, differing, read_runs
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.profiles.catalog import PROFILES
-from byokg.evaluation.records import METRICS_FILE
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import Answer, AnswerItem, Question
 
@@ -73,6 +73,13 @@ def test_types_are_compared_one_by_one(before: RecordedRun, after: RecordedRun) 
         "x": (2, 0.5, 1.0, 0.5),
         "y": (2, 0.5, 0.5, 0.0),
     }
+
+
+def test_a_pooled_metric_is_pooled_in_each_type_too(before: RecordedRun, after: RecordedRun) -> None:
+    [found] = compare_runs([before, after], PROFILES["subgraphrag"], "micro f1", resamples=10)
+    for one in found.by_type.values():
+        assert one.second - one.first == pytest.approx(one.difference.value)
+    assert found.by_type["y"].first == pytest.approx(2 * 1 / (1 + 2 + 1))  # of d; c failed, and has one gold answer
 
 
 def test_settings_that_differ_are_named(before: RecordedRun, after: RecordedRun) -> None:

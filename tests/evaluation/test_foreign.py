@@ -90,6 +90,14 @@ def test_text_that_is_no_json_is_refused(file: Path) -> None:
         read_foreign(file)
 
 
+def test_predictions_for_questions_that_the_data_set_leaves_out_are_passed_over(file: Path) -> None:
+    written(file, {"id": "a", "prediction": ["Oslo"]}, {"id": "z", "prediction": ["x"]})
+    examples = [Example("a", "Where?", ("Oslo",))]
+    assert [case.id for case in read_foreign(file, examples, left_out=1)] == ["a"]
+    with pytest.raises(RunError, match="question 'z' is not in the data set"):
+        read_foreign(file, examples)
+
+
 def test_a_prediction_for_a_question_that_was_not_asked_is_refused(file: Path) -> None:
     written(file, {"id": "z", "prediction": ["x"]})
     with pytest.raises(RunError, match=r":1: question 'z' is not in the data set, nor are 0 more"):

@@ -11,7 +11,8 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.asked import QUESTIONS, read_questions
 from byokg.evaluation.merge import merge_runs
-from byokg.evaluation.records import CONFIG, METRICS_FILE, PREDICTIONS, TIMINGS, TRACE
+from byokg.evaluation.metrics_file import METRICS_FILE
+from byokg.evaluation.records import CONFIG, PREDICTIONS, TIMINGS, TRACE
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.evaluation.selection import Shard
 from tests.evaluation.scripted import SETTINGS, Scripted, examples

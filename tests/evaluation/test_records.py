@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound, RunError
-from byokg.evaluation.metrics import ZERO, Outcome, Scores, aggregate
 from byokg.evaluation.records import (
     CONFIG,
-    METRICS_FILE,
     PREDICTIONS,
     TIMINGS,
     TRACE,
@@ -23,12 +21,9 @@ from byokg.evaluation.records import (
     answered,
     failed,
     line_id,
-    metrics_json,
     parse_prediction,
     read_config,
-    read_metrics,
     read_predictions,
-    read_profile,
     read_trace,
     read_usage,
     reply_keys,
@@ -333,33 +328,11 @@ def test_a_line_that_is_no_prediction_is_refused_with_its_place(line: bytes) -> 
         parse_prediction(line, "here:3")
 
 
-def test_metrics_read_back_equal(tmp_path: Path) -> None:
-    scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
-    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
-    (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
-    assert read_metrics(tmp_path) == metrics
-    written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
-    assert list(written) == [
-        *("schema", "profile", "n", "failed"),
-        *("hit", "hits@1", "precision", "recall", "f1", "em"),
-        *("linked", "by_type", "by_hops"),
-    ]
-    assert written["linked"] == {"n": 1, "value": 0.5, "ci95": [0.5, 0.5]}
-    assert list(written["by_type"]) == ["Länge", "count"]
-    assert "linked" in written["by_type"]["count"] and "linked" not in written["by_type"]["Länge"]
-
-
 def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no predictions\.jsonl in"):
         list(read_predictions(tmp_path))
-    with pytest.raises(RunError, match=r"no metrics\.json in .*not finished"):
-        read_metrics(tmp_path)
     with pytest.raises(RunError, match=r"no config\.yaml in"):
         read_config(tmp_path)
-    for text in ("{", "{}", '{"schema":1,"profile":"lenient"}', "[]"):
-        (tmp_path / METRICS_FILE).write_text(text)
-        with pytest.raises(RunError, match=r"metrics\.json: .*cannot be read"):
-            read_metrics(tmp_path)
     for text in ("a: [", "- a", ""):
         (tmp_path / CONFIG).write_text(text)
         with pytest.raises(RunError, match=r"config\.yaml: "):
@@ -379,22 +352,3 @@ def test_what_the_evidence_holds_and_the_first_drafts_are_recorded_and_read_back
     assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120}}' in line
     read = parse_prediction(line, "here")
     assert (read.drafts, read.retrieved) == (("Bern", "Basel"), found)
-
-
-def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Path) -> None:
-    measured = aggregate([Outcome(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")])
-    (tmp_path / METRICS_FILE).write_text(metrics_json(measured), "utf-8")
-    assert read_metrics(tmp_path) == measured
-    record = json.loads(metrics_json(measured))
-    assert record["retrieval"]["recall@5"] == {"n": 2, "value": 1.0, "ci95": [1.0, 1.0]}
-    assert record["loss"] == {"failed": 0, "not_linked": 0, "not_retrieved": 0, "not_answered": 2, "answered": 0}
-    assert record["by_type"]["x"]["loss"]["not_answered"] == 1
-
-
-def test_the_profile_of_a_run_is_read_or_none_where_it_is_not_finished(tmp_path: Path) -> None:
-    assert read_profile(tmp_path) is None
-    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
-    assert read_profile(tmp_path) == "strict"
-    (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
-    with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
-        read_profile(tmp_path)

@@ -123,6 +123,14 @@ def test_support_triples_are_found_in_one_hop_paths_walks_triples_and_rows() -> 
     assert retrieved(example(("2001",)), evidence).support is None
 
 
+def test_gold_answers_without_ids_are_found_by_the_nodes_of_their_names() -> None:
+    evidence = [one_hop(HEAT, "directed_by", MANN)]
+    named = example(("Michael Mann",))
+    assert retrieved(named, evidence).ranks == (None,)
+    assert retrieved(named, evidence, nodes=[[EntityId("other"), MANN]]).ranks == (1,)
+    assert retrieved(example(("Michael Mann",), "other"), evidence, nodes=[[MANN]]).ranks == (None,)
+
+
 def test_support_that_names_annotated_entities_is_found_by_their_ids() -> None:
     support = (("Heat", "directed_by", "Michael Mann"),)
     found = retrieved(example(("Michael Mann",), "mann", support=support), [one_hop(HEAT, "directed_by", MANN)])
@@ -146,6 +154,7 @@ def test_retrieval_is_averaged_over_all_questions_and_support_over_those_that_ha
         "support": (1, 0.5),
         "tokens": (2, 200.0),
     }
+    assert overall.median_tokens == 200.0
     assert overall.loss == {"failed": 1, "not_linked": 0, "not_retrieved": 1, "not_answered": 1, "answered": 0}
 
 
@@ -162,7 +171,15 @@ def test_tokens_are_those_of_the_context_in_the_last_prompt_that_had_one() -> No
 
     prompts = (f"# Context\n\n{context}\n\n# Question\n\nWho?", "Which relation?")
     assert context_tokens(QuestionUsage({}, tuple(map(call, prompts)))) == estimate_tokens(context)
+    assert context_tokens(QuestionUsage({}, tuple(map(call, prompts))), lambda text: len(text.split())) == 13
     assert context_tokens(QuestionUsage({}, (call("Which relation?"),))) is None
+
+
+def test_the_median_of_tokens_is_that_of_the_questions_with_context() -> None:
+    outcomes = [Outcome(ZERO, retrieved=Retrieved((1,), None, tokens)) for tokens in (10, 1000, 20, None)]
+    overall = aggregate(outcomes).overall
+    assert overall.median_tokens == 20.0
+    assert aggregate(outcomes[3:]).overall.median_tokens is None
 
 
 ITEMS = st.lists(st.sampled_from("abcdefgh"), max_size=6)

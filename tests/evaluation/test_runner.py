@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import (
     CONFIG,
-    METRICS_FILE,
     PREDICTIONS,
     TIMINGS,
     TRACE,

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph import columnar
@@ -187,6 +189,35 @@ class TestRelationFilterOnHubs:
         assert len(whole) > 20_000
         for name in ("head", "relation", "tail", "edge", "origin", "inverse"):
             assert getattr(found, name).tolist() == getattr(whole, name)[kept].tolist()
+
+
+class TestEdgesAmongNodes:
+    @pytest.mark.parametrize("at_once", [1, 3, 1 << 16])
+    @settings(deadline=None, max_examples=60)
+    @given(
+        edges=st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.sampled_from("rs")), max_size=30),
+        asked=st.lists(st.integers(0, 9), unique=True),
+    )
+    def test_they_are_those_of_all_edges_whose_ends_were_both_asked_for(
+        self, at_once: int, edges: list[tuple[int, int, str]], asked: list[int]
+    ) -> None:
+        store = ColumnarGraph.from_records(
+            [node(str(at)) for at in range(10)], [edge(str(head), label, str(tail)) for head, tail, label in edges]
+        )
+        nodes = np.array(asked, np.int64)
+        every = store.edges(nodes, Direction.OUT)
+        wanted = np.isin(every.tail, nodes)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columnar, "_LOOKED_AT_ONCE", at_once)
+            found = store.edges_among(nodes)
+        assert found.edge.tolist() == every.edge[wanted].tolist()
+        assert found.relation.tolist() == every.relation[wanted].tolist()
+        assert found.head.tolist() == every.origin[wanted].tolist()
+        assert nodes[found.tail.astype(np.int64)].tolist() == every.tail[wanted].tolist()
+
+    def test_a_node_number_out_of_range_raises(self) -> None:
+        with pytest.raises(EntityNotFound, match="number 3"):
+            ColumnarGraph.from_triples([("a", "r", "b")]).edges_among(np.array([0, 3]))
 
 
 class TestWidths:

@@ -76,6 +76,11 @@ def test_one_reply_gives_all_artifacts() -> None:
     )
 
 
+def test_a_reply_without_tags_says_nothing() -> None:
+    reply = "I am sorry, I cannot help with that"
+    assert linker(reply).propose(QUESTION, Context()) == Artifacts()
+
+
 @pytest.mark.parametrize(
     ("task", "field"),
     [

@@ -21,6 +21,7 @@ from byokg.graph.columnar import ColumnarGraph
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.bfs_agent import BfsAgent
 from byokg.types import EntityId, NodeEvidence, Question, RowsEvidence, TripleEvidence
+from tests.graph.bfsql.graphs import biomedical
 
 FILMS = [
     ("Heat", "directed_by", "Michael Mann"),
@@ -133,6 +134,15 @@ def test_results_together_stay_within_their_budget(explorer: Callable[..., Explo
     assert json.loads(results[0])["node_count"] == 4
     assert set(results[1:]) == {"no more tool calls are possible; answer from what you have found"}
     assert "Answer now" in str(model.seen[1][-1].content)
+
+
+def test_provenance_is_kept_in_evidence(explorer: Callable[..., Explorer]) -> None:
+    look = ("bfs_query", {"seeds": ["PUB:4"], "max_hops": 1, "predicates": ["AUTHORED"]})
+    model = explorer([look], "<answers>\n</answers>")
+    answer = BfsAgent(biomedical(), LanguageModel(model)).run(QUESTION)
+    edges = [item.triple for item in answer.rounds[0].evidence if isinstance(item, TripleEvidence)]
+    [authored] = [edge for edge in edges if edge.relation == "AUTHORED"]
+    assert json.loads(str(authored.properties["provenance"]))[0]["source_doc"] == "PUB:4"
 
 
 def test_given_entities_are_told(explorer: Callable[..., Explorer]) -> None:

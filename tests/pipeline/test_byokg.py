@@ -43,3 +43,13 @@ def test_settings_are_those_of_the_pipeline() -> None:
     assert Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=1).pipeline.stages[0].rounds == 1
     with pytest.raises(ConfigError, match="rounds=0"):
         Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=0)
+
+
+def test_what_is_no_setting_and_no_model_is_refused_by_name() -> None:
+    kg = KnowledgeGraph.from_triples(FILMS)
+    with pytest.raises(ConfigError, match="no setting 'round'; there is embedder, entities, retrievers, rounds"):
+        Byokg(kg, llm=ScriptedChatModel(rules=RULES), round=1)
+    with pytest.raises(ConfigError, match="no setting 'rounds' without a language model; there is embedder"):
+        Byokg(kg, rounds=1)
+    with pytest.raises(ConfigError, match="llm='gpt-5' is a name; pass a LangChain chat model"):
+        Byokg(kg, llm="gpt-5")  # type: ignore[arg-type]

@@ -14,10 +14,11 @@ from byokg.graph.arcadedb import ArcadeStore
 from byokg.graph.columnar import ColumnarGraph
 from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.query import QueryableGraph
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.citations import Grounds
-from byokg.pipeline.direct_query import DirectQuery, direct_query_pipeline, unite
+from byokg.pipeline.direct_query import DirectQuery, QueryWriter, direct_query_pipeline, unite
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -25,8 +26,12 @@ from byokg.types import (
     EntityId,
     Evidence,
     Feedback,
+    Linked,
+    LinkedEntity,
+    Mention,
     NodeCell,
     PathCell,
+    Question,
     RowsEvidence,
 )
 from tests.graph.published import comparable, dev_questions, gold_shown, movies, needed, northwind
@@ -129,6 +134,14 @@ class TestTheQuery:
         (prompt,) = [seen for seen in SEEN if QUERIES in seen]
         assert 'name "Peru", type Country, id "pe"\nyear 1990' in prompt
         assert "(Country)-[official_language]->(Language)" in prompt
+
+    def test_names_are_written_as_queries_write_them(self) -> None:
+        graph = ColumnarGraph.from_triples([('the "Rock"\nIsland', "in", "Spain")])
+        asked = Prompts(replies=("<opencypher></opencypher>",))
+        writer = QueryWriter(LanguageModel(asked), graph, "cypher", SchemaRenderer(graph.schema()))
+        id = EntityId('the "Rock"\nIsland')
+        writer.write(Question("q", "Where?"), Linked((LinkedEntity(id, id, Mention(id), "exact", 1.0),)))
+        assert r'name "the \"Rock\"\nIsland", id "the \"Rock\"\nIsland"' in SEEN[-1]
 
     def test_of_rdf_the_entities_are_iris(self, oxigraph: OxigraphStore) -> None:
         text = "SELECT ?l WHERE { <urn:byokg:node:pe> kg:official_language ?l }"

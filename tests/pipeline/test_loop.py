@@ -9,9 +9,9 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
-from byokg.pipeline.loop import Loop, Stage
+from byokg.pipeline.loop import ENDED, Loop, Stage
 from byokg.retrieval.base import Request
-from byokg.types import AnswerItem, Artifacts, Context, Evidence, Feedback, Mention, Question, RowsEvidence
+from byokg.types import Answer, AnswerItem, Artifacts, Context, Evidence, Feedback, Mention, Question, RowsEvidence
 from tests.linking.graphs import films
 
 QUESTION = Question("q7", "who directed Alien")
@@ -60,6 +60,11 @@ def pipeline(script: Sequence[Artifacts], rounds: int = 3, retrievers: Sequence[
     return Loop(EntityLinker(films()), [stage], LastEvidence())
 
 
+def retrieved(answer: Answer) -> int:
+    """Count the rounds that came to retrieval."""
+    return sum(all(step.stage != ENDED for step in one.steps) for one in answer.rounds)
+
+
 class TestRounds:
     def test_evidence_is_numbered_on_over_rounds_and_retrievers(self) -> None:
         script = [mentioning("Alien", "Titanic"), mentioning("Aliens")]
@@ -70,11 +75,20 @@ class TestRounds:
 
     def test_it_stops_when_nothing_new_is_linked(self) -> None:
         script = [mentioning("Alien"), mentioning("alien"), mentioning("Titanic")]
-        assert len(pipeline(script).run(QUESTION).rounds) == 1
+        assert retrieved(pipeline(script).run(QUESTION)) == 1
 
     def test_it_stops_when_the_linker_has_finished(self) -> None:
-        assert len(pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED]).run(QUESTION).rounds) == 2
-        assert pipeline([FINISHED]).run(QUESTION).rounds == ()
+        assert retrieved(pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED]).run(QUESTION)) == 2
+        assert retrieved(pipeline([FINISHED]).run(QUESTION)) == 0
+
+    @pytest.mark.parametrize(
+        ("last", "because"),
+        [(FINISHED, "the KG-Linker has finished"), (mentioning("alien"), "no entity was linked that is new")],
+    )
+    def test_the_round_that_ends_it_is_kept_with_the_reason(self, last: Artifacts, because: str) -> None:
+        ended = pipeline([mentioning("Alien"), last]).run(QUESTION).rounds[1]
+        assert (ended.artifacts, ended.evidence) == (last, ())
+        assert [(step.stage, step.got) for step in ended.steps] == [(ENDED, {"because": because})]
 
     def test_it_stops_after_the_rounds_allowed(self) -> None:
         script = [mentioning("Alien"), mentioning("Titanic"), mentioning("Aliens")]
@@ -123,13 +137,13 @@ class TestStages:
 
     def test_the_next_stage_may_see_that_the_rows_are_enough(self) -> None:
         loop = self.stages(1, [Artifacts(), Artifacts(), FINISHED])
-        assert len(loop.run(QUESTION).rounds) == 2
+        assert retrieved(loop.run(QUESTION)) == 2
 
     def test_the_first_round_of_a_stage_retrieves_whatever_was_linked_before(self) -> None:
         first, second = ScriptedLinker([mentioning("Alien")]), ScriptedLinker([FINISHED, mentioning("Alien"), FINISHED])
         stages = [Stage(first, (OneEach("a"),), 1), Stage(second, (OneEach("b"),))]
         rounds = Loop(EntityLinker(films()), stages, LastEvidence()).run(QUESTION).rounds
-        assert [one.evidence[0].retriever for one in rounds] == ["a", "b"]
+        assert [one.evidence[0].retriever for one in rounds if one.evidence] == ["a", "b"]
 
 
 class TestAnswer:

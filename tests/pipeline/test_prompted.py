@@ -106,6 +106,10 @@ class TestUnitedDrafts:
             ("Alien", ("e1", "e2")),
         ]
 
+    def test_they_have_to_be_asked_for(self) -> None:
+        with pytest.raises(ConfigError, match="add 'answers' to tasks: entities,answers"):
+            answered(self.RULES, unite_drafts=True, tasks=("entities",))
+
     def test_else_drafts_are_no_answers(self) -> None:
         assert [item.name for item in answered(self.RULES).items] == ["Blade Runner", "Alien"]
 
@@ -116,7 +120,7 @@ class TestModes:
         rules = (Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),)
         pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(rules=rules)), retrievers={}, tasks=())
         answer = pipeline.run(given)
-        assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien"]
+        assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Alien"]
         assert [item.name for item in answer.items] == ["Ridley Scott"]
 
     def test_queries_come_first_only_where_the_graph_runs_them(self) -> None:

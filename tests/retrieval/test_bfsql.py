@@ -189,8 +189,23 @@ class TestOfWrittenRequests:
 
     def test_more_hops_than_allowed_are_not_walked(self) -> None:
         request = asked(bfsql={"seeds": ["Acromegaly"], "max_hops": 5})
-        retriever(max_hops=1).retrieve(request)
+        found = retriever(max_hops=1).retrieve(request)
+        assert problems(found) == ["max_hops 5 is too many: 1 were walked"]
         assert request.steps[0].given["request"]["max_hops"] == 1  # type: ignore[index]
+
+    def test_bounds_of_the_request_lower_those_of_the_retriever(self) -> None:
+        written = {"seeds": ["Cushing syndrome"], "max_hops": 1, "predicates": ["TREATS"], "max_edges": 3}
+        found = retriever().retrieve(asked(bfsql=written))
+        assert len(spelled(found, stub=False)) + len(spelled(found, stub=True)) == 3
+        written = {"seeds": ["Ines Ferrand"], "max_hops": 1, "limit": 1, "cursor": "n1-e1-0", "budget_tokens": 100}
+        request = asked(bfsql=written)
+        assert len(nodes(retriever().retrieve(request))) == 1
+        assert "cursor" not in request.steps[0].given["request"]  # type: ignore[operator]
+
+    def test_topology_alone_comes_as_stubs(self) -> None:
+        written = {"seeds": ["PUB:4"], "max_hops": 1, "topology_only": True}
+        found = retriever().retrieve(asked(linked("PUB:4", "PUB:4"), bfsql=written))
+        assert spelled(found, stub=False) == [] and nodes(found) == [] and len(spelled(found, stub=True)) == 4
 
 
 @pytest.mark.parametrize("setting", ["max_hops", "predicates", "max_degree"])

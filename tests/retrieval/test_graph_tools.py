@@ -15,6 +15,7 @@ from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.index.static import StaticEmbedder
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.retrieval.langchain_tools import langchain_tools
+from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node
 
@@ -90,6 +91,33 @@ class TestTheTools:
             assert result[said], name
             assert estimate_tokens(json.dumps(result, separators=(",", ":"))) <= 500, name
 
+    def test_what_one_node_says_is_cut_to_the_budget_with_a_word_on_how_much(self) -> None:
+        graph = ColumnarGraph.from_records([node("a", text="word " * 4000), node("b")], [edge("a", "r", "b")])
+        tools = GraphTools(graph, budget_tokens=500)
+        calls: dict[str, dict[str, Any]] = {
+            "describe_entity": {"id": "a"},
+            "describe_entities": {"ids": ["a", "b"]},
+            "bfs_query": {"seeds": ["a"], "max_hops": 1, "budget_tokens": 10**9},
+            "search_entities": {"query": "a"},
+        }
+        for name, arguments in calls.items():
+            text = json.dumps(tools.call(name, arguments), separators=(",", ":"), ensure_ascii=False)
+            assert estimate_tokens(text) <= 500, name
+            assert "more characters)" in text or name == "search_entities"
+
+    @pytest.mark.parametrize("count", [100, 1000])
+    def test_many_unknown_ids_fit_too(self, count: int) -> None:
+        tools = GraphTools(hub(3), budget_tokens=4000)
+        lost = [f"n{at}" for at in range(count)]
+        result = tools.call("bfs_query", {"seeds": ["hub", *lost[:-1]], "max_hops": 1})
+        shown = len(result["errors"])
+        assert result["node_count"] == 4 and 0 < shown < count - 1
+        assert result["warnings"] == [f"{count - 1 - shown} more seeds are not in the graph"]
+        described = tools.call("describe_entities", {"ids": lost[:100]})
+        assert len(described["errors"]) + described["errors_left_out"] == 100
+        for answer in (result, described):
+            assert estimate_tokens(json.dumps(answer, separators=(",", ":"))) <= 4000 + 8 * count
+
     def test_a_request_with_a_budget_of_its_own_keeps_to_that(self, tools: GraphTools) -> None:
         request = {"seeds": ["DIS:cushing-syndrome"], "max_hops": 2}
         assert "truncated" not in tools.call("bfs_query", request)
@@ -131,6 +159,16 @@ class TestSearchEntities:
     def test_types_narrow_it(self, tools: GraphTools) -> None:
         request = {"query": "cushing syndrome", "entity_types": ["Publication"]}
         assert {each["id"] for each in tools.call("search_entities", request)["matches"]} <= {"PUB:1", "PUB:2"}
+
+    def test_a_type_is_found_behind_many_namesakes_of_another(self) -> None:
+        # 80 towns of that name, each with an edge, and one ship without
+        towns = [Node(EntityId(f"t{at}"), "Washington", "Town") for at in range(80)]
+        ship = Node(EntityId("ship"), "Washington", "Ship")
+        tools = GraphTools(
+            ColumnarGraph.from_records([node("hub"), *towns, ship], [edge(town.id, "in", "hub") for town in towns])
+        )
+        found = tools.call("search_entities", {"query": "Washington", "entity_types": ["Ship"]})
+        assert [each["id"] for each in found["matches"]] == ["ship"]
 
     def test_a_name_that_is_nowhere_has_no_matches(self, tools: GraphTools) -> None:
         assert tools.call("search_entities", {"query": "qqqq"}) == {"query": "qqqq", "matches": []}

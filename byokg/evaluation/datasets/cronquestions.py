@@ -16,16 +16,16 @@ import pickle
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from byokg.errors import ConfigError, DatasetError
+from byokg.errors import DatasetError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.question_set import Loaded, QuestionSet, graph_finder, scorable
+from byokg.evaluation.datasets.question_set import Loaded, QuestionSet, graph_finder, one_of, scorable
 from byokg.evaluation.datasets.record_file import Record, RecordFile, read_records
 from byokg.evaluation.datasets.text import found, locate, read_bytes, read_text
 from byokg.types import EntityId
 
-Times = Literal["property", "relation"]
+Times = Literal["property", "relation", "both"]
 
 _FACTS = ("kg/full.txt", "full.txt", "full.tsv")
 _ENTITY_NAMES = ("kg/wd_id2entity_text.txt", "wd_id2entity_text.txt")
@@ -52,11 +52,10 @@ def cronquestions(
         split: `train`, `valid` or `test`.
         graph: file or folder of the graph, when it is none of these.
         questions: name of the question file, where it is another one.
-        times: what `write_graph` makes of the years: properties `start` and `end` of the edge, or part of the relation
-            (`position held: 2001`), as in ByoKG-RAG.
+        times: what `write_graph` makes of the years: properties `start` and `end` of the edge, part of the relation
+            (`position held: 2001`), as in ByoKG-RAG, or both.
     """
-    if times not in ("property", "relation"):
-        raise ConfigError(f"dataset.times is 'property' or 'relation', not {times!r}")
+    one_of("dataset.times", times, get_args(Times))
     names = (questions,) if questions else (f"questions/{split}.pickle", f"{split}.pickle", f"{split}.jsonl")
     folder = Path(root)
 
@@ -88,7 +87,7 @@ def write_graph(root: Path, out: Path, times: Times = "property") -> None:
     nodes: dict[str, None] = {}
     with (out / "edges.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(("head", "relation", "tail", *(("start:int", "end:int") if times == "property" else ())))
+        table.writerow(("head", "relation", "tail", *(() if times == "relation" else ("start:int", "end:int"))))
         for number, line in facts.lines:
             fields = line.split("\t")
             if len(fields) != _COLUMNS:
@@ -97,11 +96,10 @@ def write_graph(root: Path, out: Path, times: Times = "property") -> None:
             head, relation, tail, start, end = fields
             nodes |= {head: None, tail: None}
             label = relations.get(relation, relation)
-            if times == "property":
-                table.writerow((head, label, tail, start, end))
-            else:
-                years = start if start == end else f"{start}-{end}"
-                table.writerow((head, f"{label}: {years}" if years else label, tail))
+            years = start if start == end else f"{start}-{end}"
+            if times != "property" and years:
+                label = f"{label}: {years}"
+            table.writerow((head, label, tail, *(() if times == "relation" else (start, end))))
     with (out / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(("id", "name"))

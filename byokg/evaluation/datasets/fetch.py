@@ -96,7 +96,10 @@ def fetch(
         raise ConfigError(f"{source.name} is offered by hand only; get it from {source.page}")
     if mirror is not None and urlsplit(mirror).scheme not in ("http", "https"):
         raise ConfigError(f"--mirror {mirror} is no address; write https://HOST or https://HOST/PATH")
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out} is no folder that can be made ({error.strerror}); name another one") from error
     noted = _read_sums(out / SUMS)
     done = []
     with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, headers={"Accept-Encoding": "identity"}) as client:
@@ -174,6 +177,9 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
                 raise FetchFailed(url, reason, retryable)
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 have = 0
+            elif not response.headers.get("Content-Range", f"bytes {have}-").startswith(f"bytes {have}-"):
+                part.unlink()
+                raise FetchFailed(url, "the server continues at another place than was asked for", retryable=True)
             if etag := response.headers.get("ETag"):
                 tag.write_text(etag, "ascii")
             left = response.headers.get("Content-Length")
@@ -184,6 +190,9 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
                     have += len(chunk)
                     if on_progress is not None:
                         on_progress(file.path, have, total)
+    except OSError as error:
+        reason = f"cannot write {part} ({error.strerror}); make room and start again, which continues"
+        raise FetchFailed(url, reason) from error
     except httpx.HTTPError as error:
         reason = f"{type(error).__name__}: {error or 'the connection broke'}; try again, which continues, or --mirror"
         raise FetchFailed(url, reason, retryable=isinstance(error, httpx.TransportError)) from error

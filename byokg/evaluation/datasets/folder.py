@@ -9,7 +9,7 @@ lines with an `id`, and `support_triples`, `hops` or `type`, which fill what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from byokg.evaluation.datasets.question_line import Fields, from_line
 from byokg.evaluation.datasets.text import TextFile, found, read_text
 from byokg.graph.importers import source_files
 from byokg.graph.store import GraphStore
+from byokg.index.names import NameIndex
 from byokg.types import EntityId
 
 _ASKED_AT_MOST = 200
@@ -158,6 +159,12 @@ def by_name(example: Example) -> Example:
     )
 
 
+def is_by_name(examples: Sequence[Example]) -> bool:
+    """Tell whether all ids of gold answers, if there are any, are their names."""
+    given = [example for example in examples if example.answer_ids]
+    return bool(given) and all(example.answer_ids == example.answers for example in given)
+
+
 def graph_keys(examples: Sequence[Example], store: GraphStore) -> Literal["ids", "names"]:
     """Find out whether a graph holds the questions' topics under their ids or under their names.
 
@@ -170,6 +177,26 @@ def graph_keys(examples: Sequence[Example], store: GraphStore) -> Literal["ids",
         found["ids"] += _holds(store, example.topic_ids)
         found["names"] += _holds(store, by_name(example).topic_ids)
     return "names" if found["names"] > found["ids"] else "ids"
+
+
+def with_nodes_of_names(
+    examples: Sequence[Example], store: GraphStore, names: Callable[[], NameIndex]
+) -> list[Example]:
+    """Return the examples with the nodes that have the names of their topics, where a set gives names and no ids.
+
+    Nothing changes where the graph holds any of the first 200 under what the set gives. Of namesakes all are topics; a
+    name that no node has stays as it is, and so counts as not linked. `names` makes the index of the graph's names; it
+    is called where there is something to look up.
+    """
+    named = [e for e in examples if e.topic_ids and e.topic_ids == e.topic_entities]
+    if not named or any(_holds(store, e.topic_ids) for e in named[:_ASKED_AT_MOST]):
+        return list(examples)
+    index = names()
+    meant = {
+        example.id: tuple(id for name in example.topic_ids for id in store.ids(index.exact(name)) or [name])
+        for example in named
+    }
+    return [replace(example, topic_ids=meant.get(example.id, example.topic_ids)) for example in examples]
 
 
 def _holds(store: GraphStore, ids: tuple[EntityId, ...]) -> bool:

@@ -39,9 +39,9 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
         file = read_records(table)
         wanted = {line.strip() for _, line in index.lines}
         examples = [_example(record, split) for record in file.records if record.fields.get("id") in wanted]
-        missing = sorted(wanted - {example.id for example in examples}, key=int)
+        missing = sorted(wanted - {example.id for example in examples})
         if missing:
-            raise DatasetError(index.path, None, f"lists question {missing[0]}, which {table.name} does not hold")
+            raise DatasetError(index.path, None, f"lists question {missing[0]!r}, which {table.name} does not hold")
         return scorable(file, examples)
 
     return QuestionSet(f"stark {kb} {split}", read, graph_finder(root, graph))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 
 from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.profiles.base import Metric, Profile
+from byokg.types import NodeCell
+
+_NODE = frozenset(field.name for field in fields(NodeCell))
+"""What a node in a result is recorded with (`requirements.executed`)."""
 
 
 def _byokg(case: Case) -> tuple[float, ...]:
@@ -26,9 +31,11 @@ def _value(value: object) -> str:
 
 
 def _values(cells: Iterable[object]) -> Iterator[object]:
-    """Yield the values in rows, from within lists and maps; a missing one is none."""
+    """Yield the values in rows, from within lists and maps; a node is its name, and a missing value is none."""
     for cell in cells:
-        if isinstance(cell, Mapping):
+        if isinstance(cell, Mapping) and cell.keys() == _NODE:
+            yield cell["name"]
+        elif isinstance(cell, Mapping):
             yield from _values(cell.values())
         elif isinstance(cell, list | tuple):
             yield from _values(cell)

@@ -13,16 +13,8 @@ from byokg.errors import RunError
 from byokg.evaluation.asked import read_questions
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import (
-    TRACE,
-    Prediction,
-    Timing,
-    line_id,
-    read_config,
-    read_metrics,
-    read_predictions,
-    read_timings,
-)
+from byokg.evaluation.metrics_file import read_metrics
+from byokg.evaluation.records import TRACE, Prediction, Timing, line_id, read_config, read_predictions, read_timings
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.bfsql.clipping import clipped, fitting_items
 from byokg.graph.bfsql.page import Ordered, Place, fingerprint, ordered, ordered_edges, read_cursor, write_cursor
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
@@ -26,13 +27,15 @@ from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersect
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.syntax.nearest import nearest_names
-from byokg.graph.traversal import select
-from byokg.types import EntityId, Node
+from byokg.types import NO_PROPERTIES, EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
 
 _FRAME_TOKENS = 90
 """What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
+
+_MOST_WARNINGS = 10
+"""Unknown types, and unknown predicates, that are named."""
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
 _LEAST_EDGE = estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
@@ -90,22 +93,25 @@ def _response(
         "seeds": list(request.seeds),
         hops: reach.max_hops,
         "node_count": len(subgraph.nodes),
-        "edge_count": len(subgraph.head),
+        "edge_count": len(subgraph.edges),
         "nodes": [],
         "edges": [],
     }
-    said = {
-        "restricted_by": reach.restrictions(),
-        "errors": list(errors),
-        "warnings": _unknown_names(store, request),
-    }
-    response.update({name: value for name, value in said.items() if value})
     mark = fingerprint(hops, seeds, reach, subgraph)
     budget = request.budget_tokens
+    half = None if budget is None else (budget - _FRAME_TOKENS - estimate_tokens(compact(response))) // 2
+    told = len(errors) if half is None else fitting_items(errors, half)
+    more = [f"{len(errors) - told} more seeds are not in the graph"] if told < len(errors) else []
+    said = {
+        "restricted_by": reach.restrictions(),
+        "errors": list(errors[:told]),
+        "warnings": more + _unknown_names(store, request),
+    }
+    response.update({name: value for name, value in said.items() if value})
     room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
     page = _page(store, subgraph, request, mark, room)
     response["nodes"], response["edges"] = page.nodes, page.edges
-    nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.head) - page.after.edges
+    nodes_left, edges_left = len(subgraph.nodes) - page.after.nodes, len(subgraph.edges) - page.after.edges
     if nodes_left > 0 or edges_left > 0:
         response["truncated"] = {
             "by": page.bounds,
@@ -145,12 +151,14 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
     rows = ordered_edges(store, subgraph, order, last_node)[first_edge:edges_wanted]
     if room is not None:
         rows = rows[: room // _LEAST_EDGE + 1]
-    nodes = _shown_nodes(store, subgraph, order.nodes[before.nodes : last_node], request)
-    edges = _shown_edges(store, subgraph, order.edges[rows], request)
+    nodes = _shown_nodes(store, order.ids[before.nodes : last_node], request)
+    edges = _shown_edges(store, subgraph, order, rows, request)
     if room is not None:
         later = np.maximum(order.later[rows] - before.nodes, 0)
         fitting = _fitting(nodes, edges, later.tolist(), room)
         nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
+        if len(nodes) + len(edges) == 1:  # which came whatever its size
+            nodes, edges = ([clipped(item, room) for item in items] for items in (nodes, edges))
     after = Place(before.nodes + len(nodes), first_edge + len(edges))
     cut = after.nodes == last_wanted < total
     bounds = {
@@ -170,25 +178,24 @@ def _bounded(order: Ordered, start: int, stop: int, first_edge: int, room: int) 
     return min(stop, start + int(np.searchsorted(least, room, "right")) + 1)
 
 
-def _shown_nodes(store: GraphStore, subgraph: Subgraph, places: Int64, request: Selection) -> list[Json]:
+def _shown_nodes(store: GraphStore, ids: Sequence[EntityId], request: Selection) -> list[Json]:
     """Return some nodes, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_types
-    found = store.nodes(store.ids(subgraph.nodes[places]))
-    return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in found]
+    return [full_node(node) if wanted is None or node.type in wanted else stub_node(node) for node in store.nodes(ids)]
 
 
-def _shown_edges(store: GraphStore, subgraph: Subgraph, rows: Int64, request: Selection) -> list[Json]:
-    """Return some edges, in full or as stubs."""
+def _shown_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, rows: Int64, request: Selection) -> list[Json]:
+    """Return some of the edges among the ordered nodes, in full or as stubs."""
     wanted = frozenset() if request.topology_only else request.full_predicates
-    batch = select(subgraph.batch, rows)
-    labels = store.relations
-    relations = [labels[number] for number in batch.relation.tolist()]
+    places = order.edges[rows]
+    relations = list(map(store.relations.__getitem__, subgraph.edges.relation[places].tolist()))
     full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]
-    ends = list(zip(store.ids(batch.head), relations, store.ids(batch.tail), strict=True))
-    shown = [stub_edge(*edge) for edge in ends]
-    for at, properties in zip(full, store.edge_properties(batch.edge[full]), strict=True):
-        shown[at] = full_edge(*ends[at], properties)
-    return shown
+    properties = [NO_PROPERTIES] * len(relations)
+    numbers = subgraph.edges.edge[places[full]].astype(np.int64)
+    for at, said in zip(full, store.edge_properties(numbers), strict=True):
+        properties[at] = said
+    heads, tails = (map(order.ids.__getitem__, ends[rows].tolist()) for ends in (order.head, order.tail))
+    return list(map(full_edge, heads, relations, tails, properties))
 
 
 def _fitting(nodes: Sequence[Json], edges: Sequence[Json], later: Sequence[int], room: int) -> tuple[int, int]:
@@ -221,7 +228,10 @@ def _unknown_names(store: GraphStore, request: Selection) -> list[str]:
     ]
     warnings = []
     for kind, names, known in asked:
-        for name in sorted(name for name in names if name not in known):
+        unknown = sorted(name for name in names if name not in known)
+        if len(unknown) > _MOST_WARNINGS:
+            warnings.append(f"{len(unknown)} of {len(names)} names are no {kind} in the graph; see describe_schema")
+        for name in unknown[:_MOST_WARNINGS]:
             near = ", ".join(map(repr, nearest_names(name, known)))
             step = f"nearest: {near}" if near else "see describe_schema"
             warnings.append(f"no {kind} {name!r} in the graph, so it matches nothing; {step}")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from byokg.errors import RequestInvalid
 from byokg.graph.bfsql.topology import Reach, Subgraph
 from byokg.graph.store import GraphStore
+from byokg.types import EntityId
 
 Int64 = npt.NDArray[np.int64]
 
@@ -30,10 +31,10 @@ _CURSOR = re.compile(r"n(\d{1,18})-e(\d{1,18})-([0-9a-f]{12})")
 class Ordered:
     """The first C nodes of a subgraph in the order of responses, and the K edges among them, not yet in order."""
 
-    nodes: Int64
-    """(C,) where in `Subgraph.nodes` each stands."""
+    ids: Sequence[EntityId]
+    """Of the nodes: C."""
     edges: Int64
-    """(K,) rows of `Subgraph.batch`."""
+    """(K,) where in `Subgraph.edges` each stands."""
     head: Int64
     """(K,) where among the ordered nodes the head of each edge stands."""
     tail: Int64
@@ -65,21 +66,23 @@ def ordered(store: GraphStore, subgraph: Subgraph, count: int) -> Ordered:
     count = min(count, total)
     if count == 0:
         nothing = np.empty(0, np.int64)
-        return Ordered(nothing, nothing, nothing, nothing, nothing)
+        return Ordered([], nothing, nothing, nothing, nothing)
     degrees = subgraph.degrees
     most = degrees.max()
     key = subgraph.hops * (most + 1) + most - degrees
     first = np.flatnonzero(key <= np.partition(key, count - 1)[count - 1])
     ids = store.ids(subgraph.nodes[first])
     keys = key[first].tolist()
-    order = first[sorted(range(len(first)), key=lambda at: (keys[at], ids[at]))][:count]
+    sequence = sorted(range(len(first)), key=lambda at: (keys[at], ids[at]))[:count]
+    order = first[sequence]
     rank = np.zeros(total, np.int64)
     rank[order] = np.arange(count)
     among = np.zeros(total, np.bool_)
     among[order] = True
-    kept = np.flatnonzero(among.take(subgraph.head) & among.take(subgraph.tail))
-    head, tail = rank[subgraph.head[kept]], rank[subgraph.tail[kept]]
-    return Ordered(order, subgraph.rows[kept], head, tail, np.maximum(head, tail))
+    edges = subgraph.edges
+    kept = np.flatnonzero(among.take(edges.head) & among.take(edges.tail))
+    head, tail = rank[edges.head[kept]], rank[edges.tail[kept]]
+    return Ordered([ids[at] for at in sequence], kept, head, tail, np.maximum(head, tail))
 
 
 def ordered_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, count: int) -> Int64:
@@ -90,8 +93,8 @@ def ordered_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, count: 
     """
     among = np.flatnonzero(order.later < count)
     head, tail, rows = order.head[among], order.tail[among], order.edges[among]
-    labels = _label_order(store.relations, subgraph.batch.relation[rows])
-    keys = (subgraph.batch.edge[rows], labels, tail, head, np.minimum(head, tail), order.later[among])
+    labels = _label_order(store.relations, subgraph.edges.relation[rows])
+    keys = (subgraph.edges.edge[rows], labels, tail, head, np.minimum(head, tail), order.later[among])
     return among[np.lexsort(keys)]
 
 
@@ -114,7 +117,7 @@ def fingerprint(kind: str, seeds: Sequence[str], reach: Reach, subgraph: Subgrap
         sorted(set(seeds)),
         *(_plain(value) for value in astuple(reach)),
         len(subgraph.nodes),
-        len(subgraph.head),
+        len(subgraph.edges),
     ]
     return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:12]
 

@@ -28,6 +28,9 @@ from byokg.graph.syntax.nearest import nearest_names
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MOST_SEEDS = 1000
+"""More than a model has reason to write, and as many as can be looked up one by one."""
+
 EXAMPLE = '{"seeds": ["id"], "max_hops": 1, "edge_filter": {"predicates": ["name"]}}'
 """Shown where a request cannot be read at all."""
 
@@ -68,7 +71,9 @@ class EdgeFilter(Strict):
 class Selection(Strict):
     """What all requests for a subgraph have in common: what is in it, and how much of it is shown."""
 
-    seeds: tuple[str, ...] = Field(min_length=1, description="Ids of the nodes to start from, all at once.")
+    seeds: tuple[str, ...] = Field(
+        min_length=1, max_length=MOST_SEEDS, description="Ids of the nodes to start from, all at once."
+    )
     node_filter: NodeFilter | None = Field(
         default=None,
         description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes.",
@@ -175,7 +180,7 @@ class BfsRequest(Selection):
 class IntersectRequest(Selection):
     """The nodes that are near every seed, and the edges among them."""
 
-    seeds: tuple[str, ...] = Field(min_length=2, description="Ids of two or more nodes.")
+    seeds: tuple[str, ...] = Field(min_length=2, max_length=MOST_SEEDS, description="Ids of two or more nodes.")
     k: int = Field(ge=0, description="Edges between each seed and a node at most.")
 
 

@@ -6,7 +6,7 @@ Source: "A BFS-based graph query language" (BFS-QL), "Response Format".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -87,7 +87,10 @@ class Response(BaseModel):
     )
     truncated: Truncated | None = Field(default=None, description="Missing where nothing follows.")
     errors: list[SeedError] | None = Field(default=None, description="Seeds that are not in the graph.")
-    warnings: list[str] | None = Field(default=None, description="Types and predicates that the graph does not have.")
+    warnings: list[str] | None = Field(
+        default=None,
+        description="Types and predicates that the graph does not have, and how many errors are not shown.",
+    )
 
 
 class BfsResponse(Response):
@@ -113,7 +116,7 @@ def stub_node(node: Node) -> Json:
 
 
 def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties) -> Json:
-    """Return an edge with its properties and provenance."""
+    """Return an edge with its properties and provenance; without any it is as a stub."""
     item = stub_edge(head, relation, tail)
     if properties:
         item.update(renamed(properties, EDGE_FIELDS))
@@ -140,7 +143,7 @@ def renamed(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]
     return named
 
 
-def compact(item: Mapping[str, Any]) -> str:
+def compact(item: Any) -> str:
     """Write an item as it is sent: JSON without spaces."""
     return _ENCODER.encode(item)
 

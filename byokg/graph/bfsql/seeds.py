@@ -9,6 +9,12 @@ from byokg.graph.bfsql.response import Json
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node
 
+_HELPED = 20
+"""Seeds that names are searched for: whoever has more unknown ones has no ids of this graph."""
+
+_SHOWN = 80
+"""Characters of a seed in a message."""
+
 Nearest = Callable[[str], Sequence[Node]]
 """Finds nodes whose names are like a text, the most similar first."""
 
@@ -19,7 +25,7 @@ def known_seeds(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None
     Args:
         store: the graph.
         seeds: ids, or what somebody took for ids.
-        nearest: proposes nodes for the others; None proposes none.
+        nearest: proposes nodes for the first few others; None proposes none.
     """
     asked = [EntityId(seed) for seed in dict.fromkeys(seeds)]
     lost: list[str] = []
@@ -30,7 +36,7 @@ def known_seeds(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None
         except EntityNotFound as error:
             asked = [seed for seed in asked if seed != error.entity]
             lost.append(error.entity)
-    return asked, [_seed_error(seed, nearest) for seed in lost]
+    return asked, [_seed_error(seed, nearest if at < _HELPED else None) for at, seed in enumerate(lost)]
 
 
 def _seed_error(seed: str, nearest: Nearest | None) -> Json:
@@ -39,6 +45,6 @@ def _seed_error(seed: str, nearest: Nearest | None) -> Json:
     step = "use the id of one of the nearest nodes" if found else "find ids with search_entities"
     return {
         "seed": seed,
-        "message": f"no node has the id {seed!r}; {step}",
+        "message": f"no node has the id {seed[:_SHOWN]!r}; {step}",
         "nearest": [{"id": node.id, "entity_type": node.type, "name": node.name} for node in found],
     }

@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from byokg.graph.bfsql.request import Selection
 from byokg.graph.node_sets import contains, distinct, positions
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
 from byokg.types import Properties
 
 Int64 = npt.NDArray[np.int64]
-Places = npt.NDArray[np.integer]
 
 CONFIDENCE, MENTIONS = "confidence", "total_mentions"
 """Properties that `min_confidence` and `min_mentions` read."""
@@ -71,18 +70,25 @@ class Subgraph:
     """(N,) node numbers, by hops and then by number."""
     hops: Int64
     """(N,) the fewest edges from any seed; of an intersection from the seed that is farthest away."""
-    batch: EdgeBatch
-    rows: Int64
-    """(E,) which edges of the batch they are, ascending."""
-    head: Places
-    """(E,) where in `nodes` the head of each edge stands."""
-    tail: Places
+    edges: InducedEdges
 
     @cached_property
     def degrees(self) -> Int64:
         """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
         count = len(self.nodes)
-        return np.bincount(self.head, minlength=count) + np.bincount(self.tail, minlength=count)
+        return np.bincount(self.edges.head, minlength=count) + np.bincount(self.edges.tail, minlength=count)
+
+    def batch(self, rows: Int64) -> EdgeBatch:
+        """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
+        head = self.edges.head[rows].astype(np.int64)
+        return EdgeBatch(
+            self.nodes[head],
+            self.edges.relation[rows],
+            self.nodes[self.edges.tail[rows]],
+            self.edges.edge[rows].astype(np.int64),
+            head,
+            np.zeros(len(head), np.bool_),
+        )
 
 
 def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
@@ -125,7 +131,7 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArr
             frontier = frontier[store.relation_counts(frontier).degrees(len(frontier)) <= reach.max_degree]
         batch = store.edges(frontier, reach.direction)
         if reach.min_confidence is not None:
-            batch = select(batch, _confident(store, batch, reach.min_confidence))
+            batch = select(batch, _confident(store, batch.edge, reach.min_confidence))
         fresh = distinct(batch.other)
         fresh = fresh[~contains(seen, fresh)]
         if len(fresh) == 0:
@@ -138,19 +144,29 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArr
 
 def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
     """Add the edges that have both ends among the nodes."""
-    back = reach.direction is Direction.IN  # what servers remember of the search is then the edges that come in
-    edges = store.edges(nodes, Direction.IN if back else Direction.OUT)
-    other = positions(nodes, edges.head if back else edges.tail)
-    rows = np.flatnonzero(other >= 0)
+    edges = _among(store, nodes, reach.direction)
     if reach.min_confidence is not None:
-        rows = rows[np.isin(rows, _confident(store, edges, reach.min_confidence))]
-    far, near = other.take(rows), edges.origin.take(rows)
-    return Subgraph(nodes, hops, edges, rows, *((far, near) if back else (near, far)))
+        rows = _confident(store, edges.edge, reach.min_confidence)
+        edges = InducedEdges(edges.head[rows], edges.tail[rows], edges.relation[rows], edges.edge[rows])
+    return Subgraph(nodes, hops, edges)
 
 
-def _confident(store: GraphStore, batch: EdgeBatch, least: float) -> Int64:
-    """Return the rows of the edges that do not say that they are less certain than wanted."""
-    said = store.edge_properties(batch.edge)
+def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedEdges:
+    """Return the edges that have both ends among the nodes, which were found by walking in one direction or both."""
+    if isinstance(store, InducingStore):
+        return store.edges_among(nodes)
+    back = searched is Direction.IN  # what servers remember of the search is then the edges that come in
+    batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
+    other = positions(nodes, batch.other)
+    rows = np.flatnonzero(other >= 0)
+    far, near = other.take(rows), batch.origin.take(rows)
+    head, tail = (far, near) if back else (near, far)
+    return InducedEdges(head, tail, batch.relation.take(rows), batch.edge.take(rows))
+
+
+def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:
+    """Return the positions of the edges that do not say that they are less certain than wanted."""
+    said = store.edge_properties(edges.astype(np.int64))
     return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
 
 

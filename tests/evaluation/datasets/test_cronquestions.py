@@ -106,11 +106,21 @@ def test_years_become_part_of_the_relation_on_request(root: Path, tmp_path: Path
     ]
 
 
+def test_years_may_be_both(root: Path, tmp_path: Path) -> None:
+    cronquestions(root, times="both").write_graph(tmp_path / "g")
+    graph = import_graph(tmp_path / "g")
+    found = triples(graph, neighbours(graph, [EntityId("Q1")]))
+    assert {each.relation: dict(each.properties) for each in found} == {
+        "position held: 1990-1994": {"start": 1990, "end": 1994},
+        "position held: 1998-1999": {"start": 1998, "end": 1999},
+    }
+
+
 def test_the_graph_says_how_it_is_converted(root: Path) -> None:
     with pytest.raises(DatasetError, match="has to be converted once: byokg data graph"):
         cronquestions(root).graph_source()
-    with pytest.raises(ConfigError, match=r"dataset\.times is 'property' or 'relation'"):
-        cronquestions(root, times="both")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"dataset\.times is one of property, relation, both, not 'year'"):
+        cronquestions(root, times="year")  # type: ignore[arg-type]
     write_text(root, "kg/full.txt", "Q1\tP39\tQ30\n")
     with pytest.raises(DatasetError, match=r"full\.txt:1: has 3 fields"):
         cronquestions(root).write_graph(root / "out")

@@ -29,6 +29,8 @@ class Server:
     errors: list[int] = field(default_factory=list)
     """Status codes that the next requests get."""
     ranges: bool = True
+    shift: int = 0
+    """How many bytes too late it continues."""
     etag: str = '"v1"'
     seen: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and range of each request."""
@@ -54,8 +56,11 @@ def server() -> Iterator[Server]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
+            start += state.shift if start else 0
             rest = state.content[start:]
             self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(state.content) - 1}/{len(state.content)}")
             self.send_header("Content-Length", str(len(rest)))
             self.send_header("ETag", state.etag)
             self.end_headers()
@@ -174,3 +179,16 @@ def test_the_list_of_sources_is_well_formed() -> None:
             assert file.sha256 is None or len(file.sha256) == 64
     with pytest.raises(ConfigError, match="medqa is offered by hand only; get it from https://"):
         fetch(sources()["medqa"], Path("never"))
+
+
+def test_a_server_that_continues_at_another_place_is_asked_for_all_of_it(server: Server, tmp_path: Path) -> None:
+    server.breaks, server.shift = 1, 7
+    (fetched,) = fetch(source(server, None), tmp_path, wait_s=0)
+    assert fetched.path.read_bytes() == CONTENT
+    assert [wanted for _, wanted in server.seen] == [None, "bytes=100000-", None]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"--out .*file is no folder that can be made \(File exists\)"):
+        fetch(sources()["pathquestion"], tmp_path / "file")

@@ -12,8 +12,10 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys
+from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys, is_by_name, with_nodes_of_names
 from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.name_index import name_index
+from byokg.types import EntityId, Node
 
 FULL = {
     "id": "q1",
@@ -187,6 +189,29 @@ def test_the_graph_tells_whether_it_is_keyed_by_id_or_by_name(tmp_path: Path) ->
     assert graph_keys(examples, neither) == "ids"
     assert graph_keys(examples[2:], names) == "ids"  # nothing to tell apart
     assert [by_name(example) for example in examples] == list(Folder(tmp_path, ids="names").examples())
+
+
+def test_gold_answers_are_known_to_be_by_name() -> None:
+    named = Example("a", "?", ("x", "y"), (EntityId("x"), EntityId("y")))
+    assert is_by_name([named, Example("b", "?", ("3",))])
+    assert not is_by_name([named, Example("c", "?", ("z",), (EntityId("m.1"),))])
+    assert not is_by_name([Example("b", "?", ("3",))])
+
+
+def test_topics_that_are_named_only_are_the_nodes_of_that_name() -> None:
+    # 1 and 2 are called Acme, 3 Oslo
+    store = ColumnarGraph.from_records(
+        [Node(EntityId(id), name) for id, name in (("1", "Acme"), ("2", "Acme"), ("3", "Oslo"))], []
+    )
+
+    def asked(id: str, *topics: str) -> Example:
+        return Example(id, "?", ("x",), topic_entities=topics, topic_ids=tuple(map(EntityId, topics)))
+
+    examples = [asked("a", "Oslo", "Acme"), asked("b", "Nowhere"), asked("c")]
+    found = with_nodes_of_names(examples, store, lambda: name_index(store))
+    assert [example.topic_ids for example in found] == [("3", "1", "2"), ("Nowhere",), ()]
+    keyed_by_name = ColumnarGraph.from_triples([("Oslo", "r", "Acme")])
+    assert with_nodes_of_names(examples, keyed_by_name, lambda: name_index(keyed_by_name)) == examples
 
 
 def test_the_webqsp_questions_have_the_stated_counts(real_data: Path) -> None:

@@ -61,7 +61,7 @@ def test_stark_takes_the_split_from_its_index_in_the_order_of_the_table(tmp_path
         ("5", "Three?", ("7",)),
     ]
     write_text(tmp_path, "qa/prime/split/test.index", "5\n4\n")
-    with pytest.raises(DatasetError, match=r"lists question 4, which stark_qa\.csv does not hold"):
+    with pytest.raises(DatasetError, match=r"lists question '4', which stark_qa\.csv does not hold"):
         stark(tmp_path).examples()
     with pytest.raises(ConfigError, match=r"dataset\.kb is one of prime, mag, amazon, not 'drugs'"):
         stark(tmp_path, kb="drugs")

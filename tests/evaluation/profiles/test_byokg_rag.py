@@ -23,3 +23,9 @@ def test_values_within_lists_and_maps_of_a_row_count_each() -> None:
     rows = ((("Chai", "Chang"), {"unit": "box", "price": None}),)
     assert TEXT2CYPHER.score(Case("q", ("-",), ("Chang", "Chai", "Box"), rows=rows)) == (1.0, 1.0)
     assert not TEXT2CYPHER.scorable(Case("q", ("-",), rows=((None, (None,)),)))
+
+
+def test_a_node_in_a_row_is_its_name() -> None:
+    node = {"id": "Product/1", "name": "Chai", "type": "Product", "properties": {"unitPrice": 18.0}}
+    assert TEXT2CYPHER.score(Case("q", ("-",), ("Chai",), rows=((node,),))) == (1.0, 1.0)
+    assert TEXT2CYPHER.score(Case("q", ("-",), ("18",), rows=((node,),))) == (0.0, 0.0)

@@ -22,8 +22,8 @@ def around(store: ColumnarGraph, *seeds: str, hops: int = 1, **options: Any) -> 
 def edges(store: ColumnarGraph, *seeds: str, hops: int = 1, **options: Any) -> list[str]:
     """Return the edges of the subgraph, spelled and sorted."""
     found = breadth_first(store, store.numbers(ids(*seeds)), Reach(hops, **options))
-    heads, tails = store.ids(found.nodes[found.head]), store.ids(found.nodes[found.tail])
-    labels = [store.relations[number] for number in found.batch.relation[found.rows].tolist()]
+    heads, tails = store.ids(found.nodes[found.edges.head]), store.ids(found.nodes[found.edges.tail])
+    labels = [store.relations[number] for number in found.edges.relation.tolist()]
     return sorted(f"{head} {label} {tail}" for head, label, tail in zip(heads, labels, tails, strict=True))
 
 

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from byokg.errors import RunError
+from byokg.evaluation.metrics import ZERO, Outcome, Scores, aggregate
+from byokg.evaluation.metrics_file import METRICS_FILE, metrics_json, read_metrics, read_profile
+from byokg.evaluation.retrieved import Retrieved
+
+
+def test_metrics_read_back_equal(tmp_path: Path) -> None:
+    scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
+    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
+    assert read_metrics(tmp_path) == metrics
+    written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
+    assert list(written) == [
+        *("schema", "profile", "n", "failed"),
+        *("hit", "hits@1", "precision", "recall", "f1", "em"),
+        *("linked", "by_type", "by_hops"),
+    ]
+    assert written["linked"] == {"n": 1, "value": 0.5, "ci95": [0.5, 0.5]}
+    assert list(written["by_type"]) == ["Länge", "count"]
+    assert "linked" in written["by_type"]["count"] and "linked" not in written["by_type"]["Länge"]
+
+
+def test_a_metrics_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no metrics\.json in .*not finished"):
+        read_metrics(tmp_path)
+    for text in ("{", "{}", '{"schema":1,"profile":"lenient"}', "[]"):
+        (tmp_path / METRICS_FILE).write_text(text)
+        with pytest.raises(RunError, match=r"metrics\.json: .*cannot be read"):
+            read_metrics(tmp_path)
+
+
+def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Path) -> None:
+    measured = aggregate([Outcome(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(measured), "utf-8")
+    assert read_metrics(tmp_path) == measured
+    record = json.loads(metrics_json(measured))
+    assert record["retrieval"]["recall@5"] == {"n": 2, "value": 1.0, "ci95": [1.0, 1.0]}
+    assert record["median_tokens"] == 90.0
+    assert record["loss"] == {"failed": 0, "not_linked": 0, "not_retrieved": 0, "not_answered": 2, "answered": 0}
+    assert record["by_type"]["x"]["loss"]["not_answered"] == 1
+
+
+def test_the_profile_of_a_run_is_read_or_none_where_it_is_not_finished(tmp_path: Path) -> None:
+    assert read_profile(tmp_path) is None
+    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
+    assert read_profile(tmp_path) == "strict"
+    (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
+    with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
+        read_profile(tmp_path)
