@@ -272,7 +272,7 @@ def _best(entities: Iterable[LinkedEntity]) -> list[EntityId]:
     return list(dict.fromkeys(entity.id for entity in entities if entity.score == best[entity.mention]))
 
 
-def _first(order: Int64, edge: Int64, count: int) -> Int64:
+def _first(order: Int64, edge: npt.NDArray[np.integer], count: int) -> Int64:
     """Return the places of the `count` lowest of `order`, lowest first, equal ones by edge number."""
     places = np.arange(len(order))
     if count < len(order):  # sorting all edges around a hub would take longer than finding them
