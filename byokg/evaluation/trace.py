@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -29,6 +30,9 @@ from byokg.types import AnswerItem, Evidence, Path, PathEvidence, Round, RowsEvi
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+_PLAIN = frozenset({str, int, bool, tuple, Triple, type(None)})
+"""Types of most fields, which are written as they are; looking at each more closely would take longer than the rest."""
 
 ENTRIES_SHOWN = 20
 """Ends of a metapath, and rows of a query, that are written; there may be thousands."""
@@ -56,18 +60,23 @@ def _jsonable(value: object) -> object:
     """
     if isinstance(value, Path):
         return [_step(triple, inverse) for triple, inverse in zip(value.triples, value.inverse, strict=True)]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        record = {name: getattr(value, name) for name in _fields(type(value))}
+    kind = type(value)
+    if dataclasses.is_dataclass(kind):
+        names, values = _fields(kind)
+        record: dict[str, object] = dict(zip(names, values(value), strict=True))
         for name, field in record.items():
-            if isinstance(field, float | np.floating):
-                record[name] = _rounded(field)
+            if type(field) not in _PLAIN:
+                if isinstance(field, float | np.floating):
+                    record[name] = _rounded(field)
+                elif isinstance(field, Mapping):
+                    record[name] = dict(field)
         if isinstance(value, PathEvidence):
             record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
-        if isinstance(value, RowsEvidence):
+        elif isinstance(value, RowsEvidence):
             record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
-        if isinstance(value, Step):
+        elif isinstance(value, Step):
             record |= {"given": _rounded(value.given), "got": _rounded(value.got)}
-        return {"id": value.id, "kind": type(value).__name__, **record} if isinstance(value, Evidence) else record
+        return {"id": value.id, "kind": kind.__name__, **record} if isinstance(value, Evidence) else record
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, np.generic):
@@ -85,8 +94,12 @@ def _rounded(value: object) -> object:
 
 
 @cache
-def _fields(kind: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast("type[DataclassInstance]", kind)))
+def _fields(kind: Hashable) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]:
+    """Return the names of a record's fields, and what reads all of them: of a single one a tuple as well."""
+    names = tuple(field.name for field in dataclasses.fields(cast("type[DataclassInstance]", kind)))
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda record: tuple(getattr(record, name) for name in names)
 
 
 def _step(triple: Triple, inverse: bool) -> list[object]:
@@ -96,6 +109,8 @@ def _step(triple: Triple, inverse: bool) -> list[object]:
     return step
 
 
-encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_jsonable).encode
+encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False, default=_jsonable
+).encode
 """Writes records, mappings and sequences as JSON on one line. Raises `ValueError` for a number that is not finite, and
 `TypeError` for what is no record."""

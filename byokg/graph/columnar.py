@@ -29,6 +29,7 @@ from byokg.graph.edge_order import first_of_each, incoming_order, ranges, sort_d
 from byokg.graph.folder import new_folder, read_meta, stamp, verify_checksums, write_meta
 from byokg.graph.id_index import IdIndex
 from byokg.graph.labels import Labels
+from byokg.graph.node_memory import NodeMemory
 from byokg.graph.node_sets import finder
 from byokg.graph.store import (
     Direction,
@@ -119,6 +120,7 @@ class ColumnarGraph:
         self._nodes = nodes
         self._ids = IdIndex(nodes.column("id"), arrays.id_hash, arrays.id_order)
         self._node_properties = node_properties
+        self._memory = NodeMemory(self._read_nodes)
         self._edge_properties = edge_properties
         self._schema = schema
         self._relations = Labels(relation.name for relation in schema.relations)
@@ -357,13 +359,15 @@ class ColumnarGraph:
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
-        asked = list(ids)
-        rows = pa.array(self.numbers(asked))
+        return self._memory.nodes(list(ids))
+
+    def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        rows = pa.array(self.numbers(ids))
         columns = self._nodes.schema.names
-        names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else asked
-        types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(asked)
+        names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
+        types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
         properties = _rows(self._node_properties, rows)
-        return [Node(*row) for row in zip(asked, names, types, properties, strict=True)]
+        return [Node(*row) for row in zip(ids, names, types, properties, strict=True)]
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None

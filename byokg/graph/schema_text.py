@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,9 @@ _WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2,
 
 Found on the dev split of WebQSP, on a part of Freebase with 4,045 relations.
 """
+
+_HELD = 64
+"""Texts that are remembered: a question's next round has the same."""
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -96,6 +100,7 @@ class SchemaRenderer:
     ) -> None:
         self._schema, self._embedder, self._count, self._notes = schema, embedder, count_tokens, notes
         self._notes_tokens = count_tokens(notes) if notes else 0
+        self._rendered = lru_cache(_HELD)(self._render)
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._relations = [_RelationLine.of(relation, count_tokens) for relation in ordered]
@@ -124,6 +129,9 @@ class SchemaRenderer:
         Returns:
             The text: empty where the budget is too small for a single relation.
         """
+        return self._rendered(question, budget_tokens)
+
+    def _render(self, question: str, budget_tokens: int) -> SchemaText:
         budget_tokens -= self._notes_tokens
         draft = _Draft(self._schema, self._count, self._least)
         ranked = [self._relations[at] for at in self._relevance.order(question)]

@@ -46,7 +46,11 @@ class BiEncoder:
         """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
         if not texts:
             return np.zeros(0)
-        asked = self._embedder.encode([question])[0]
+        # Not `@`, whose sums depend on how many rows there are.
+        cosines: Scores = np.einsum("ij,j->i", self._encoded(texts), self._encoded([question])[0]).astype(np.float64)
+        return np.round(cosines, 6)
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
         vectors = {text: found for text in texts if (found := self._vectors.get(text)) is not None}
         new = [text for text in dict.fromkeys(texts) if text not in vectors]
         if new:
@@ -55,6 +59,4 @@ class BiEncoder:
             if len(self._vectors) + len(encoded) > self._kept:
                 self._vectors = {}
             self._vectors.update(encoded)
-        # Not `@`, whose sums depend on how many rows there are.
-        cosines: Scores = np.einsum("ij,j->i", np.stack([vectors[text] for text in texts]), asked).astype(np.float64)
-        return np.round(cosines, 6)
+        return np.concatenate([vectors[text] for text in texts]).reshape(len(texts), -1)  # quicker than `np.stack`

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from model2vec import StaticModel
 from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError
 from byokg.index.embedder import Vectors
@@ -24,6 +25,9 @@ USUAL_LENGTH = 100.0
 
 TEXTS_AT_ONCE = 4096
 """Bounds memory: about 20 tokens a text and 128 dimensions make 40 MB of gathered vectors."""
+
+_BY_WORD, _WORDS_KEPT = 1024, 20_000
+"""Texts up to which words are looked up one by one, which is quicker for a few, and words whose tokens are kept."""
 
 
 class StaticEmbedder:
@@ -60,6 +64,9 @@ class StaticEmbedder:
         # Averaged whole: a static embedding has no length limit, so nothing of a text is dropped.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        # Such a tokenizer never joins what a space parts, so the tokens of a text are those of its words.
+        self._words_apart = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
+        self._ids_of_word: dict[str, list[int]] = {}
         self._unknown: int | None = model.unk_token_id
         digest = hashlib.sha256(weights_file.read_bytes()).hexdigest()[:12]
         self._name = f"static-{self._rows.shape[1]}-{model.embedding.dtype.name}-{digest}"
@@ -90,10 +97,11 @@ class StaticEmbedder:
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             chunk = texts[start : start + TEXTS_AT_ONCE]
             if len(chunk) == 1:
-                token_ids = [self._tokenizer.encode(chunk[0], add_special_tokens=False).ids]
+                token_ids: Sequence[Sequence[int]] = [self._tokenizer.encode(chunk[0], add_special_tokens=False).ids]
+            elif self._words_apart and len(texts) <= _BY_WORD:
+                token_ids = self._ids_by_word(chunk)
             else:
-                encodings = self._tokenizer.encode_batch_fast(list(chunk), add_special_tokens=False)
-                token_ids = [encoding.ids for encoding in encodings]
+                token_ids = self._ids(chunk)
             self._mean_into(out[start : start + len(chunk)], token_ids)
         return out
 
@@ -121,6 +129,21 @@ class StaticEmbedder:
         """Tell how much a word says, about 1 on average: rarer words have longer vectors; unknown ones count 1."""
         _, rows = self.tokens(word)
         return float(np.linalg.norm(rows.mean(axis=0))) / USUAL_LENGTH if len(rows) else 1.0
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def _ids_by_word(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what `_ids` does, cutting into tokens only words that were not met lately."""
+        words_of = [text.split(" ") for text in texts]
+        ids = self._ids_of_word  # another thread may put a new one in its place; this one only grows
+        new = [word for word in dict.fromkeys(chain.from_iterable(words_of)) if word not in ids]
+        if len(ids) + len(new) > _WORDS_KEPT:
+            ids = self._ids_of_word = {}
+            new = list(dict.fromkeys(chain.from_iterable(words_of)))
+        ids.update(zip(new, self._ids(new), strict=True))
+        return [list(chain.from_iterable(map(ids.__getitem__, words))) for words in words_of]
 
     def _mean_into(self, out: Vectors, token_ids: Sequence[Sequence[int]]) -> None:
         """Fill `out` (N, D), zeros so far, with the unit mean of each of N texts' token vectors."""

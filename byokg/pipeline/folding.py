@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from byokg.index.identifiers import is_identifier
 from byokg.pipeline.lines import Line, node_lines, row_lines
@@ -48,12 +49,14 @@ def fold_lines(
             if isinstance(item, kind):
                 folding.add(item)
     lines = [*folding.lines(beyond), *node_lines(evidence, shown), *row_lines(evidence, names, shown)]
-    ordered = [replace(line, items=tuple(sorted(line.items, key=order.__getitem__))) for line in lines]
+    ordered = [
+        replace(line, items=tuple(sorted(line.items, key=order.__getitem__))) if len(line.items) > 1 else line
+        for line in lines
+    ]
     return sorted(ordered, key=lambda line: (line.later, order[line.items[0]]))
 
 
-@dataclass(frozen=True)
-class _Edge:
+class _Edge(NamedTuple):  # and no dataclass: it is a key of many dictionaries, and tuples are hashed faster
     head: EntityId
     relation: str
     tail: EntityId
@@ -63,8 +66,7 @@ class _Edge:
         return Hop(self.relation, start != self.head, said)
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """What the ends of a chain share. `last` is a step without its note: notes differ from end to end."""
 
     source: EntityId
@@ -127,8 +129,9 @@ class _Folding:
         chains = [self._line(key, chain) for key, chain in self._chains.items() if chain.leads_anywhere]
         for line in [*chains, *stars]:
             same = found.get((line.head, line.entries))
-            items = line.items if same is None else tuple(dict.fromkeys((*same.items, *line.items)))
-            found[line.head, line.entries] = replace(line, items=items)
+            if same is not None:
+                line = replace(line, items=tuple(dict.fromkeys((*same.items, *line.items))))
+            found[line.head, line.entries] = line
         return list(found.values())
 
     def _unnamed(self, node: EntityId) -> bool:

@@ -208,10 +208,9 @@ class AgenticRetriever:
         )
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
-        number = {label: at for at, label in enumerate(labels)}
         for written in read_list(reply, "selected", bare=True).items:
             match = self._relations.match(written)
-            at = None if match is None else number.get(match.relation)
+            at = labels.index(match.relation) if match is not None and match.relation in labels else None
             having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
             for of in having:
                 if at is not None and at not in of and len(of) < self._relations_per_entity:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from byokg.errors import ConfigError, RequestInvalid
 from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
+from byokg.graph.node_sets import distinct
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.syntax.nearest import nearest_names
@@ -93,7 +94,7 @@ class BfsqlRetriever:
         self._max_stubs = max_stubs
         self._max_nodes = max_nodes
         self._max_degree = max_degree
-        self._vectors = embedder.encode([label_words(label) for label in store.relations])
+        self._vectors = embedder.encode([label_words(label) for label in store.relations]).astype(np.float64)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return feedback, edges in full, nodes with properties, and stubs, each kind best first."""
@@ -209,7 +210,7 @@ class BfsqlRetriever:
             return request.model_copy(update=nothing)
         if request.full_predicates is not None or request.full_types is not None:
             return request
-        present = np.unique(subgraph.edges.relation)
+        present = distinct(subgraph.edges.relation)
         order = np.argsort(-np.round(likeness[present], 6), kind="stable")[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
@@ -219,23 +220,24 @@ class BfsqlRetriever:
     def _likeness(self, question: Question) -> Float:
         """Return how near each relation is to the question: (R,) in [0, 1]."""
         asked = self._embedder.encode([label_words(question.text)])[0].astype(np.float64)
-        likeness: Float = np.clip(self._vectors.astype(np.float64) @ asked, 0.0, 1.0)
+        likeness: Float = np.clip(self._vectors @ asked, 0.0, 1.0)
         return likeness
 
     def _rows(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> tuple[Int64, Int64]:
         """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
-        relation = subgraph.edges.relation
-        wanted = request.full_predicates
-        if wanted is None:
-            matters = np.ones(len(relation), np.bool_)
-        else:
-            numbers = [at for at, label in enumerate(self._store.relations) if label in wanted]
-            matters = np.isin(relation, numbers)
+        relation, edge = subgraph.edges.relation, subgraph.edges.edge
+        labels, wanted = self._store.relations, request.full_predicates
+        matter = np.full(len(labels), wanted is None)
+        matter[[labels.index(label) for label in sorted(wanted or ()) if label in labels]] = True
+        rank = np.empty(len(likeness), np.int64)
+        rank[np.argsort(-np.round(likeness, 6), kind="stable")] = np.arange(len(likeness))
         near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
-        order = np.lexsort((subgraph.edges.edge, relation, -np.round(likeness[relation], 6), near, ~matters))
-        full = int(matters.sum())
-        edges = min(full, self._max_edges, request.max_edges or full)
-        return order[:edges], order[full : full + min(self._max_stubs, (request.max_edges or len(order)) - edges)]
+        order = near * len(likeness) + rank[relation]
+        matters = matter[relation]
+        full, stubs = np.flatnonzero(matters), np.flatnonzero(~matters)
+        edges = min(len(full), self._max_edges, request.max_edges or len(full))
+        left = min(self._max_stubs, (request.max_edges or len(order)) - edges)
+        return full[_first(order[full], edge[full], edges)], stubs[_first(order[stubs], edge[stubs], left)]
 
     # Evidence
 
@@ -268,6 +270,14 @@ def _best(entities: Iterable[LinkedEntity]) -> list[EntityId]:
     for entity in entities:
         best[entity.mention] = max(best.get(entity.mention, 0.0), entity.score)
     return list(dict.fromkeys(entity.id for entity in entities if entity.score == best[entity.mention]))
+
+
+def _first(order: Int64, edge: npt.NDArray[np.integer], count: int) -> Int64:
+    """Return the places of the `count` lowest of `order`, lowest first, equal ones by edge number."""
+    places = np.arange(len(order))
+    if count < len(order):  # sorting all edges around a hub would take longer than finding them
+        places = np.flatnonzero(order <= np.partition(order, count)[count])
+    return places[np.lexsort((edge[places], order[places]))][:count]
 
 
 def _feedback(subject: str, problem: str) -> Feedback:

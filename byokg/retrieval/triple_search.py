@@ -33,6 +33,8 @@ _SCAN_FROM = 8
 """All triples are read where more than one in so many names would have to be looked at."""
 _NODES_FIRST, _NODES_AT_ONCE = 64, 4096
 _EDGES_AT_ONCE = 1 << 18
+_EVERY = 64
+"""One in so many edges is looked at first, to see what the best will score at least."""
 SCAN_UP_TO = 1 << 18
 """Names up to which all triples are read: choosing among nodes would take longer."""
 
@@ -136,6 +138,7 @@ class TripleSearch:
             scores = np.repeat(similar[first:last], np.diff(bounds))
             scores += relations.take(edges.relation[part])
             scores += similar.take(edges.tail[part])
+            found.expect(scores[::_EVERY])
             rows = np.flatnonzero(scores >= found.least)
             at = rows + part.start
             head = np.searchsorted(edges.bounds, at, "right") - 1
@@ -152,6 +155,11 @@ class _Found:
         """What an edge has to score to be among the best."""
         self._scores = np.zeros(0, np.int64)
         self._columns: Int64 = np.zeros((4, 0), np.int64)
+
+    def expect(self, scores: npt.NDArray[np.integer]) -> None:
+        """Take note of the scores of different edges that will be added."""
+        if len(scores) >= self._k:
+            self.least = max(self.least, int(np.partition(scores, -self._k)[-self._k]))
 
     def add(
         self, number: Numbers, head: Numbers, relation: Numbers, tail: Numbers, scores: npt.NDArray[np.integer]

@@ -110,6 +110,22 @@ def test_the_token_vectors_add_up_to_the_text_vector(text: str) -> None:
     np.testing.assert_allclose(EMBEDDER.encode([text])[0], expected, atol=1e-5)
 
 
+@given(
+    st.lists(st.text(st.sampled_from("ab éΣς→中ﬁ.-'\t\n\x1c\x85\xa0\u200b\u0301[UNK]") | st.characters(), max_size=20))
+)
+def test_words_are_cut_alike_in_a_text_and_by_themselves(texts: list[str]) -> None:
+    few = EMBEDDER.encode([*texts, ""])  # not one alone, which is never cut at its spaces
+    many = EMBEDDER.encode([*texts, *["" for _ in range(2000)]])
+    assert few[: len(texts)].tobytes() == many[: len(texts)].tobytes()
+
+
+def test_more_words_than_are_kept_change_nothing(shipped: StaticEmbedder) -> None:
+    texts = [f"film {number} of {number + 1}" for number in range(30_000)]
+    whole = shipped.encode(texts)
+    for start in range(0, len(texts), 1000):
+        assert shipped.encode(texts[start : start + 1000]).tobytes() == whole[start : start + 1000].tobytes()
+
+
 @given(st.lists(st.text(max_size=20), max_size=12))
 def test_rows_are_the_same_bytes_alone_and_in_any_batch(texts: list[str]) -> None:
     together = EMBEDDER.encode(texts)
