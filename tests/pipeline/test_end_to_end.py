@@ -138,16 +138,20 @@ def test_a_run_records_what_the_golden_files_show(atlas_store: ArcadeStore, tmp_
         assert (tmp_path / "run" / name).read_text("utf-8") == (GOLDEN / name).read_text("utf-8")
 
 
-@pytest.mark.parametrize(("hash_seed", "workers"), [("1", 4), ("4242", 8)])
-def test_neither_hash_seed_nor_workers_change_a_byte(tmp_path: Path, hash_seed: str, workers: int) -> None:
+WORKERS = ("1", "2", "3", "5", "8")
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "77", "4242", "random"])
+def test_neither_hash_seed_nor_workers_change_a_byte(tmp_path: Path, hash_seed: str) -> None:
     subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.atlas.run", str(tmp_path / "run"), str(workers)],
+        [sys.executable, "-m", "tests.pipeline.atlas.run", str(tmp_path / "run"), *WORKERS],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
         cwd=ROOT,
         check=True,
     )
-    for name in RECORDS:
-        assert (tmp_path / "run" / name).read_bytes() == (GOLDEN / name).read_bytes()
+    for workers in WORKERS:
+        for name in RECORDS:
+            assert (tmp_path / "run" / workers / name).read_bytes() == (GOLDEN / name).read_bytes()
 
 
 # Ablations

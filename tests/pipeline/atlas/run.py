@@ -1,4 +1,4 @@
-"""Answers the questions of `replies.yaml` over atlas, with ArcadeDB for the queries: `python -m … OUT WORKERS`."""
+"""Answers the questions of `replies.yaml` over atlas, with ArcadeDB for the queries: `python -m … OUT WORKERS…`."""
 
 from __future__ import annotations
 
@@ -61,4 +61,5 @@ def record(graph: ArcadeStore, out: str | Path, workers: int) -> None:
 
 if __name__ == "__main__":
     with store() as atlas_graph:
-        record(atlas_graph, sys.argv[1], int(sys.argv[2]))
+        for workers in sys.argv[2:]:
+            record(atlas_graph, Path(sys.argv[1]) / workers, int(workers))
