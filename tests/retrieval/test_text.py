@@ -141,3 +141,12 @@ def test_settings_that_make_no_sense_are_named(setting: str, value: int) -> None
     given: dict[str, Any] = {setting: value}
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
         TextRetriever(countries(), EMBEDDER, **given)
+
+
+def test_on_freebase_more_triples_are_taken_unless_their_number_is_said() -> None:
+    def taken(relation: str, k: int | None) -> int:
+        store = ColumnarGraph.from_triples([(f"film {n}", relation, f"person {n}") for n in range(60)])
+        return len(TextRetriever(store, EMBEDDER, k=k).retrieve(request("Which person made the film?")))
+
+    assert (taken("film.film.directed_by", None), taken("directed_by", None)) == (50, 10)
+    assert taken("film.film.directed_by", 10) == 10
