@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.score_tables import COLUMNS
 from byokg.evaluation.anchors import Anchor, obstacles
 from byokg.evaluation.compare import Comparison, RecordedRun
+from byokg.evaluation.report_table import TITLES
 from byokg.evaluation.significance import Difference
 
 _SETTINGS_SHOWN = 12
@@ -148,7 +148,7 @@ def _metrics(comparison: Comparison) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for metric, one in comparison.differences.items():
         table.add_row(
-            COLUMNS.get(metric, metric),
+            TITLES.get(metric, metric),
             f"{100 * before.estimates[metric].value:.1f}",
             f"{100 * after.estimates[metric].value:.1f}",
             *_cells(one),
@@ -167,7 +167,7 @@ def _metrics(comparison: Comparison) -> Table:
 
 
 def _types(comparison: Comparison) -> Table:
-    table = _table(f"{COLUMNS.get(comparison.metric, comparison.metric)} by type, %", "")
+    table = _table(f"{TITLES.get(comparison.metric, comparison.metric)} by type, %", "")
     table.add_column("n", justify="right", no_wrap=True)
     for name in (comparison.first.name, comparison.second.name):
         table.add_column(Text(name), justify="right", overflow="fold")

@@ -12,10 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from byokg.evaluation.cases import Case
+from byokg.evaluation.report_table import TITLES
 from byokg.evaluation.scoring import ProfileScores, Values
-
-COLUMNS = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
-"""Metrics that several profiles have, by their title."""
 
 _FAILURES_LISTED = 5
 
@@ -26,7 +24,7 @@ def score_tables(scored: Sequence[ProfileScores], cases: Sequence[Case], title: 
     Figures are percentages; below each, half the width of its 95 % interval.
     """
     tables = [_profiles(scored, title)]
-    if any(metric.name not in COLUMNS for one in scored if one.n for metric in one.profile.metrics):
+    if any(metric.name not in TITLES for one in scored if one.n for metric in one.profile.metrics):
         tables.append(_own_metrics(scored))
     if sum(one.n > 0 for one in scored) > 1 and scored[0].n:
         tables.append(_differences(scored))
@@ -61,14 +59,14 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
 
 def _profiles(scored: Sequence[ProfileScores], title: str) -> Table:
     table = _table(Text(f"{title}, %"), "profile")
-    for name in ("n", "skipped", *COLUMNS.values()):
+    for name in ("n", "skipped", *TITLES.values()):
         table.add_column(name, justify="right", no_wrap=True)
     for one in scored:
         if not one.n:
             continue
         figures = (
             f"{100 * found.value:.1f}\n[dim]±{50 * (found.ci95[1] - found.ci95[0]):.1f}[/dim]" if found else ""
-            for found in (one.estimates.get(metric) for metric in COLUMNS)
+            for found in (one.estimates.get(metric) for metric in TITLES)
         )
         table.add_row(one.profile.name, f"{one.n:,}", f"{one.skipped:,}", *figures)
     return table
@@ -80,7 +78,7 @@ def _own_metrics(scored: Sequence[ProfileScores]) -> Table:
     table.add_column("meaning")
     for one in scored:
         for metric in one.profile.metrics:
-            if one.n and metric.name not in COLUMNS:
+            if one.n and metric.name not in TITLES:
                 found = one.estimates[metric.name]
                 half = 50 * (found.ci95[1] - found.ci95[0])
                 table.add_row(one.profile.name, metric.name, f"{100 * found.value:.1f} ±{half:.1f}", metric.meaning)
@@ -91,11 +89,11 @@ def _differences(scored: Sequence[ProfileScores]) -> Table:
     """Show each profile less the first, in points, and how many questions it counts right that the first does not."""
     first, *others = scored
     table = _table(f"less {first.profile.name}, points", "profile")
-    for name in (*COLUMNS.values(), "gained", "lost"):
+    for name in (*TITLES.values(), "gained", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in others:
         if one.n:
-            cells = (_points(first, one, metric) for metric in COLUMNS)
+            cells = (_points(first, one, metric) for metric in TITLES)
             table.add_row(one.profile.name, *cells, *_turned(first, one))
     table.caption = (
         f"over the questions that both count; gained: with a Hit there and none under {first.profile.name}; lost: the "
@@ -132,7 +130,7 @@ def _groups(one: ProfileScores) -> Table:
     table = _table("by type, %", "")
     table.add_column("n", justify="right", no_wrap=True)
     for metric in one.profile.metrics:
-        table.add_column(COLUMNS.get(metric.name, metric.name), justify="right", no_wrap=True)
+        table.add_column(TITLES.get(metric.name, metric.name), justify="right", no_wrap=True)
     for group, some in one.groups.items():
         table.add_row(Text(group), f"{some.n:,}", *(f"{100 * value:.1f}" for value in some.figures.values()))
     return table

@@ -30,6 +30,7 @@ from byokg.cli.config import Settings, config_dir, groups, read_settings
 from byokg.cli.evaluation import evaluate
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.metrics_file import read_metrics
+from byokg.evaluation.report_table import TITLES
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -266,7 +267,7 @@ def _table(grid: Grid, outcomes: Sequence[Outcome]) -> Table:
     """Return one row for each job; figures are percentages."""
     table = Table(title=f"{len(grid.jobs)} runs", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("", overflow="fold")
-    for heading in ("n", "failed", *_SHOWN):
+    for heading in ("n", "failed", *(TITLES[name] for name in _SHOWN)):
         table.add_column(heading, justify="right", no_wrap=True)
     for job, outcome in zip(grid.jobs, outcomes, strict=True):
         try:

@@ -29,7 +29,8 @@ _STAGES: Mapping[Stage, str] = {
     "not_answered": "not answered",
     "answered": "answered",
 }
-_TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
+TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
+"""What tables call the metrics of the default profile."""
 _NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
 
@@ -100,7 +101,7 @@ def _overall(summary: Summary, title: str) -> Table:
     for metric in METRICS:
         estimate = summary.estimates[metric]
         low, high = estimate.ci95
-        table.add_row(_TITLES[metric], f"{100 * estimate.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
+        table.add_row(TITLES[metric], f"{100 * estimate.value:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
     if summary.linked is not None:
         low, high = summary.linked.ci95
         table.add_section()
@@ -147,7 +148,7 @@ def _breakdown(noun: str, groups: Mapping[str, Summary]) -> Table:
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column("failed", justify="right", no_wrap=True)
     for metric in METRICS:
-        table.add_column(_TITLES[metric], justify="right", no_wrap=True)
+        table.add_column(TITLES[metric], justify="right", no_wrap=True)
     for group, summary in groups.items():
         figures = (_two_lines(summary.estimates[metric]) for metric in METRICS)
         table.add_row(Text(group), f"{summary.n:,}", f"{summary.failed:,}", *figures)
