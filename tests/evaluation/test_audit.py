@@ -85,6 +85,11 @@ def test_times_and_results_of_queries_are_no_nodes() -> None:
     assert looked(year, query) == {}
 
 
+def test_a_count_is_worked_out_and_not_missing() -> None:
+    asked = (example("1", "7"), example("2", "1984"), example("3", "nobody"))
+    assert looked(*(replace(each, answer_ids=()) for each in asked)) == {"answer not in graph": ("3",)}
+
+
 def test_answers_without_ids_are_looked_for_by_name() -> None:
     assert looked(replace(example("1", "B"), answer_ids=())) == {}
 
