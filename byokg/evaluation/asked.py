@@ -16,6 +16,7 @@ from typing import Any
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
+from byokg.llm.reply_files import json_line
 
 QUESTIONS = "questions.jsonl"
 
@@ -45,8 +46,7 @@ def read_questions(folder: Path) -> tuple[Example, ...]:
 
 def _line(example: Example) -> bytes:
     fields = {name: value for name, value in dataclasses.asdict(example).items() if value not in ("", (), None)}
-    # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
-    return (json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "backslashreplace")
+    return json_line(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
 def _example(line: bytes, place: str) -> Example:

@@ -34,6 +34,7 @@ import yaml
 from byokg.errors import RunError
 from byokg.evaluation.retrieved import Retrieved
 from byokg.evaluation.trace import encode, trace_fields
+from byokg.llm.reply_files import json_line
 from byokg.llm.usage import QuestionUsage
 from byokg.types import Answer, Consumption, EntityId, Spending
 
@@ -319,8 +320,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _line(id: str, fields: Mapping[str, object]) -> bytes:
-    # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
-    return (encode({"schema": SCHEMA, "id": id, **fields}) + "\n").encode("utf-8", "backslashreplace")
+    return json_line(encode({"schema": SCHEMA, "id": id, **fields}))
 
 
 def _prediction(prediction: Prediction) -> dict[str, object]:

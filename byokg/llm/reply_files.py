@@ -150,8 +150,12 @@ def _line(each: RecordedReply) -> bytes:
         "call": call_record(each.call),
         "reply": reply_record(each.reply),
     }
-    # Lone surrogates have no UTF-8; written as \udXXX they are valid JSON and read back the same.
-    return (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "backslashreplace")
+    return json_line(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_line(text: str) -> bytes:
+    """Return JSON as a line of a file; a lone surrogate has no UTF-8 and becomes an escape that reads back the same."""
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _compressed(raw: IO[bytes], path: Path) -> AbstractContextManager[IO[bytes]]:
