@@ -34,19 +34,21 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import labelled  # noqa: E402
-from byokg.evaluation.datasets.atlas import SHIPPED, atlas  # noqa: E402
 from byokg.evaluation.datasets.base import Example  # noqa: E402
-from byokg.evaluation.datasets.folder import Folder, by_name  # noqa: E402
-from byokg.graph.bfsql.engine import bfs_query  # noqa: E402
+from byokg.evaluation.datasets.folder import SHIPPED, Folder, atlas, by_name  # noqa: E402  # noqa: E402
+from byokg.graph.bfsql.engine import (  # noqa: E402
+    Reach,
+    bfs_query,
+    breadth_first,
+    known_seeds,
+)
 from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter  # noqa: E402
 from byokg.graph.bfsql.response import compact  # noqa: E402
-from byokg.graph.bfsql.seeds import known_seeds  # noqa: E402
-from byokg.graph.bfsql.topology import Reach, breadth_first  # noqa: E402
-from byokg.graph.columnar import ColumnarGraph  # noqa: E402
-from byokg.graph.importers import import_graph  # noqa: E402
+from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
+from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.schema_text import estimate_tokens  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402
-from byokg.index.static import StaticEmbedder  # noqa: E402
+from byokg.index.embedders import StaticEmbedder  # noqa: E402
 from byokg.retrieval.base import Request  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question  # noqa: E402

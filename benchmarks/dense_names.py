@@ -34,10 +34,9 @@ from rich.console import Console
 from rich.table import Table
 
 from byokg.index.dense import DenseNames
-from byokg.index.embedder import Vectors
+from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
-from byokg.index.identifiers import is_identifier
-from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.text import is_identifier
 
 Result = TypeVar("Result")
 

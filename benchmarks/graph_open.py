@@ -20,8 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import build_graph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
 from byokg.graph.traversal import expand, follow_metapath
 from byokg.types import EntityId
 

@@ -71,14 +71,14 @@ def triples(source: Path) -> Iterator[list[str]]:
 
 def byokg(source: Path, asked: Asked) -> Answers:
     """Build the graph in a process of its own, which counts as loading, and open it."""
-    from byokg.graph.columnar import ColumnarGraph
-    from byokg.graph.path_search import shortest_paths
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.paths import shortest_paths
     from byokg.graph.store import Direction
     from byokg.graph.traversal import k_hop_edges, neighbours
     from byokg.types import EntityId
 
     folder = source.with_suffix(".graph")
-    program = "import sys; from byokg.graph.importers import build_graph; build_graph(sys.argv[1], sys.argv[2])"
+    program = "import sys; from byokg.graph.importers.choose import build_graph; build_graph(sys.argv[1], sys.argv[2])"
     subprocess.run([sys.executable, "-c", program, str(source), str(folder)], check=True)
     graph = ColumnarGraph.open(folder)
     hubs, ten, sources, targets = (

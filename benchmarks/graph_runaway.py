@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from byokg.errors import QueryFailed
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import Limits, QueryStore
-from byokg.graph.worker import Worker
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.worker import Worker
+from byokg.graph.store import Limits, QueryStore
 
 NODES, EDGES, RELATIONS = 2000, 20_000, 12
 SLACK_S = 1.0
@@ -157,7 +157,7 @@ class Outcome:
 
 
 def open_arcadedb(graph: ColumnarGraph, folder: Path) -> tuple[QueryStore, Worker, int, Callable[[], None]]:
-    from byokg.graph.arcadedb import ArcadeStore, build_arcade
+    from byokg.graph.engines.arcadedb import ArcadeStore, build_arcade
 
     build_arcade(graph, folder)
     store = ArcadeStore.open(folder, heap_mb=512)
@@ -165,7 +165,7 @@ def open_arcadedb(graph: ColumnarGraph, folder: Path) -> tuple[QueryStore, Worke
 
 
 def open_oxigraph(graph: ColumnarGraph, folder: Path) -> tuple[QueryStore, Worker, int, Callable[[], None]]:
-    from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
+    from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 
     build_oxigraph(graph, folder).close()
     store = OxigraphStore(folder, memory_mb=1024)

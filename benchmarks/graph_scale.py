@@ -34,7 +34,7 @@ HOPS = 8
 
 def build(source: Path, out: Path) -> dict[str, float]:
     """Build a graph, and tell seconds and the highest memory use in MB."""
-    from byokg.graph.importers import build_graph
+    from byokg.graph.importers.choose import build_graph
 
     start = time.perf_counter()
     graph = build_graph(source, out, overwrite=True)
@@ -58,8 +58,8 @@ def use(folder: Path) -> dict[str, float]:
     """Open a graph and walk it, and tell times and memory."""
     import numpy as np
 
-    from byokg.graph.columnar import ColumnarGraph
-    from byokg.graph.path_search import shortest_paths
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.paths import shortest_paths
     from byokg.graph.store import Direction
     from byokg.graph.traversal import k_hop_edges, neighbours
 

@@ -3,8 +3,8 @@
 python benchmarks/linking_recall.py [--data DIR] [--json FILE] [--split test] [--questions N]
 
 WebQSP and CWQ on the graph in `freebase_core`, MetaQA (1 to 3 hops) and atlas. Mentions are given: the words of the
-question that name the annotated entity (`byokg.evaluation.gold_mentions`; MetaQA's and atlas's names stand in the text
-as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. Each figure is
+question that name the annotated entity (`byokg.evaluation.linking_quality`; MetaQA's and atlas's names stand in the
+text as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. Each figure is
 recall@3 over topic entities averaged by question, with its 95 % interval. `equal` is what equal names alone give; the
 columns `+` also look at names that resemble a mention where some equal it (`extend`), as the paper does.
 
@@ -28,15 +28,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from byokg.evaluation.datasets.atlas import atlas
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.datasets.metaqa import MetaQA
-from byokg.evaluation.linking_runner import evaluate_linking
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.dense_index import dense_names
-from byokg.graph.importers import build_graph
-from byokg.index.static import StaticEmbedder
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import Folder, atlas
+from byokg.evaluation.linking_quality import evaluate_linking
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import dense_names
+from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker, Method, entity_linker
 
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")

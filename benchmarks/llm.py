@@ -36,11 +36,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from byokg.errors import LlmError  # noqa: E402
-from byokg.llm.limits import Limits  # noqa: E402
+from byokg.llm.failures import Limits, RetryPolicy  # noqa: E402
+from byokg.llm.messages import Message, ReplyStore  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
-from byokg.llm.records import Message, ReplyStore  # noqa: E402
 from byokg.llm.replies import RecordedReplies  # noqa: E402
-from byokg.llm.retry import RetryPolicy  # noqa: E402
 from tests.llm.servers.model_server import SECRET  # noqa: E402
 
 MODEL = "claude-test"

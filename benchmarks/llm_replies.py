@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from byokg.llm.records import Call, Message, Reply, Usage
+from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import export_replies, import_replies
 from byokg.llm.usage import UsageMeter

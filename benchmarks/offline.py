@@ -23,14 +23,13 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from byokg.evaluation.datasets.atlas import atlas
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.datasets.metaqa import MetaQA
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.runner import RunSettings, run_evaluation
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import build_graph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import PathEvidence

@@ -44,15 +44,15 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from byokg.evaluation.records import answered  # noqa: E402
-from byokg.graph.arcadedb import ArcadeStore  # noqa: E402
-from byokg.graph.columnar import ColumnarGraph  # noqa: E402
-from byokg.graph.engines import add_engine  # noqa: E402
-from byokg.graph.importers import build_graph  # noqa: E402
+from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
+from byokg.graph.engines.arcadedb import ArcadeStore  # noqa: E402
+from byokg.graph.importers.choose import build_graph  # noqa: E402
 from byokg.graph.store import GraphStore  # noqa: E402
 from byokg.graph.traversal import neighbours, triples  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.replies import RecordedReplies  # noqa: E402
 from byokg.llm.usage import UsageMeter  # noqa: E402
+from byokg.open import add_engine  # noqa: E402
 from byokg.pipeline.context import ContextWriter  # noqa: E402
 from byokg.pipeline.loop import Loop  # noqa: E402
 from byokg.pipeline.prompted import byokg_pipeline  # noqa: E402

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from byokg.evaluation.cases import Case
-from byokg.evaluation.profiles.catalog import PROFILES, chosen
+from byokg.evaluation.profiles import PROFILES, chosen
 from byokg.evaluation.scoring import score_cases
 
 SEED = 0

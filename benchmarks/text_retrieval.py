@@ -35,13 +35,12 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
-from byokg.index.dense import DenseNames
-from byokg.index.embedder import Vectors, unit_rows
-from byokg.index.similarity import Similarity
+from byokg.index.dense import DenseNames, Similarity
+from byokg.index.embedders import Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
-from byokg.retrieval.triple_search import TripleSearch
+from byokg.retrieval.text import TripleSearch
 
 Result = TypeVar("Result")
 Numbers = npt.NDArray[np.integer]

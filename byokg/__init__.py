@@ -8,22 +8,19 @@ import importlib.metadata
 import typing
 
 if typing.TYPE_CHECKING:
+    from byokg.api import Byokg, KnowledgeGraph
     from byokg.errors import ByokgError
-    from byokg.evaluation.datasets.atlas import atlas
     from byokg.evaluation.datasets.base import Example
-    from byokg.evaluation.datasets.folder import Folder
-    from byokg.evaluation.datasets.metaqa import MetaQA
+    from byokg.evaluation.datasets.benchmarks import MetaQA
+    from byokg.evaluation.datasets.folder import Folder, atlas
     from byokg.evaluation.metrics import Metrics
     from byokg.evaluation.report_table import metrics_tables
     from byokg.evaluation.runner import RunSettings, run_evaluation
-    from byokg.graph.columnar import ColumnarGraph
-    from byokg.graph.importers import import_graph
-    from byokg.graph.knowledge_graph import KnowledgeGraph
-    from byokg.index.langchain import LangChainEmbedder
-    from byokg.index.sentence import SentenceTransformerEmbedder
-    from byokg.index.static import StaticEmbedder
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.importers.choose import import_graph
+    from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
+    from byokg.index.hosted_embedders import LangChainEmbedder
     from byokg.linking.entities import EntityLinker
-    from byokg.pipeline.byokg import Byokg
     from byokg.pipeline.offline import offline_pipeline
     from byokg.types import Answer, AnswerItem, Question
 
@@ -32,22 +29,22 @@ if typing.TYPE_CHECKING:
 _HOMES = {
     "Answer": "byokg.types",
     "AnswerItem": "byokg.types",
-    "Byokg": "byokg.pipeline.byokg",
+    "Byokg": "byokg.api",
     "ByokgError": "byokg.errors",
-    "ColumnarGraph": "byokg.graph.columnar",
+    "ColumnarGraph": "byokg.graph.columnar.graph",
     "EntityLinker": "byokg.linking.entities",
     "Example": "byokg.evaluation.datasets.base",
     "Folder": "byokg.evaluation.datasets.folder",
-    "KnowledgeGraph": "byokg.graph.knowledge_graph",
-    "LangChainEmbedder": "byokg.index.langchain",
-    "MetaQA": "byokg.evaluation.datasets.metaqa",
+    "KnowledgeGraph": "byokg.api",
+    "LangChainEmbedder": "byokg.index.hosted_embedders",
+    "MetaQA": "byokg.evaluation.datasets.benchmarks",
     "Metrics": "byokg.evaluation.metrics",
     "Question": "byokg.types",
     "RunSettings": "byokg.evaluation.runner",
-    "SentenceTransformerEmbedder": "byokg.index.sentence",
-    "StaticEmbedder": "byokg.index.static",
-    "atlas": "byokg.evaluation.datasets.atlas",
-    "import_graph": "byokg.graph.importers",
+    "SentenceTransformerEmbedder": "byokg.index.embedders",
+    "StaticEmbedder": "byokg.index.embedders",
+    "atlas": "byokg.evaluation.datasets.folder",
+    "import_graph": "byokg.graph.importers.choose",
     "metrics_tables": "byokg.evaluation.report_table",
     "offline_pipeline": "byokg.pipeline.offline",
     "run_evaluation": "byokg.evaluation.runner",

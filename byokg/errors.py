@@ -53,7 +53,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from byokg.llm.records import Reply
+    from byokg.llm.messages import Reply
 
 
 class ByokgError(Exception):

@@ -23,10 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from byokg.errors import ConfigError
-from byokg.graph.folder import new_folder
-from byokg.index.distill import distill
-from byokg.index.sentence import MINILM
-from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.graph.columnar.folder import new_folder
+from byokg.index.embedders import MINILM, SHIPPED, StaticEmbedder, distill
 
 DIMENSIONS = 128
 LEAST_COSINE = 0.999

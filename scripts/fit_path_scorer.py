@@ -19,14 +19,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from byokg.evaluation.datasets.atlas import atlas
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.datasets.metaqa import MetaQA
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import import_graph
-from byokg.linking.alignment import Weights
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import Folder, atlas
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.linking.offline import OfflineLinker
+from byokg.linking.path_scorer import Weights
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import EntityId
 

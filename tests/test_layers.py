@@ -12,13 +12,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts"),
+    ("types", "errors", "prompts", "text"),
     ("index",),
     ("graph",),
+    ("open",),
     ("llm",),
     ("linking",),
     ("retrieval",),
     ("pipeline",),
+    ("api",),
     ("evaluation",),
     ("training",),
     ("cli",),

@@ -93,7 +93,7 @@ import sys
 sys.path.insert(0, {str(target)!r})
 import byokg, byokg.cli.main
 from pathlib import Path
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder
 assert Path(byokg.__file__).is_relative_to({str(target)!r}), byokg.__file__
 assert (Path(byokg.__file__).parent / "configs" / "config.yaml").is_file()
 print(StaticEmbedder().encode(["graph"]).shape)

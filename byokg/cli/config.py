@@ -39,7 +39,7 @@ from byokg.cli.components import (
     parts,
 )
 from byokg.errors import ConfigError
-from byokg.graph.address import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
+from byokg.open import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
 
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""

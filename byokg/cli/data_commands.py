@@ -1,22 +1,28 @@
-"""`byokg data`: which data sets there are, what one holds, what is wrong with it, and where it comes from."""
+"""`byokg data`: which data sets there are, what one holds, what is wrong with it, and where it comes from.
+
+`byokg report`: finished runs as one page that opens anywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from byokg.cli.terminal import note, print_json, stderr, stdout
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
     from byokg.evaluation.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
+    from byokg.evaluation.report.summary import Run
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
+    from byokg.open import Opened
 
 FOUND = 4
 """Exit code of an audit that found something."""
@@ -96,12 +102,11 @@ def audit(
     from dataclasses import asdict
 
     from byokg.cli.config import Grants
-    from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import keyed
+    from byokg.cli.evaluation import keyed, open_store
     from byokg.evaluation.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
-    from byokg.graph.name_index import name_index
-    from byokg.graph.places import close
+    from byokg.graph.name_indexes import name_index
+    from byokg.open import close
 
     settings, dataset, examples = _questions(words)
     if without_graph:
@@ -190,7 +195,7 @@ def fetch(
 
 def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
     """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
-    from byokg.cli.questions import selected
+    from byokg.cli.evaluation import selected
 
     settings = _settings(words)
     dataset: Dataset = settings.build("dataset")
@@ -250,3 +255,65 @@ def _told() -> Callable[[str, int, int | None], None]:
             stderr().print(f"{path}: {have / 1e6:,.0f}{of} MB", markup=False, highlight=False)
 
     return tell
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of finished runs over one data set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run that others are compared with; the first unless given.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="GRAPH", help="The runs' graph, to show names where traces hold ids.")
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
+    ] = None,
+) -> None:
+    """Write a report about runs as one HTML file that needs no network.
+
+    byokg report runs/a runs/b --out report.html
+
+    byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
+    """
+    from byokg.evaluation.report.page import build_page, write_page
+    from byokg.evaluation.report.summary import asked_by, read_runs
+    from byokg.llm.replies import RecordedReplies
+    from byokg.open import close
+
+    first = _position(runs, baseline)
+    read = read_runs(runs)
+    examples = asked_by(read)
+    with ExitStack() as opened:
+        store = None if graph is None else _graph_of(read[0], graph)
+        if store is not None:
+            opened.callback(close, store)
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        page = build_page(read, examples, first, store, recorded)
+    write_page(page, out)
+    print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
+
+
+def _position(runs: Sequence[Path], baseline: Path | None) -> int:
+    """Return which of the runs is the baseline."""
+    if baseline is None:
+        return 0
+    places = [run.resolve() for run in runs]
+    if baseline.resolve() not in places:
+        raise ConfigError(f"--baseline {baseline} is none of the runs; name one of {', '.join(map(str, runs))}")
+    return places.index(baseline.resolve())
+
+
+def _graph_of(run: Run, place: str) -> Opened:
+    """Open a graph, and refuse one that is not the run's."""
+    from byokg.open import close, identity, open_graph
+
+    store = open_graph(place)
+    recorded, found = str((run.config.get("graph") or {}).get("checksum")), identity(store)
+    if recorded != found:
+        close(store)
+        raise RunError(
+            f"{str(run.folder)!r} is a run over a graph with checksum {recorded[:12]}, that of --graph {place} is "
+            f"{found[:12]}; name the graph of the run, or leave --graph out"
+        )
+    return store

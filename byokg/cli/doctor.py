@@ -24,11 +24,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from byokg.errors import ByokgError
-from byokg.graph.address import masked
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.places import opened
-from byokg.index.static import StaticEmbedder
-from byokg.llm.tracing import tracing_variable
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import StaticEmbedder
+from byokg.llm.model import tracing_variable
+from byokg.open import masked, opened
 
 State = Literal["ok", "off", "warn", "fail"]
 """`off` is optional and not there; `warn` limits something; `fail` breaks the core."""

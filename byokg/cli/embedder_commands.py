@@ -39,9 +39,8 @@ def distill_model(
 
     Then: byokg graph embed DIR embedding=static embedding.path=bge-static
     """
-    from byokg.graph.folder import new_folder
-    from byokg.index.distill import distill, refuse_taken
-    from byokg.index.static import StaticEmbedder
+    from byokg.graph.columnar.folder import new_folder
+    from byokg.index.embedders import StaticEmbedder, distill, refuse_taken
 
     began = time.perf_counter()
     try:
@@ -98,10 +97,10 @@ def embed(
     command goes on after an interruption.
     """
     from byokg.cli.config import read_settings
-    from byokg.cli.progress import embedding_shown
-    from byokg.graph.cache_folder import user_cache
-    from byokg.graph.columnar import ColumnarGraph
-    from byokg.graph.dense_index import build_dense, index_folder
+    from byokg.cli.terminal import embedding_shown
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.name_indexes import build_dense, index_folder
+    from byokg.graph.read_cache import user_cache
     from byokg.index.vectors import checked_layout
 
     if cache is not None and no_cache:

@@ -1,14 +1,20 @@
-"""`byokg eval` and what it shares with `byokg ask`: from settings to a graph, a pipeline and a scored run."""
+"""`byokg eval` and what it shares with `byokg ask`: from settings to a graph, a pipeline and a scored run.
+
+Which questions a run asks: what the settings pick, require and draw, in this order.
+
+Data sets' own graphs, imported once and kept for all later runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
+import os
 import random
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,33 +22,225 @@ from typing import Any, Self, cast
 
 from rich.console import Console
 
-from byokg.cli.config import Settings
-from byokg.cli.graph_cache import cache_folder, cached_graph
+from byokg.cli.config import Grants, RunOptions, Settings
 from byokg.cli.language_model import Asking, asking
-from byokg.cli.progress import shown, watched
-from byokg.cli.questions import keyed, narrowed, part, picked
-from byokg.errors import ConfigError, LlmUnusable, RunError, RunIncomplete
+from byokg.cli.terminal import shown, watched
+from byokg.errors import (
+    ConfigError,
+    GraphCorrupt,
+    GraphError,
+    GraphNotFound,
+    ImportFailed,
+    LlmUnusable,
+    RunError,
+    RunIncomplete,
+)
+from byokg.evaluation.audit import executed, with_answer
 from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
+from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.per_question import PerQuestionPipeline
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
 from byokg.evaluation.report_table import metrics_tables, usage_table
-from byokg.evaluation.runner import Pipeline, Progress, RunSettings, run_evaluation
-from byokg.evaluation.version import code_version
-from byokg.graph.address import EXAMPLES, SCHEMES
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.cypher_store import CypherStore
-from byokg.graph.name_index import name_index
-from byokg.graph.places import close, identity
-from byokg.graph.schema_cache import SchemaCache
-from byokg.graph.sparql import SparqlEndpoint
-from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder
+from byokg.evaluation.run_folder import code_version
+from byokg.evaluation.runner import (
+    Draw,
+    PerQuestionPipeline,
+    Pipeline,
+    Progress,
+    RunSettings,
+    Shard,
+    drawn,
+    named,
+    run_evaluation,
+)
+from byokg.graph.columnar.folder import FORMAT, VERSION, new_folder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_into, source_files
+from byokg.graph.name_indexes import build_names, name_index
+from byokg.graph.read_cache import SchemaCache, user_cache
+from byokg.graph.servers.cypher_store import CypherStore
+from byokg.graph.servers.sparql import SparqlEndpoint
+from byokg.graph.store import GraphStore, takes_queries
+from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.llm.estimate import estimate_run, estimate_text
-from byokg.llm.token_count import ESTIMATE, token_counter
+from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
+
+_FILE = "@"
+
+Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+"""Gives the graph that a question is asked of, and the names in it."""
+
+
+def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions of the ids and types that the settings name, which takes no graph.
+
+    Raises:
+        ConfigError: there is no question of such an id or type.
+        DatasetError: the data set cannot be read.
+    """
+    examples = dataset.examples()
+    for reason, count in dataset.left_out().items():
+        note(f"{count:,} questions of {dataset.name} are left out: {reason}")
+    return named(examples, _ids(run.ids), run.types)
+
+
+def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
+    return drawn(picked(dataset, run, note), Draw(run.per_type, run.sample, run.limit, run.seed))
+
+
+def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions that fulfil what is required, and of these the ones that are drawn.
+
+    Raises:
+        ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
+    """
+    kept = list(examples)
+    if "executable" in run.require and kept:
+        store, _ = graph(kept[0])
+        if not takes_queries(store):
+            raise ConfigError(
+                f"require=executable needs a graph that takes queries, and {store.name} takes none; add graph=arcadedb"
+            )
+        result = executed(kept, store)
+        kept = list(result.examples)
+        _tell_left_out("executable", len(examples), len(kept), result.left_out, note)
+    if "answers_in_graph" in run.require:
+        before = len(kept)
+        kept = [example for example in kept if with_answer([example], *graph(example))]
+        _tell_left_out("answers_in_graph", before, len(kept), {}, note)
+    kept = drawn(kept, Draw(run.per_type, run.sample, run.limit, run.seed))
+    if not kept:
+        raise ConfigError("no question is left to ask; check ids, types and require")
+    if len(kept) < len(examples):
+        note(f"{len(kept):,} of {len(examples):,} questions are asked")
+    return kept
+
+
+def keyed(
+    examples: Sequence[Example],
+    store: GraphStore,
+    names: Callable[[], NameIndex],
+    grants: Grants,
+    note: Callable[[str], None],
+) -> list[Example]:
+    """Return the questions with the ids by which the graph holds their topics.
+
+    Raises:
+        ConfigError: topic entities are granted, and what the data set calls their ids are not those of the graph.
+    """
+    if graph_keys(examples, store) == "names":
+        if grants.entities == "gold":
+            raise ConfigError(
+                f"the graph {store.name} holds the questions' topics under their names, not their ids; "
+                "add dataset.ids=names"
+            )
+        note("the graph holds the questions' topics under their names, so these are the ids asked for")
+        examples = [by_name(example) for example in examples]
+    named = with_nodes_of_names(examples, store, names)
+    if named != list(examples):
+        note("the questions name their topics and give no ids, so the nodes of these names are their topics")
+    return named
+
+
+def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:
+    """Return the shard that the settings name, and its questions. Raises `ConfigError`."""
+    if run.shard is None:
+        return None, examples
+    shard = Shard.parse(run.shard)
+    return shard, shard.of(examples)
+
+
+def _ids(words: Sequence[str]) -> list[str]:
+    """Return ids, those of files in place of the files."""
+    ids = []
+    for word in words:
+        if not word.startswith(_FILE):
+            ids.append(word)
+            continue
+        try:
+            lines = Path(word.removeprefix(_FILE)).expanduser().read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"ids={word} cannot be read ({error}); name a text file with one id a line") from error
+        ids += [line.strip() for line in lines if line.strip()]
+    return ids
+
+
+def _tell_left_out(name: str, before: int, after: int, reasons: Mapping[str, int], note: Callable[[str], None]) -> None:
+    shown = "".join(f"; {reason}: {count:,}" for reason, count in reasons.items())
+    note(f"require={name} keeps {after:,} of {before:,} questions{shown}")
+
+
+_GRAPH_HASH_DIGITS = 12
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where graphs are kept unless `graph.cache` says otherwise: the user's cache folder."""
+    return user_cache(environment) / "graphs"
+
+
+def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], None]) -> Path:
+    """Return the folder of the graph built from `source`, building it when there is none yet.
+
+    The folder is named after the content of the source, so a changed source gets another one. Several processes may
+    ask at the same time: each builds, one keeps, and all use the same.
+
+    Args:
+        source: file or folder, as `byokg graph build` takes it.
+        name: first part of the folder's name, for people.
+        cache: where the folders lie.
+        note: told in one line what was built, or what is used.
+
+    Raises:
+        ImportFailed: the source cannot become a graph.
+        GraphError: the cache cannot be written.
+    """
+    readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
+    folder = cache / f"{readable}-{source_digest(source)[:_HASH_DIGITS]}"
+    damaged = False
+    try:
+        ColumnarGraph.open(folder)
+    except GraphNotFound:
+        pass
+    except GraphCorrupt:
+        damaged = True
+    else:
+        note(f"graph: {folder}")
+        return folder
+    began = time.perf_counter()
+    try:
+        with new_folder(folder, overwrite=damaged) as partial:  # graph and names appear together, or not at all
+            build_names(import_into(source, partial))
+        graph = ColumnarGraph.open(folder)
+    except GraphError as error:
+        try:
+            graph = ColumnarGraph.open(folder)  # another process was quicker
+        except GraphNotFound:
+            if isinstance(error, ImportFailed):
+                raise error from None
+            raise GraphError(f"{error} (name another folder with graph.cache=DIR)") from error
+    seconds = time.perf_counter() - began
+    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
+    note(f"graph: {folder} (built from {source}: {counts})")
+    return folder
+
+
+def source_digest(source: Path) -> str:
+    """Return a sha256 over the names and bytes of a graph's source files, and over the format that is written.
+
+    Raises:
+        ImportFailed: the source is none that can be imported.
+    """
+    digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
+    for path in source_files(source):
+        with path.open("rb") as file:
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
 
 _FAILURES_LISTED = 5
 _HASH_DIGITS = 8

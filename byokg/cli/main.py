@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli import linking_commands, report_command, score_commands
-from byokg.cli.bfs_command import bfs
-from byokg.cli.cache_commands import app as cache_app
+from byokg.cli import data_commands as report_command
+from byokg.cli import linking_commands, score_commands
 from byokg.cli.data_commands import app as data_app
 from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
-from byokg.cli.mcp_commands import app as mcp_app
+from byokg.cli.language_model import app as cache_app
+from byokg.cli.mcp import app as mcp_app
+from byokg.cli.mcp import bfs
 from byokg.cli.terminal import note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
@@ -65,7 +66,7 @@ Words = Annotated[
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from byokg.evaluation.version import code_version
+        from byokg.evaluation.run_folder import code_version
 
         code = code_version()
         commit = f", commit {code.commit}" if code.commit else ""
@@ -158,9 +159,9 @@ def merge(
 
     The result is that of the run in one piece, byte for byte but for the timings.
     """
-    from byokg.evaluation.merge import merge_runs
     from byokg.evaluation.records import read_config
     from byokg.evaluation.report_table import metrics_tables
+    from byokg.evaluation.runner import merge_runs
 
     metrics = merge_runs(folders, out)
     console = stdout()
@@ -189,11 +190,10 @@ def ask(
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
     """
-    from byokg.cli.answer_tree import as_json as answer_json
-    from byokg.cli.answer_tree import show
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import set_up
-    from byokg.cli.trace_tree import show_trace
+    from byokg.cli.trees import as_json as answer_json
+    from byokg.cli.trees import show, show_trace
     from byokg.evaluation.records import answered
     from byokg.types import EntityId, Question
 
@@ -228,9 +228,9 @@ def trace(
 
     byokg trace runs/mine WebQTest-12
     """
-    from byokg.cli.trace_tree import show_trace
+    from byokg.cli.trees import show_trace
     from byokg.evaluation.records import read_trace
-    from byokg.graph.columnar import ColumnarGraph
+    from byokg.graph.columnar.graph import ColumnarGraph
 
     record = read_trace(run, id)
     if as_json:
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(error: Exception) -> int:
     """Report an error in one line, or with its traceback where that is wanted; return the exit code."""
-    from byokg.graph.address import masked
+    from byokg.open import masked
 
     if _debugging():
         print(masked(traceback.format_exc()), end="", file=sys.stderr)

@@ -1,20 +1,393 @@
-"""`byokg score` and `byokg compare`. What is heavy is imported when a command runs."""
+"""`byokg score` and `byokg compare`. What is heavy is imported when a command runs.
+
+What `byokg score` prints: one row a metric profile, and how far each is from the first.
+
+What `byokg compare` prints: differences with intervals, where they come from, and published figures apart.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from byokg.cli.terminal import note, print_json, stdout
 from byokg.errors import ConfigError
+from byokg.evaluation.cases import Case
+from byokg.evaluation.compare import Anchor, Comparison, RecordedRun, obstacles
+from byokg.evaluation.metrics import Difference
+from byokg.evaluation.report_table import TITLES
+from byokg.evaluation.scoring import ProfileScores, Values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from byokg.evaluation.cases import Case
     from byokg.evaluation.datasets.base import Dataset, Example
+
+_FAILURES_LISTED = 5
+
+
+def score_tables(scored: Sequence[ProfileScores], cases: Sequence[Case], title: str) -> Group:
+    """Return all tables: the profiles, their own metrics, their distance from the first, and any breakdown of one.
+
+    Figures are percentages; below each, half the width of its 95 % interval.
+    """
+    tables = [_profiles(scored, title)]
+    if any(metric.name not in TITLES for one in scored if one.n for metric in one.profile.metrics):
+        tables.append(_own_metrics(scored))
+    if sum(one.n > 0 for one in scored) > 1 and scored[0].n:
+        tables.append(_differences(scored))
+    if len(scored) == 1 and scored[0].groups:
+        tables.append(_groups(scored[0]))
+    return Group(*tables, *_notes(scored, cases))
+
+
+def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: str) -> dict[str, Any]:
+    """Return all figures as JSON holds them."""
+    return {
+        "predictions": title,
+        "questions": len(cases),
+        "failed": [case.id for case in cases if case.status != "ok"],
+        "profiles": {
+            one.profile.name: {
+                "n": one.n,
+                "skipped": one.skipped,
+                "unscorable": one.unscorable,
+                "failed": one.failed,
+                "source": one.profile.source,
+                "metrics": {
+                    name: {"value": estimate.value, "ci95": list(estimate.ci95)}
+                    for name, estimate in one.estimates.items()
+                },
+                "groups": {group: {"n": some.n, **some.figures} for group, some in one.groups.items()},
+            }
+            for one in scored
+        },
+    }
+
+
+def _profiles(scored: Sequence[ProfileScores], title: str) -> Table:
+    table = _score_table(Text(f"{title}, %"), "profile")
+    for name in ("n", "skipped", *TITLES.values()):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in scored:
+        if not one.n:
+            continue
+        figures = (
+            f"{100 * found.value:.1f}\n[dim]±{50 * (found.ci95[1] - found.ci95[0]):.1f}[/dim]" if found else ""
+            for found in (one.estimates.get(metric) for metric in TITLES)
+        )
+        table.add_row(one.profile.name, f"{one.n:,}", f"{one.skipped:,}", *figures)
+    return table
+
+
+def _own_metrics(scored: Sequence[ProfileScores]) -> Table:
+    table = _score_table("metrics of one profile, %", "profile", "metric")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("meaning")
+    for one in scored:
+        for metric in one.profile.metrics:
+            if one.n and metric.name not in TITLES:
+                found = one.estimates[metric.name]
+                half = 50 * (found.ci95[1] - found.ci95[0])
+                table.add_row(one.profile.name, metric.name, f"{100 * found.value:.1f} ±{half:.1f}", metric.meaning)
+    return table
+
+
+def _differences(scored: Sequence[ProfileScores]) -> Table:
+    """Show each profile less the first, in points, and how many questions it counts right that the first does not."""
+    first, *others = scored
+    table = _score_table(f"less {first.profile.name}, points", "profile")
+    for name in (*TITLES.values(), "gained", "lost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in others:
+        if one.n:
+            cells = (_points(first, one, metric) for metric in TITLES)
+            table.add_row(one.profile.name, *cells, *_turned(first, one))
+    table.caption = (
+        f"over the questions that both count; gained: with a Hit there and none under {first.profile.name}; lost: the "
+        "reverse"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
+    """Return the difference of two means over the questions that both profiles count; empty where one lacks either."""
+    values = [_column(scores, metric) for scores in (first, one)]
+    if values[0] is None or values[1] is None:
+        return ""
+    shared = (first.weights[:, 0] > 0) & (one.weights[:, 0] > 0)
+    return f"{100 * float((values[1] - values[0])[shared].mean()):+z.1f}" if shared.any() else ""
+
+
+def _turned(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:
+    """Count the questions with a Hit under the second profile alone, and under the first alone."""
+    before, now = _column(first, "hit"), _column(one, "hit")
+    if before is None or now is None:
+        return "", ""
+    return f"{int(np.sum((now > 0) & (before == 0))):,}", f"{int(np.sum((before > 0) & (now == 0))):,}"
+
+
+def _column(scores: ProfileScores, metric: str) -> Values | None:
+    """Return a metric's value for each question, (N,); None where the profile has no such metric."""
+    names = [each.name for each in scores.profile.metrics]
+    return scores.values[:, names.index(metric)] if metric in names else None
+
+
+def _groups(one: ProfileScores) -> Table:
+    table = _score_table("by type, %", "")
+    table.add_column("n", justify="right", no_wrap=True)
+    for metric in one.profile.metrics:
+        table.add_column(TITLES.get(metric.name, metric.name), justify="right", no_wrap=True)
+    for group, some in one.groups.items():
+        table.add_row(Text(group), f"{some.n:,}", *(f"{100 * value:.1f}" for value in some.figures.values()))
+    return table
+
+
+def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]:
+    """Say what failed, and what could not be scored and why."""
+    failed = [case.id for case in cases if case.status != "ok"]
+    notes = [
+        f"{len(cases):,} questions, {len(failed):,} without a prediction: they score zero, or are skipped where "
+        "the publication does so"
+    ]
+    if failed:
+        more = f" (+{len(failed) - _FAILURES_LISTED:,} more)" if len(failed) > _FAILURES_LISTED else ""
+        notes.append(f"without a prediction: {', '.join(failed[:_FAILURES_LISTED])}{more}")
+    for one in scored:
+        if one.unscorable:
+            what = f"{one.unscorable:,} questions lack" if one.n else "the questions lack"
+            notes.append(f"{one.profile.name}: {what} {one.profile.needs}")
+    return [Text(note) for note in notes]
+
+
+def _score_table(title: str | Text, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+_SETTINGS_SHOWN = 12
+_VALUE_SHOWN = 40
+"""Characters of a setting's value."""
+
+Ours = Mapping[tuple[str, str], Mapping[str, float]]
+"""By profile and metric, each run's figure, in [0, 1]."""
+
+
+def comparison_tables(comparison: Comparison, listed: int) -> Group:
+    """Return all about two runs: settings, metrics, types, and the first `listed` questions won and lost."""
+    first, second = comparison.first, comparison.second
+    parts: list[RenderableType] = [Text(f"{second.name} against {first.name}", style="bold"), *_settings(comparison)]
+    parts.append(_metrics(comparison))
+    if comparison.by_type:
+        parts.append(_types(comparison))
+    parts += _questions(comparison, listed)
+    return Group(*parts)
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Return all of it as JSON holds it."""
+    before, after = comparison.scores
+    return {
+        "first": comparison.first.name,
+        "second": comparison.second.name,
+        "dataset": comparison.first.dataset,
+        "profile": before.profile.name,
+        "questions": len(before.values),
+        "left_out": comparison.left_out,
+        "settings": {key: list(values) for key, values in comparison.settings.items()},
+        "metrics": {
+            name: {"first": before.estimates[name].value, "second": after.estimates[name].value, **_plain(difference)}
+            for name, difference in comparison.differences.items()
+        },
+        "metric": comparison.metric,
+        "by_type": {
+            group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference)}
+            for group, one in comparison.by_type.items()
+        },
+        "won": list(comparison.won),
+        "lost": list(comparison.lost),
+    }
+
+
+def anchor_tables(
+    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+) -> list[RenderableType]:
+    """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
+    like, unlike = _parted(anchors, runs, published_graph)
+    parts: list[RenderableType] = []
+    if like:
+        table = _table("published, comparable, %", "system", "profile", "metric")
+        for name in ("published", *(run.name for run in runs)):
+            table.add_column(Text(name), justify="right", overflow="fold")
+        for anchor in like:
+            table.add_row(*_named(anchor), f"{100 * anchor.value:.1f}", *_figures(anchor, runs, ours))
+        parts.append(table)
+    if unlike:
+        table = _table("published, NOT comparable with these runs, %", "system", "profile", "metric")
+        for name in ("published", *(run.name for run in runs), "why not"):
+            table.add_column(Text(name), justify="right", overflow="fold")
+        numbers: dict[str, int] = {}
+        for anchor, reasons in unlike:
+            why = ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons)
+            table.add_row(*_named(anchor), f"{100 * anchor.value:.1f}", *_figures(anchor, runs, ours), why)
+        parts.append(table)
+        parts.append(Text("\n".join(f"({number}) {reason}" for reason, number in numbers.items())))
+    if anchors:
+        parts.append(Text(f"published in: {'; '.join(dict.fromkeys(anchor.source for anchor in anchors))}"))
+    return parts
+
+
+def anchor_json(
+    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+) -> list[dict[str, Any]]:
+    """Return published figures with ours and what keeps them apart, as JSON holds them."""
+    reasons = {id(anchor): () for anchor in anchors} | {
+        id(anchor): why for anchor, why in _parted(anchors, runs, published_graph)[1]
+    }
+    return [
+        {
+            **asdict(anchor),
+            "comparable": not reasons[id(anchor)],
+            "why_not": list(reasons[id(anchor)]),
+            "ours": dict(ours.get((anchor.profile or "", anchor.metric), {})),
+        }
+        for anchor in anchors
+    ]
+
+
+def _parted(
+    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], published_graph: bool
+) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
+    """Part figures that every run can be compared with from the others, with the reasons."""
+    like, unlike = [], []
+    for anchor in anchors:
+        found: dict[str, None] = {}
+        for run in runs:
+            for reason in obstacles(anchor, run.dataset, len(run.cases), run.entities, published_graph):
+                found[reason] = None
+        if found:
+            unlike.append((anchor, tuple(found)))
+        else:
+            like.append(anchor)
+    return like, unlike
+
+
+def _settings(comparison: Comparison) -> list[RenderableType]:
+    """Say what the two runs were told differently."""
+    lines = [
+        f"  {key}: {_short(before)} → {_short(after)}"
+        for key, (before, after) in list(comparison.settings.items())[:_SETTINGS_SHOWN]
+    ]
+    more = len(comparison.settings) - _SETTINGS_SHOWN
+    if more > 0:
+        lines.append(f"  (+{more} more)")
+    return [Text("\n".join(lines))] if lines else []
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _VALUE_SHOWN else f"{value[:_VALUE_SHOWN]}…"
+
+
+def _metrics(comparison: Comparison) -> Table:
+    before, after = comparison.scores
+    table = _table(f"{before.profile.name}, %", "")
+    for name in (comparison.first.name, comparison.second.name):
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for name in ("difference", "95 % interval", "p", "won", "lost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for metric, one in comparison.differences.items():
+        table.add_row(
+            TITLES.get(metric, metric),
+            f"{100 * before.estimates[metric].value:.1f}",
+            f"{100 * after.estimates[metric].value:.1f}",
+            *_cells(one),
+            f"{one.won:,}",
+            f"{one.lost:,}",
+        )
+    failed = f"{before.failed:,} and {after.failed:,} failed"
+    if comparison.left_out:
+        failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
+    table.caption = (
+        f"{len(before.values):,} questions, {failed}; intervals: paired bootstrap; p, two-sided: McNemar's exact test "
+        "for metrics of 0 and 1, else the paired bootstrap; not corrected for looking at several"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _types(comparison: Comparison) -> Table:
+    table = _table(f"{TITLES.get(comparison.metric, comparison.metric)} by type, %", "")
+    table.add_column("n", justify="right", no_wrap=True)
+    for name in (comparison.first.name, comparison.second.name):
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for name in ("difference", "95 % interval", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group, one in comparison.by_type.items():
+        figures = (f"{100 * value:.1f}" for value in (one.first, one.second))
+        table.add_row(Text(group), f"{one.n:,}", *figures, *_cells(one.difference))
+    return table
+
+
+def _cells(difference: Difference) -> tuple[str, str, str]:
+    low, high = difference.ci95
+    p = "<0.001" if difference.p < 0.001 else f"{difference.p:.3f}"
+    return f"{100 * difference.value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}", p
+
+
+def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
+    """List questions won and lost with their text and what each run answered first."""
+    asked = {case.id: case for case in comparison.first.cases}
+    theirs = {case.id: case for case in comparison.second.cases}
+    lines = []
+    for word, ids in (("won", comparison.won), ("lost", comparison.lost)):
+        if not ids:
+            continue
+        lines.append(f"{word}: {len(ids):,} of {len(comparison.scores[0].values):,} questions")
+        for id in ids[:listed]:
+            before, after = (", ".join(case[id].answers[:2]) or "nothing" for case in (asked, theirs))
+            lines.append(f"  {id}: {asked[id].question} — {before} → {after}")
+        if len(ids) > listed:
+            lines.append(f"  (+{len(ids) - listed:,} more)")
+    return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
+
+
+def _system(anchor: Anchor) -> str:
+    return f"{anchor.system}, {anchor.model}" if anchor.model else anchor.system
+
+
+def _named(anchor: Anchor) -> tuple[Text, str, str]:
+    return Text(f"{_system(anchor)}{', trained' if anchor.trained else ''}"), anchor.profile or "?", anchor.metric
+
+
+def _figures(anchor: Anchor, runs: Sequence[RecordedRun], ours: Ours) -> list[str]:
+    """Return each run's figure made the way of the published one."""
+    figures = ours.get((anchor.profile or "", anchor.metric), {})
+    return [f"{100 * figures[run.name]:.1f}" if run.name in figures else "" for run in runs]
+
+
+def _plain(difference: Difference) -> dict[str, Any]:
+    return {**asdict(difference), "ci95": list(difference.ci95)}
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; the data set among them.")]
@@ -45,15 +418,15 @@ def score(
     data set go before those of the file. Profiles: strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog,
     structgpt, webqsp-official, cron, stark, text2cypher; judge asks a language model.
     """
-    from byokg.cli.score_tables import score_json, score_tables
-    from byokg.evaluation.profiles.catalog import chosen
+    from byokg.cli.score_commands import score_json, score_tables
+    from byokg.evaluation.profiles import chosen
     from byokg.evaluation.scoring import score_cases
 
     names = profile or ["strict"]
     profiles = chosen([name for name in names if name != _JUDGE])
     cases = _cases(predictions, words or [])
     if _JUDGE in names:
-        from byokg.cli.judging import judged
+        from byokg.cli.language_model import judged
 
         profiles = (*profiles, judged(cases, words or [], note))
     scored = score_cases(cases, profiles, seed)
@@ -71,13 +444,12 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
         ConfigError: there is neither such a folder nor such a file.
     """
     from byokg.cli.config import read_settings
-    from byokg.cli.questions import selected
-    from byokg.evaluation.asked import read_questions
+    from byokg.cli.evaluation import selected
     from byokg.evaluation.cases import join
     from byokg.evaluation.datasets.folder import by_name, is_by_name
-    from byokg.evaluation.foreign import read_foreign
-    from byokg.evaluation.metrics_file import read_profile
+    from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
+    from byokg.evaluation.run_folder import read_profile, read_questions
 
     dataset: Dataset | None = None
     asked: Sequence[Example] = ()
@@ -141,10 +513,9 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.cli.compare_tables import anchor_json, anchor_tables, comparison_json, comparison_tables
-    from byokg.evaluation.anchors import read_anchors
-    from byokg.evaluation.compare import compare_runs, read_runs
-    from byokg.evaluation.profiles.catalog import PROFILES, chosen
+    from byokg.cli.score_commands import anchor_json, anchor_tables, comparison_json, comparison_tables
+    from byokg.evaluation.compare import compare_runs, read_anchors, read_runs
+    from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.scoring import score_cases
 
     if profile not in PROFILES:

@@ -29,8 +29,8 @@ from rich.text import Text
 from byokg.cli.config import Settings, config_dir, groups, read_settings
 from byokg.cli.evaluation import evaluate
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
-from byokg.evaluation.metrics_file import read_metrics
 from byokg.evaluation.report_table import TITLES
+from byokg.evaluation.run_folder import read_metrics
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""

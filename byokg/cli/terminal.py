@@ -1,14 +1,35 @@
-"""Where commands print: results to standard output, everything else to standard error."""
+"""Where commands print: results to standard output, everything else to standard error.
+
+How far something is that takes its time: a bar on a terminal, a line now and then elsewhere.
+
+The answer of `byokg graph query`, as a table.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from byokg.errors import ConfigError
+from byokg.evaluation.runner import Progress as Done
+from byokg.graph.servers.cypher_store import CypherStore
+from byokg.graph.servers.sparql import SparqlEndpoint
+from byokg.graph.store import GraphStore, Rows
+from byokg.index.dense import Embedded
+from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +63,7 @@ def print_line(console: Console, text: str) -> None:
 
 def folder_given(place: str, what: str) -> Path:
     """Return a folder's path; refuse an address, without repeating it."""
-    from byokg.graph.address import is_address
+    from byokg.open import is_address
 
     if is_address(place):
         raise ConfigError(f"{what} takes no address; name a folder")
@@ -66,6 +87,212 @@ class MaskedLogs(logging.StreamHandler[TextIO]):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        from byokg.graph.address import masked
+        from byokg.open import masked
 
         return masked(super().format(record))
+
+
+_LINES = 10
+"""Lines in all, where there is no terminal."""
+
+_EVERY_S = 5.0
+"""Seconds between two lines about a graph that is read."""
+
+_LOOK = 1000
+"""Nodes between two looks at the clock."""
+
+
+@contextmanager
+def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Callable[[Done], None]]:
+    """Give what to call after each question; what it shows goes to `console`, and a bar is removed at the end."""
+    if quiet:
+        yield lambda done: None
+    elif console.is_terminal:
+        with _bar(console) as bar:
+            task = bar.add_task(escape(title), total=total, figures="")
+            yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
+    else:
+        lines = _Lines(title, console)
+        yield lambda done: lines.show(done, lambda: _figures(done))
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+@contextmanager
+def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Callable[[Embedded], None]]:
+    """Give what to call while names are embedded: how many, at which rate, and how long it will take yet."""
+    pace = _Pace(None)
+
+    def rate(done: Embedded) -> str:
+        return f"{done.done / max(pace.seconds(), 1e-9):,.0f} names/s"
+
+    def remaining(done: Embedded) -> str:
+        seconds = round(pace.seconds() * (done.total - done.done) / max(done.done, 1))
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    if quiet:
+        yield lambda done: None
+    elif console.is_terminal:
+        with _bar(console) as bar:
+            task = bar.add_task(escape(title), total=None, figures="")
+            yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
+    else:
+        lines = _Lines(title, console)
+        yield lambda done: lines.show(done, lambda: f"{rate(done)}, {remaining(done)} left")
+
+
+class _Lines:
+    """Prints a line for every tenth of the whole."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        self._title = title
+        self._console = console
+        self._reached: int | None = None
+
+    def show(self, done: Done | Embedded, figures: Callable[[], str]) -> None:
+        reached = done.done * _LINES // done.total
+        if reached == self._reached or (self._reached is None and reached == 0):
+            return
+        self._reached = reached
+        self._console.print(
+            f"{self._title}: {done.done:,}/{done.total:,}  {figures()}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _figures(done: Done) -> str:
+    failed = f", {done.failed:,} failed" if done.failed else ""
+    return f"Hit {100 * done.hit:.1f} %{failed}"
+
+
+# Reading whole graphs
+
+
+@contextmanager
+def copied(title: str, nodes: int | None, edges: int | None, console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Give what to call with the nodes and edges that are done.
+
+    Args:
+        title: what is being done.
+        nodes: how many there are in all, if that is known.
+        edges: the same of edges.
+        console: where to print.
+    """
+    pace = _Pace(nodes)
+    of_edges = f" of {edges:,}" if edges is not None else ""
+    if not console.is_terminal:
+        yield lambda done, edges_done: pace.line(
+            done, lambda: print_line(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
+        )
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[figures]}"),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(escape(title), total=nodes, figures="listing nodes")
+        yield lambda done, edges_done: bar.update(
+            task, completed=done, figures=f"{pace.text(done)}, {edges_done:,}{of_edges} edges"
+        )
+
+
+class Watched:
+    """A store that says, while all of its entities are read, how far that is; in all else the store itself.
+
+    The numbers it gives are the store's own.
+    """
+
+    def __init__(self, store: GraphStore, nodes: Callable[[], int | None], note: Callable[[str], None]) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._note = note
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def entities(self) -> Iterator[EntityId]:
+        """Yield each entity once, in node-number order."""
+        pace, done = _Pace(self._nodes()), 0
+        for done, entity in enumerate(self._store.entities(), 1):
+            yield entity
+            if done % _LOOK == 0:
+                pace.line(done, lambda: self._note(f"reading names: {pace.text(done)}"))  # noqa: B023
+        self._note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
+
+
+def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
+    """Return a store that says, if it is a server, how far the reading of its entities is."""
+    if isinstance(store, CypherStore | SparqlEndpoint):
+        return cast(GraphStore, Watched(store, lambda: store.node_count, note))
+    return store
+
+
+class _Pace:
+    """How quickly nodes are read, and how long the rest will take."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total = total
+        self._began = self._told = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return seconds since the beginning."""
+        return time.monotonic() - self._began
+
+    def line(self, done: int, say: Callable[[], None]) -> None:
+        """Say something, if nothing was said for a while or everything is done."""
+        if time.monotonic() - self._told >= _EVERY_S or done == self._total:
+            self._told = time.monotonic()
+            say()
+
+    def text(self, done: int) -> str:
+        """Write how many are done of how many, how many a second, and how long the rest will take."""
+        rate = done / max(self.seconds(), 1e-3)
+        if self._total is None:
+            return f"{done:,} nodes ({rate:,.0f}/s)"
+        left = max(self._total - done, 0) / rate if rate else 0.0
+        return f"{done:,} of {self._total:,} nodes ({rate:,.0f}/s, {left:,.0f} s left)"
+
+
+def show(rows: Rows, console: Console) -> None:
+    """Print a table, and under it how many rows there are."""
+    if rows.columns:
+        table = Table(box=box.SIMPLE_HEAD)
+        for column in rows.columns:
+            table.add_column(Text(column))
+        for row in rows.rows:
+            table.add_row(*(Text(_text(cell)) for cell in row))
+        console.print(table)
+    more = "; there are more (raise --max-rows)" if rows.truncated else ""
+    console.print(f"{len(rows):,} rows{more}", highlight=False)
+
+
+def _text(cell: Cell) -> str:
+    """Write one cell on one line, as a reader of the graph would."""
+    if isinstance(cell, NodeCell):
+        return f"{cell.name} ({cell.id})" if cell.name != cell.id else cell.name
+    if isinstance(cell, EdgeCell):
+        return f"{cell.head} → {cell.relation} → {cell.tail}"
+    if isinstance(cell, PathCell):
+        return " · ".join(_text(edge) for edge in cell.edges) or " · ".join(_text(node) for node in cell.nodes)
+    if cell is None:
+        return ""
+    if isinstance(cell, Mapping):
+        return "{" + ", ".join(f"{key}: {_text(value)}" for key, value in cell.items()) + "}"
+    if isinstance(cell, str | bool | int | float):
+        return str(cell)
+    return "[" + ", ".join(_text(value) for value in cell) + "]"

@@ -12,9 +12,7 @@ from pathlib import Path
 
 from byokg.errors import BudgetExceeded, RunIncomplete
 from byokg.evaluation.metrics import Metrics
-from byokg.llm.batches import AnthropicBatches
-from byokg.llm.pending import PendingCall, PendingCalls
-from byokg.llm.request_files import OWN, remove_requests, write_requests
+from byokg.llm.batch import OWN, AnthropicBatches, PendingCall, PendingCalls, remove_requests, write_requests
 from byokg.llm.usage import UsageMeter
 
 _TRIES = 3

@@ -10,6 +10,14 @@ first answer; all others treat the answers as a set.
 
 Every question counts in every metric, with one denominator: a question without an outcome (failed or
 skipped) scores zero and is counted.
+
+Where along the way each question is lost: not linked, linked but not retrieved, retrieved but not answered.
+
+A question is attributed to the first stage that lost it, so the counts add up to the number of questions.
+
+What of a question's gold answers is in its evidence, as a run records it.
+
+Whether two systems that answered the same questions differ by more than chance.
 """
 
 from __future__ import annotations
@@ -19,12 +27,63 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
+from math import comb
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.evaluation.loss import Stage, count_stages, stage
-from byokg.evaluation.retrieved import Retrieved
+Stage = Literal["failed", "not_linked", "not_retrieved", "not_answered", "answered"]
+"""`failed`: there is no outcome. `not_linked`: none of the annotated topic entities was linked. `not_retrieved`: no
+gold answer is in the evidence. `not_answered`: one is, but no answer is right. `answered`: an answer is right (Hit), be
+it one that the evidence does not hold."""
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Stage:
+    """Attribute one question.
+
+    Args:
+        hit: any answer is right.
+        failed: the question has no outcome.
+        linked: share of its topic entities that were linked, in [0, 1]; None where they were granted or are not
+            annotated, so that none can be lost.
+        retrieved: any gold answer is in the evidence.
+    """
+    if failed:
+        return "failed"
+    if hit:
+        return "answered"
+    if retrieved:
+        return "not_answered"
+    return "not_linked" if linked == 0.0 else "not_retrieved"
+
+
+def count_stages(stages: Iterable[Stage]) -> dict[Stage, int]:
+    """Count the questions of each stage, all stages in their order."""
+    counts = dict.fromkeys(STAGES, 0)
+    for each in stages:
+        counts[each] += 1
+    return counts
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What the evidence of one question holds; recorded with its prediction."""
+
+    ranks: tuple[int | None, ...]
+    """For each distinct gold answer, the rank from 1 of the first evidence item that holds it; None where none does."""
+    support: tuple[int, int] | None = None
+    """How many of how many annotated triples are in the evidence; None where none is annotated."""
+    tokens: int | None = None
+    """Of graph context in the last prompt; None where no prompt had any."""
+
+    def recall(self, k: int | None = None) -> float:
+        """Return the share of gold answers that the first k items hold, in [0, 1]; of all items without k."""
+        found = sum(rank is not None and (k is None or rank <= k) for rank in self.ranks)
+        return found / len(self.ranks)
+
 
 METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
 """Names in reports, in the order of the fields of `Scores`."""
@@ -341,3 +400,85 @@ def resampled_means(
         total = sums[columns:][kinds.ravel()] if weights is not None else np.full(columns, float(n))
         means[number] = np.where(total > 0, sums[:columns] / np.where(total > 0, total, 1.0), np.nan)
     return means
+
+
+PAIRED_RESAMPLES = 10_000
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of the second system less that of the first, in the metric's own unit."""
+
+    value: float
+    ci95: tuple[float, float]
+    """Percentile interval of the paired bootstrap."""
+    p: float
+    """Two-sided: McNemar's exact test where every value is 0 or 1, else the paired bootstrap."""
+    test: str
+    won: int
+    """Questions on which the second system has the higher value."""
+    lost: int
+
+
+def mcnemar(won: int, lost: int) -> float:
+    """Return the two-sided p value of McNemar's exact test, in (0, 1].
+
+    The binomial probability, with one half each, of a split of the questions that only one of two systems has right at
+    least as uneven as this one. Questions that both have right, or neither, say nothing.
+
+    Args:
+        won: questions that only the second system has right.
+        lost: those that only the first has right.
+
+    Source: McNemar, "Note on the sampling error of the difference between correlated proportions or percentages",
+        Psychometrika 12 (1947); exact form.
+    """
+    n = won + lost
+    tail = sum(comb(n, k) for k in range(min(won, lost) + 1))
+    return min(1.0, tail / (1 << max(n - 1, 0)))
+
+
+def paired_difference(
+    first: Values, second: Values, weights: tuple[Values, Values], seed: int = 0, resamples: int = PAIRED_RESAMPLES
+) -> list[Difference]:
+    """Compare two systems on the same questions, metric by metric.
+
+    Each resample draws questions, and with them what both systems made of them. The p value of the paired bootstrap is
+    the share of resamples whose difference is as far from the observed one as that is from none.
+
+    Args:
+        first: (N, M) values of the first system, N questions by M metrics.
+        second: likewise of the second, the same questions in the same order.
+        weights: (N, M) each, what each value counts in its mean.
+        seed: of the bootstrap.
+        resamples: drawn.
+
+    Returns:
+        One difference for each metric.
+
+    Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), "Hypothesis testing with the bootstrap".
+    """
+    columns = first.shape[1]
+    means = resampled_means(np.hstack((first, second)), seed, resamples, np.hstack(weights))
+    drawn = means[:, columns:] - means[:, :columns]
+    differences = []
+    for column in range(columns):
+        one, other = first[:, column], second[:, column]
+        value = _mean(other, weights[1][:, column]) - _mean(one, weights[0][:, column])
+        known = drawn[~np.isnan(drawn[:, column]), column]
+        won, lost = int((other > one).sum()), int((other < one).sum())
+        if np.isin((one, other), (0.0, 1.0)).all():
+            p, test = mcnemar(won, lost), "McNemar"
+        else:
+            # One is added to both, so that no finite number of resamples makes the chance none.
+            p, test = (1 + int((np.abs(known - value) >= abs(value)).sum())) / (len(known) + 1), "bootstrap"
+        low, high = np.quantile(known, (0.025, 0.975)) if len(known) else (0.0, 0.0)
+        differences.append(Difference(value, (float(low), float(high)), p, test, won, lost))
+    return differences
+
+
+def _mean(values: Values, weights: Values) -> float:
+    total = float(weights.sum())
+    return float(values @ weights) / total if total else 0.0

@@ -9,8 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from byokg.evaluation.loss import Stage
-from byokg.evaluation.metrics import METRICS, Estimate, Metrics, PartEstimate, Summary
+from byokg.evaluation.metrics import METRICS, Estimate, Metrics, PartEstimate, Stage, Summary
 from byokg.llm.estimate import dollars
 from byokg.types import Spending
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import normalise
-from byokg.evaluation.retrieved import Retrieved
+from byokg.evaluation.metrics import Retrieved, normalise
 from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.usage import QuestionUsage
 from byokg.pipeline.context import shown_text

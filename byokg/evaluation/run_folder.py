@@ -5,28 +5,56 @@ operating system, so a kill loses only the questions in flight and at most tears
 the folder again cuts what is torn and keeps the questions that are in all three files. When the last
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
 as finished. Whole files are replaced by renaming, never rewritten in place.
+
+Which code made a run.
+
+`questions.jsonl` of a run folder: what was asked, with gold answers and annotations.
+
+So the folder can be scored again, compared and shown without the data set.
+
+One line a question, in the order asked: the fields of `Example` that are not empty, under their names. Lists are as in
+the `folder` layout, so the file can be asked again with `dataset=folder`.
+
+`metrics.json` of a run folder: what the run scored, and that it is finished.
+
+`schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`; `linked` with its own `n`
+where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` where prompts
+were given graph context, and `loss`, the number of questions that each stage lost (`loss.STAGES`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
 import json
 import os
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from byokg.errors import RunError
-from byokg.evaluation.asked import QUESTIONS
-from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.metrics_file import METRICS_FILE, metrics_json, read_metrics
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import (
+    METRICS,
+    PROFILE,
+    RETRIEVAL_METRICS,
+    STAGES,
+    Estimate,
+    Metrics,
+    PartEstimate,
+    Summary,
+)
 from byokg.evaluation.records import (
     CONFIG,
     PREDICTIONS,
+    SCHEMA,
     TIMINGS,
     TRACE,
     UNFINISHED,
@@ -39,7 +67,197 @@ from byokg.evaluation.records import (
     read_unfinished,
     unfinished_json,
 )
+from byokg.llm.reply_files import json_line
 from byokg.types import Spending
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_GIT_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class CodeVersion:
+    """The package's version, a digest of all files in it, and the commit they were checked out from, if any.
+
+    The digest tells apart two states of a checkout that share a version; the commit is for people.
+    """
+
+    version: str
+    digest: str
+    commit: str | None
+
+
+@cache
+def code_version() -> CodeVersion:
+    """Return the version of the byokg that is running."""
+    try:
+        version = metadata.version("byokg")
+    except metadata.PackageNotFoundError:
+        version = "not installed"
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*")):
+        parts = path.relative_to(_PACKAGE).parts
+        if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in parts):
+            digest.update("/".join(parts).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return CodeVersion(version, digest.hexdigest()[:16], _commit())
+
+
+def _commit() -> str | None:
+    """Return the checked-out commit, `+` behind it when tracked files differ; None outside a repository."""
+    if not (_PACKAGE.parent / ".git").exists():
+        return None
+    try:
+        commit, changes = (
+            subprocess.run(
+                ("git", "-C", str(_PACKAGE.parent), *arguments),
+                capture_output=True,
+                check=True,
+                text=True,
+                timeout=_GIT_TIMEOUT_S,
+            ).stdout.strip()
+            for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changes else "")
+
+
+QUESTIONS = "questions.jsonl"
+
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Example))
+
+
+def questions_jsonl(examples: Sequence[Example]) -> bytes:
+    """Return the content of the file."""
+    return b"".join(map(_line, examples))
+
+
+def read_questions(folder: Path) -> tuple[Example, ...]:
+    """Read what a run asked.
+
+    Raises:
+        RunError: the file is missing, or a line of it is no question.
+    """
+    path = folder / QUESTIONS
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        raise RunError(
+            f"no {QUESTIONS} in {str(folder)!r}; give the folder that an evaluation wrote, or name the data set"
+        ) from error
+    return tuple(_example(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line)
+
+
+def _line(example: Example) -> bytes:
+    fields = {name: value for name, value in dataclasses.asdict(example).items() if value not in ("", (), None)}
+    return json_line(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+
+
+def _example(line: bytes, place: str) -> Example:
+    try:
+        fields = {name: _tuples(value) for name, value in json.loads(line).items() if name in _FIELDS}
+        return Example(**fields)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RunError(f"{place}: is no question ({error}); start the run again in another folder") from error
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists as the tuples that records hold."""
+    if isinstance(value, dict):
+        return {key: _tuples(entry) for key, entry in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+METRICS_FILE = "metrics.json"
+
+
+def metrics_json(metrics: Metrics) -> str:
+    """Return the content of `metrics.json`."""
+    record = {
+        "schema": SCHEMA,
+        "profile": PROFILE,
+        **_summary(metrics.overall),
+        "by_type": {key: _summary(summary) for key, summary in metrics.by_type.items()},
+        "by_hops": {key: _summary(summary) for key, summary in metrics.by_hops.items()},
+    }
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_metrics(folder: Path) -> Metrics:
+    """Read `metrics.json` back.
+
+    Raises:
+        RunError: the file is missing or not what this version writes.
+    """
+    path = folder / METRICS_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["schema"] != SCHEMA or record["profile"] != PROFILE:
+            raise RunError(f"{path}: schema {record['schema']}, profile {record['profile']!r} cannot be read here")
+        return Metrics(
+            overall=_read_summary(record),
+            by_type={key: _read_summary(value) for key, value in record["by_type"].items()},
+            by_hops={key: _read_summary(value) for key, value in record["by_hops"].items()},
+        )
+    except FileNotFoundError as error:
+        raise RunError(f"no {METRICS_FILE} in {str(folder)!r}; the run is not finished, start it again") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+
+
+def read_profile(folder: Path) -> str | None:
+    """Return the metric profile of `metrics.json`; None where the run is not finished.
+
+    Raises:
+        RunError: the file is not what an evaluation writes.
+    """
+    path = folder / METRICS_FILE
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["profile"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+
+
+def _summary(summary: Summary) -> dict[str, object]:
+    record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
+    for metric, estimate in summary.estimates.items():
+        record[metric] = {"value": estimate.value, "ci95": list(estimate.ci95)}
+    if summary.linked is not None:
+        record["linked"] = _part(summary.linked)
+    if summary.loss:
+        record["retrieval"] = {name: _part(summary.retrieval[name]) for name in summary.retrieval}
+        if summary.median_tokens is not None:
+            record["median_tokens"] = summary.median_tokens
+        record["loss"] = dict(summary.loss)
+    return record
+
+
+def _part(share: PartEstimate) -> dict[str, object]:
+    return {"n": share.n, "value": share.value, "ci95": list(share.ci95)}
+
+
+def _read_summary(record: Mapping[str, Any]) -> Summary:
+    estimates = {}
+    for metric in METRICS:
+        low, high = record[metric]["ci95"]
+        estimates[metric] = Estimate(record[metric]["value"], (low, high))
+    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
+    return Summary(
+        record["n"],
+        record["failed"],
+        estimates,
+        _read_part(record["linked"]) if "linked" in record else None,
+        {name: _read_part(retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
+        record.get("median_tokens"),
+        {stage: loss[stage] for stage in STAGES if stage in loss},
+    )
+
+
+def _read_part(share: Mapping[str, Any]) -> PartEstimate:
+    low, high = share["ci95"]
+    return PartEstimate(share["value"], (low, high), share["n"])
+
 
 LOCK = ".lock"
 """Stays in the folder; the lock itself is the operating system's and ends with the process."""

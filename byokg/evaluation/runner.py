@@ -1,4 +1,14 @@
-"""Runs a pipeline over questions, many at a time, and scores it."""
+"""Runs a pipeline over questions, many at a time, and scores it.
+
+Which questions of a data set are asked: by id, type, random draw, count and shard, always in the set's order.
+
+A draw takes the questions whose hashed seed and id are lowest, so it depends on nothing but these: a larger sample
+contains the smaller ones, and a question that is added to the file displaces at most one other.
+
+Puts the shards of a run together: the folder that comes out is that of the same run done in one piece.
+
+Asks each question of its own graph, as data sets with subgraphs are published (RoG's WebQSP and CWQ).
+"""
 
 from __future__ import annotations
 
@@ -6,27 +16,126 @@ import hashlib
 import json
 import logging
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
-from byokg.evaluation.asked import questions_jsonl
-from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.base import Example, SubgraphDataset
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
-from byokg.evaluation.records import SCHEMA, Lines, Prediction, answered, failed, read_predictions, read_usage
+from byokg.evaluation.records import (
+    PREDICTIONS,
+    SCHEMA,
+    TIMINGS,
+    TRACE,
+    Lines,
+    Prediction,
+    answered,
+    failed,
+    read_config,
+    read_predictions,
+    read_unfinished,
+    read_usage,
+)
 from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
-from byokg.evaluation.run_folder import RunFolder, finished_metrics
-from byokg.evaluation.selection import Shard
-from byokg.evaluation.version import code_version
+from byokg.evaluation.run_folder import (
+    METRICS_FILE,
+    RunFolder,
+    code_version,
+    differences,
+    finished_metrics,
+    questions_jsonl,
+    read_questions,
+)
 from byokg.graph.schema_text import estimate_tokens
-from byokg.llm.deadline import Deadline
+from byokg.graph.store import GraphStore
+from byokg.llm.failures import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.types import Answer, EntityId, Question, Spending
+
+_SHARD = re.compile(r"([0-9]+)/([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a run, each done on its own: the questions `number`, `number + count`, …, from 1."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `3/16`. Raises `ConfigError` for anything that is no such part."""
+        found = _SHARD.fullmatch(text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise ConfigError(f"shard={text} is no part of a run; the third of 16 is written shard=3/16")
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def of(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """Return this part of the questions. Raises `ConfigError` where there are fewer questions than parts."""
+        if len(examples) < self.count:
+            raise ConfigError(f"shard={self} divides {len(examples)} questions; use at most that many shards")
+        return examples[self.number - 1 :: self.count]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How many questions are taken, in the order of the fields."""
+
+    per_type: int | None = None
+    """So many of each type, drawn; all of a type that has fewer."""
+    sample: int | None = None
+    """So many in all, drawn; all where there are fewer."""
+    limit: int | None = None
+    """The first of those."""
+    seed: int = 0
+
+
+def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
+    """Return the questions of these ids and types; an empty collection leaves all.
+
+    Raises:
+        ConfigError: no question has one of the ids or types; says which types there are.
+    """
+    missing = [id for id in ids if id not in {example.id for example in examples}]
+    if missing:
+        raise ConfigError(f"ids: no question {missing[0]!r} among {len(examples):,}; check dataset.split")
+    counts = Counter(example.type or "no type" for example in examples)
+    unknown = [type for type in types if type not in counts]
+    if unknown:
+        held = ", ".join(f"{type} ({count:,})" for type, count in sorted(counts.items()))
+        raise ConfigError(f"types: no question has the type {unknown[0]!r}; there are {held}")
+    return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
+
+
+def drawn(examples: Sequence[Example], draw: Draw) -> list[Example]:
+    """Return the questions that a draw takes, in the order given."""
+    kept = list(examples)
+    if draw.per_type is not None:
+        lots: dict[str, list[Example]] = {}
+        for example in kept:
+            lots.setdefault(example.type, []).append(example)
+        chosen = {each.id for lot in lots.values() for each in _lowest(lot, draw.per_type, draw.seed)}
+        kept = [example for example in kept if example.id in chosen]
+    if draw.sample is not None:
+        chosen = {each.id for each in _lowest(kept, draw.sample, draw.seed)}
+        kept = [example for example in kept if example.id in chosen]
+    return kept[: draw.limit]
+
+
+def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
+    return sorted(examples, key=lambda example: hashlib.sha256(f"{seed} {example.id}".encode()).digest())[:count]
+
 
 _WAITING_PER_WORKER = 2
 
@@ -351,3 +460,122 @@ def _plain(value: object, key: str) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry, f"{key}[{position}]") for position, entry in enumerate(value)]
     raise ConfigError(f"{key} is a {type(value).__name__}; a run's settings are text, numbers, lists and mappings")
+
+
+_APART = ("shard", "questions")
+"""What differs between the shards of one run."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A finished shard."""
+
+    folder: Path
+    shard: Shard
+    config: Mapping[str, Any]
+    examples: Sequence[Example]
+
+
+def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Metrics:
+    """Write the run folder that all shards make together, and score it.
+
+    Predictions, traces, metrics and `config.yaml` are those of the run in one piece, byte for byte. A merge that was
+    interrupted is continued by the same call.
+
+    Args:
+        folders: finished shards of one run, each once, in any order.
+        out: the folder to write.
+
+    Raises:
+        RunError: a folder is no finished shard, shards are missing or doubled, they belong to different runs, or
+            `out` belongs to another run.
+    """
+    parts = sorted(map(_read, map(Path, folders)), key=lambda part: part.shard.number)
+    _refuse_incomplete(parts)
+    first = parts[0]
+    for part in parts[1:]:
+        shown = differences(_common(first.config), _common(part.config))
+        if shown:
+            raise RunError(f"{str(first.folder)!r} and {str(part.folder)!r} are shards of different runs ({shown})")
+    count = len(parts)
+    examples = [
+        parts[place % count].examples[place // count] for place in range(sum(len(part.examples) for part in parts))
+    ]
+    config = {**first.config, "questions": question_record(examples), "shard": None}
+    config.pop("hash", None)
+    path = Path(out)
+    metrics = finished_metrics(path, config)
+    if metrics is not None:
+        return metrics
+    with RunFolder(path, config, [example.id for example in examples], questions_jsonl(examples)) as folder:
+        recorded = {prediction.id for prediction in folder.recorded()}
+        for part in parts:
+            for id, lines in _lines(part):
+                if id not in recorded:
+                    folder.append(id, lines)
+        folder.complete()
+        metrics = measure(examples, read_predictions(path), config["seed"])
+        if not folder.unfinished():
+            folder.leave(read_unfinished(part.folder) for part in parts)
+        folder.finish(metrics)
+    return metrics
+
+
+def _read(folder: Path) -> _Part:
+    config = read_config(folder)
+    if not config.get("shard"):
+        raise RunError(f"{str(folder)!r} is a whole run, no shard of one; name folders of runs with shard=K/N")
+    if not (folder / METRICS_FILE).is_file():
+        raise RunError(f"the shard in {str(folder)!r} is not finished; start it again, and merge then")
+    return _Part(folder, Shard.parse(config["shard"]), config, read_questions(folder))
+
+
+def _refuse_incomplete(parts: Sequence[_Part]) -> None:
+    if not parts:
+        raise RunError("no shard is named; give the folders of all shards")
+    counts = {part.shard.count for part in parts}
+    if len(counts) > 1:
+        raise RunError(f"the shards are of {' and '.join(map(str, sorted(counts)))}; name shards of one division")
+    numbers = [part.shard.number for part in parts]
+    [count] = counts
+    doubled = sorted({number for number in numbers if numbers.count(number) > 1})
+    missing = sorted(set(range(1, count + 1)) - set(numbers))
+    if doubled:
+        raise RunError(f"shard {doubled[0]}/{count} is named twice; name each shard once")
+    if missing:
+        names = ", ".join(f"{number}/{count}" for number in missing)
+        raise RunError(f"shards are missing: {names}; run them, and name them, too")
+
+
+def _common(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in (*_APART, "hash")}
+
+
+def _lines(part: _Part) -> list[tuple[str, Lines]]:
+    files = [(part.folder / name).read_bytes().splitlines(keepends=True) for name in (PREDICTIONS, TRACE, TIMINGS)]
+    if {len(lines) for lines in files} != {len(part.examples)}:
+        raise RunError(f"the records in {str(part.folder)!r} are damaged; start that shard again")
+    # A finished run has its lines in the order of its questions; timings, too.
+    return [(example.id, Lines(*lines)) for example, *lines in zip(part.examples, *files, strict=True)]
+
+
+_HELD = 32
+"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
+
+
+class PerQuestionPipeline:
+    """A pipeline that is made anew for each question, over the graph that comes with it; a `Pipeline`.
+
+    The question stays what it is, so no pipeline knows whether the graph it reads is one question's.
+
+    Args:
+        dataset: whose questions are asked.
+        make: builds a pipeline over a graph; what does not depend on the graph it shares between all.
+    """
+
+    def __init__(self, dataset: SubgraphDataset, make: Callable[[GraphStore], Pipeline]) -> None:
+        self._pipeline = lru_cache(_HELD)(lambda id: make(dataset.subgraph(id)))
+
+    def run(self, question: Question) -> Answer:
+        """Answer the question from its graph. Raises `DatasetError` where the data set has none for it."""
+        return self._pipeline(question.id).run(question)

@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.embedder import Embedder
-from byokg.index.function_words import FUNCTION_WORDS
-from byokg.index.normalize import normalize_name
+from byokg.index.embedders import Embedder
+from byokg.text import FUNCTION_WORDS, normalize_name
 
 _RELATION_SHARE = 0.7
 """Part of the budget that relations take before properties of nodes may have what is left."""

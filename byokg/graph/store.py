@@ -1,17 +1,22 @@
-"""What every graph store promises, and the arrays in which it answers."""
+"""What every graph store promises, and the arrays in which it answers.
+
+What stores promise that run query text: the second graph role, beside `GraphStore`.
+
+What a query returned, as JSON holds it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.types import EntityId, Node, Properties, Value
+from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -230,3 +235,97 @@ class GraphStore(Protocol):
 
         `origin` counts the edges; `inverse` is false throughout.
         """
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use; every store enforces all of it."""
+
+    timeout_s: float = 10.0
+    """Wall time; a query that takes longer ends as `QueryTimeout` at most a second later."""
+    max_rows: int = 1000
+    """Rows returned; `Rows.truncated` says that there were more."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The answer to a query."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class QueryStore(Protocol):
+    """Runs query text. A store that cannot does not have these."""
+
+    @property
+    def language(self) -> Language:
+        """Say which language `run` takes."""
+
+    @property
+    def notes(self) -> str:
+        """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
+
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+        """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
+
+        Raises:
+            QueryRefused: the text is not one reading query; says which part, where, and what to do instead.
+            QueryInvalid: the engine does not understand it.
+            QueryTimeout: it took longer than the limits allow.
+            QueryTooLarge: it needed more memory than the store allows.
+            StoreUnavailable: the store could not be reached (`retryable`).
+        """
+
+
+class QueryableGraph(GraphStore, QueryStore, Protocol):
+    """A graph that can be walked and queried."""
+
+
+@runtime_checkable
+class ManyEngines(Protocol):
+    """A graph that takes queries in several languages."""
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return what runs them, one for each language; all know the same nodes by the same ids."""
+
+
+def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
+    """Tell whether a graph also runs query text."""
+    return callable(getattr(store, "run", None))
+
+
+def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
+    """Return what runs queries over a graph, one for each language it takes; none where it takes no queries."""
+    if isinstance(store, ManyEngines):
+        return tuple(store.engines)
+    return (store,) if takes_queries(store) else ()
+
+
+def query_notes(store: GraphStore) -> str:
+    """Return what the writer of a query has to know of a graph besides its schema."""
+    return "".join(each.notes for each in query_engines(store))
+
+
+def as_json(rows: Rows) -> dict[str, Any]:
+    """Return columns, rows and whether rows were cut off."""
+    return {
+        "columns": list(rows.columns),
+        "rows": [[_plain(cell) for cell in row] for row in rows.rows],
+        "truncated": rows.truncated,
+    }
+
+
+def _plain(cell: Any) -> Any:
+    if is_dataclass(cell) and not isinstance(cell, type):
+        return {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
+    if isinstance(cell, Mapping):
+        return {key: _plain(value) for key, value in cell.items()}
+    if isinstance(cell, list | tuple):
+        return [_plain(value) for value in cell]
+    return cell

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RelationNotFound, StoresMixed
-from byokg.graph.node_sets import contains, distinct, group_of
+from byokg.graph.int_sets import contains, distinct, group_of
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import CacheUnusable
-from byokg.index.embedder import Embedder, Vectors, folder_name, unit_rows
+from byokg.index.embedders import Embedder, Vectors, folder_name, unit_rows
 
 Precision = Literal["float16", "float32"]
 

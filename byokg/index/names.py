@@ -1,24 +1,200 @@
-"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files."""
+"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files.
+
+What a search for names gives: the seam between the name indexes and whoever links mentions.
+
+How alike two names are, as thefuzz says: rapidfuzz's WRatio of the processed strings.
+
+Name indexes as folders of flat files, mapped into memory when they are opened.
+
+`meta.json` holds format, version, what the owners are numbers of, and size and SHA-256 of every other file:
+`names.arrow` and `words.arrow` (spellings, vocabulary), and one `.npy` file for each array of `NameArrays` and
+`WordArrays`. Equal input gives equal bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from rapidfuzz import fuzz, process
+from rapidfuzz.utils import default_process
 
-from byokg.errors import ConfigError
-from byokg.index.name_candidates import USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_folder import open_table, verify_table, write_table
-from byokg.index.name_match import NameMatch
-from byokg.index.name_score import compared, scores
-from byokg.index.name_table import MASK, NameTable, members, set_hash
-from byokg.index.normalize import ARTICLES, fold_words, leads_with_article, normalize_name
+from byokg.errors import ConfigError, GraphCorrupt
+from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
+from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
+from byokg.text import ARTICLES, fold, fold_words, leads_with_article, normalize_name
+
+
+@dataclass(frozen=True)
+class NameMatch:
+    """A name that resembles what was asked for."""
+
+    owner: int
+    """Number of what bears the name: a node's number in its graph. Several names may have one owner, and one name
+    several owners, each of them a match of its own."""
+    name: str
+    """As it was given to the index."""
+    score: float
+    """In [0, 1]; 1 is equal (after folding, or in direction)."""
+
+
+class NameSearch(Protocol):
+    """Finds names approximately: by letters (`names`) or by meaning (`dense`)."""
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:
+        """Return the k best matches of each text, best first, never flattened across texts.
+
+        A list is shorter where fewer names exist or pass the index's cutoff, and empty for a text of nothing that
+        can be compared (empty, punctuation, control characters).
+        """
+
+
+_WHOLE = 4
+"""A name of fewer letters is not taken for a part of a longer text; such a text only for a whole word of a name."""
+
+
+def compared(text: str) -> str:
+    """Return what is compared of a name or mention: small letters and digits without accents, all else blank.
+
+    thefuzz's `full_process`, where it leaves accents. Empty for a text without letters and digits.
+    """
+    return str(default_process(text if text.isascii() else fold(text)))
+
+
+def scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, float]]:
+    """Compare a text with names.
+
+    Args:
+        text: what `compared` gives.
+        names: N names as they are written.
+        least: score in [0, 1] that is worth telling.
+
+    Returns:
+        Position and score of each name that reaches `least` and more than 0, in no order that may be relied on.
+    """
+    plain = [name if name.isascii() else fold(name) for name in names]
+    found = process.extract(
+        text, plain, scorer=fuzz.WRatio, processor=default_process, limit=None, score_cutoff=100 * least
+    )
+    scored = [(at, (_of_wholes(text, name) if _by_chance(text, name) else score) / 100) for name, score, at in found]
+    return [(at, score) for at, score in scored if score > 0 and score >= least]
+
+
+def _by_chance(text: str, name: str) -> bool:
+    """Tell whether a name is so short that it is part of anything, or the text is and no whole word of the name."""
+    if min(len(text), len(name)) >= 2 * _WHOLE:
+        return False
+    name = compared(name)
+    shorter, longer = sorted((len(text), len(name)))
+    if shorter >= _WHOLE or longer < FAR * shorter:
+        return False
+    return len(name) < len(text) or text not in name.split()
+
+
+def _of_wholes(text: str, name: str) -> float:
+    return float(fuzz.ratio(text, compared(name)))
+
+
+META = "meta.json"
+FORMAT = "byokg-names"
+VERSION = 1
+
+_NAMES, _WORDS = "names.arrow", "words.arrow"
+_NAME_ARRAY, _WORD_ARRAY = "name_{}.npy", "word_{}.npy"
+
+
+def write_table(folder: Path, table: NameTable, made_for: str) -> None:
+    """Write a table into an empty folder; `made_for` identifies what the owners are numbers of."""
+    _write_column(folder / _NAMES, table.spellings)
+    _write_column(folder / _WORDS, table.vocabulary.words)
+    for pattern, arrays in ((_NAME_ARRAY, table.arrays), (_WORD_ARRAY, table.vocabulary.arrays)):
+        for field in fields(arrays):
+            with (folder / pattern.format(field.name)).open("wb") as file:
+                np.save(file, getattr(arrays, field.name), allow_pickle=False)
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(folder.iterdir())}
+    counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
+    meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": files}
+    (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def open_table(folder: Path, made_for: str | None = None) -> NameTable:
+    """Map a table that `write_table` wrote. Costs milliseconds whatever its size.
+
+    Args:
+        folder: where it lies.
+        made_for: what the owners must be numbers of; None takes any.
+
+    Raises:
+        GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
+    """
+    read_meta(folder, made_for)
+    try:
+        words = WordArrays(**_map_arrays(folder, _WORD_ARRAY, WordArrays))
+        vocabulary = Vocabulary(_map_column(folder / _WORDS), words)
+        return NameTable(
+            _map_column(folder / _NAMES), vocabulary, NameArrays(**_map_arrays(folder, _NAME_ARRAY, NameArrays))
+        )
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise GraphCorrupt(folder, str(error)) from error
+
+
+def read_meta(folder: Path, made_for: str | None = None) -> dict[str, Any]:
+    """Read `meta.json`, and check that its files are there in full length. Raises `GraphCorrupt` as `open_table`."""
+    try:
+        meta = json.loads((folder / META).read_bytes())
+        if meta["format"] != FORMAT or meta["version"] != VERSION:
+            found = f"{meta['format']} {meta['version']}"
+            raise GraphCorrupt(folder, f"it has the format {found}, this byokg reads {FORMAT} {VERSION}")
+        if made_for is not None and meta["made_for"] != made_for:
+            raise GraphCorrupt(folder, "these names belong to another graph")
+        sizes: Mapping[str, int] = {name: entry["bytes"] for name, entry in meta["files"].items()}
+        for name, written in sizes.items():
+            if (size := (folder / name).stat().st_size) != written:
+                raise GraphCorrupt(folder, f"file {name} has {size} bytes, {written} were written")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GraphCorrupt(folder, f"{type(error).__name__}: {error}") from error
+    return dict(meta)
+
+
+def verify_table(folder: Path, made_for: str | None = None) -> dict[str, Any]:
+    """Read every file and compare its checksum; return the content of `meta.json`. Raises `GraphCorrupt`."""
+    meta = read_meta(folder, made_for)
+    for name, entry in meta["files"].items():
+        if (found := _sha256(folder / name)) != entry["sha256"]:
+            raise GraphCorrupt(folder, f"file {name} has changed (SHA-256 {found}, written was {entry['sha256']})")
+    return meta
+
+
+def _write_column(path: Path, column: pa.LargeStringArray) -> None:
+    batch = pa.RecordBatch.from_arrays([column], ["text"])
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def _map_column(path: Path) -> pa.LargeStringArray:
+    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column("text")
+
+
+def _map_arrays(folder: Path, pattern: str, kind: type) -> dict[str, npt.NDArray[Any]]:
+    # As plain arrays: the memmap subclass would slow down every operation on them.
+    return {
+        field.name: np.load(folder / pattern.format(field.name), mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        for field in fields(kind)
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 Int64 = npt.NDArray[np.int64]
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, IndexUnusable
-from byokg.index.embedder import Vectors, unit_rows
+from byokg.index.embedders import Vectors, unit_rows
 
 Layout = Literal["flat", "hnsw", "pq", "ivf"]
 Int64 = npt.NDArray[np.int64]

@@ -9,11 +9,10 @@ from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.linking.reading import locate
+from byokg.linking.question_words import locate
+from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_query
-from byokg.llm.prompt_messages import prompt_messages
-from byokg.llm.records import Message
 from byokg.prompts.template import PromptLibrary
 from byokg.types import Artifacts, Context, GraphQuery, Language, Mention, ProposedPath, Question
 

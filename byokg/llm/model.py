@@ -2,6 +2,10 @@
 
 model = LanguageModel(ChatAnthropic(model="claude-sonnet-5", max_retries=0))
 reply = model.reply([Message("user", "Who directed Heat?")], stage="answer", question_id="q1")
+
+The same work wanted by several threads at the same time is done once.
+
+Whether the environment sends traces of every call to LangSmith, and saying so.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import contextvars
 import json
 import logging
 import math
+import os
 import threading
 import time
 import warnings
@@ -17,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from byokg.errors import (
     ByokgError,
@@ -31,19 +36,117 @@ from byokg.errors import (
     ReplyMissing,
     ReplyPending,
 )
-from byokg.llm.chat_messages import CacheMarks, cache_marks, estimated_tokens, from_langchain, to_langchain
-from byokg.llm.deadline import Deadline
-from byokg.llm.failures import as_llm_error, filtered, known_secrets
-from byokg.llm.limits import Limits, Spent
-from byokg.llm.pending import PendingCalls
-from byokg.llm.records import JSON, Call, Message, Meter, Reply, ReplyStore
-from byokg.llm.retry import RetryPolicy
-from byokg.llm.single_flight import SingleFlight
-from byokg.llm.tracing import TracingNotice
+from byokg.llm.batch import PendingCalls
+from byokg.llm.failures import Deadline, Limits, RetryPolicy, Spent, as_llm_error, filtered, known_secrets
+from byokg.llm.messages import (
+    JSON,
+    CacheMarks,
+    Call,
+    Message,
+    Meter,
+    Reply,
+    ReplyStore,
+    cache_marks,
+    estimated_tokens,
+    from_langchain,
+    to_langchain,
+)
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.language_models.chat_models import BaseChatModel
+
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[T]):
+    """Does work once per key at a time; who comes meanwhile waits for its outcome."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[T]] = {}
+
+    def run(self, key: str, work: Callable[[], T], model: str, deadline: Deadline | None = None) -> tuple[T, bool]:
+        """Do the work, or wait for whoever does it already.
+
+        An error of the work is everybody's, with one exception: when the one who works ran out of its own time or was
+        interrupted, the next one starts anew.
+
+        Returns:
+            The outcome, and whether the caller did the work itself.
+
+        Raises:
+            LlmDeadline: the caller's time was over before the outcome came.
+        """
+        while True:
+            with self._lock:
+                flight = self._under_way.get(key)
+                leads = flight is None
+                if flight is None:
+                    flight = self._under_way[key] = Future()
+            if leads:
+                return self._lead(key, work, flight), True
+            try:
+                return flight.result(None if deadline is None else deadline.left_s), False
+            except FutureTimeout as error:
+                if flight.done():
+                    raise  # the work itself raised it
+                raise LlmDeadline(model, "no time is left; the same call was under way already") from error
+            except (LlmDeadline, _Interrupted):
+                continue
+
+    def _lead(self, key: str, work: Callable[[], T], flight: Future[T]) -> T:
+        try:
+            outcome = work()
+        except BaseException as error:
+            self._land(key)
+            flight.set_exception(error if isinstance(error, Exception) else _Interrupted())
+            raise
+        self._land(key)
+        flight.set_result(outcome)
+        return outcome
+
+    def _land(self, key: str) -> None:
+        with self._lock:
+            del self._under_way[key]
+
+
+class _Interrupted(Exception):
+    """Whoever did the work was stopped, not the work."""
+
+
+TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
+
+
+def tracing_variable(environment: Mapping[str, str]) -> str | None:
+    """Return the variable that switches tracing to LangSmith on; None when it is off."""
+    for variable in TRACING_VARIABLES:
+        if environment.get(variable, "").strip().lower() not in {"", "0", "false"}:
+            return variable
+    return None
+
+
+class TracingNotice:
+    """Says, once in its life, that traces leave the machine."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._lock = threading.Lock()
+        self._said = False
+
+    def give(self, environment: Mapping[str, str] = os.environ) -> None:
+        """Say it if tracing is on and it was not said before; called before every request."""
+        if self._said:
+            return
+        with self._lock:
+            variable = None if self._said else tracing_variable(environment)
+            self._said = True
+        if variable is not None:
+            self._note(
+                f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
+                f"to stop it: unset {variable}"
+            )
+
 
 _log = logging.getLogger(__name__)
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.llm.limits import Limits
+from byokg.llm.batch import PendingCalls
+from byokg.llm.failures import Limits, RetryPolicy
+from byokg.llm.messages import JSON, Meter, ReplyStore
 from byokg.llm.model import LanguageModel
-from byokg.llm.pending import PendingCalls
-from byokg.llm.records import JSON, Meter, ReplyStore
-from byokg.llm.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -68,7 +67,7 @@ def anthropic(
         attempts: how often a call is sent at most.
         concurrency: calls at the same time.
         tokens_per_minute: tokens in and out that calls of one minute may have.
-        batch: put calls aside in `pending`, for Anthropic's Message Batches at half price (`byokg.llm.batches`).
+        batch: put calls aside in `pending`, for Anthropic's Message Batches at half price (`byokg.llm.batch`).
         store: where replies are kept.
         meter: who counts.
         callbacks: LangChain's.

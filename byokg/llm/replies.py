@@ -38,7 +38,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.records import JSON, Call, Message, Reply, Role, Stop, ToolCall, Usage
+from byokg.llm.messages import JSON, Call, Message, Reply, Role, Stop, ToolCall, Usage
 
 Mode = Literal["auto", "record", "replay", "off"]
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.records import Reply, Stop, ToolCall, Usage
+from byokg.llm.messages import Reply, Stop, ToolCall, Usage
 from byokg.llm.replies import Import, RecordedReplies, RecordedReply, call_record, read_call, read_reply, reply_record
 
 SCHEMA = 1

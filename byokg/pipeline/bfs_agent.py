@@ -9,15 +9,13 @@ from typing import Any
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.graph.bfsql.response import compact
-from byokg.graph.query import query_engines
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
-from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder
+from byokg.graph.store import GraphStore, query_engines
+from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
+from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
-from byokg.llm.prompt_messages import prompt_messages
-from byokg.llm.records import JSON, Message, ToolCall
 from byokg.pipeline.citations import Grounds
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools

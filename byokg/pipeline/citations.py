@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from byokg.graph.store import GraphStore
-from byokg.index.normalize import normalize_name
-from byokg.linking.literals import read_literal
+from byokg.linking.question_words import read_literal
+from byokg.text import normalize_name
 from byokg.types import (
     Cell,
     EdgeCell,

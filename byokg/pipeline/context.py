@@ -11,8 +11,7 @@ from itertools import zip_longest
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.pipeline.folding import REACH, fold_lines
-from byokg.pipeline.lines import Line
+from byokg.pipeline.evidence_lines import REACH, Line, fold_lines
 from byokg.retrieval.verbalize import feedback_text, names_of
 from byokg.types import Context, Evidence, Feedback, TripleEvidence
 

@@ -8,18 +8,13 @@ from types import MappingProxyType
 
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder
-from byokg.index.static import StaticEmbedder
-from byokg.linking.alignment import MAX_HOPS, PathScorer
+from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.mentions import MentionSpotter
-from byokg.linking.offline import OfflineLinker
-from byokg.linking.relations import RelationMatcher
-from byokg.linking.steps import Steps
-from byokg.pipeline.answer import ExtractiveAnswerer
+from byokg.linking.offline import MentionSpotter, OfflineLinker
+from byokg.linking.path_scorer import MAX_HOPS, PathScorer
+from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.pipeline.context import ContextWriter
-from byokg.pipeline.loop import Loop, Stage
-from byokg.pipeline.parts import Parts, RetrieverMaker
+from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 

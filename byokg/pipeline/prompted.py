@@ -6,21 +6,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from byokg.errors import ConfigError
-from byokg.graph.query import query_engines, query_notes
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder
-from byokg.index.static import StaticEmbedder
+from byokg.graph.store import GraphStore, query_engines, query_notes
+from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
-from byokg.llm.token_count import ESTIMATE, token_counter
+from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextWriter
-from byokg.pipeline.direct import Direct
-from byokg.pipeline.llm_answer import LlmAnswerer
-from byokg.pipeline.loop import KGLinker, Loop, Stage
-from byokg.pipeline.parts import Parts, RetrieverMaker
+from byokg.pipeline.direct import Direct, LlmAnswerer
+from byokg.pipeline.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever

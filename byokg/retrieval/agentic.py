@@ -1,26 +1,92 @@
-"""A language model walks the graph: at each hop it selects relations to follow, then entities to go on from."""
+"""A language model walks the graph: at each hop it selects relations to follow, then entities to go on from.
+
+The relations of some entities, the nearest to a question first, as a list for a prompt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.index.embedder import Embedder
-from byokg.index.normalize import normalize_name
+from byokg.index.embedders import Embedder, Vectors
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.relation_meaning import RelationMatcher, label_words
+from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
-from byokg.llm.prompt_messages import prompt_messages
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
-from byokg.retrieval.relation_list import RelationRanker, list_relations
 from byokg.retrieval.verbalize import plain
+from byokg.text import normalize_name
 from byokg.types import Context, EntityId, Evidence, Feedback, Linked, Mention, TripleEvidence
+
+
+class RelationRanker:
+    """Orders relations by how near their words are to a question's."""
+
+    def __init__(self, store: GraphStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._vectors: dict[int, Vectors] = {}
+
+    def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
+        """Return the relation numbers of each node, the nearest first, equally near ones by their labels.
+
+        Args:
+            question: its text.
+            counts: what each node's relations count, by relation number.
+        """
+        labels = self._store.relations
+        numbers = sorted({number for of in counts for number in of})
+        new = [number for number in numbers if number not in self._vectors]
+        if new:
+            texts = [" ".join(word for part in label_words(labels[number]) for word in part) for number in new]
+            self._vectors.update(zip(new, self._embedder.encode(texts), strict=True))
+        if not numbers:
+            return [[] for _ in counts]
+        asked = self._embedder.encode([question])[0]
+        # Rounded, so that the order does not hang on the last digit of a sum.
+        cosines = np.round(np.stack([self._vectors[number] for number in numbers]) @ asked, 6).tolist()
+        nearness = dict(zip(numbers, cosines, strict=True))
+        return [sorted(of, key=lambda number: (-nearness[number], labels[number])) for of in counts]
+
+
+def list_relations(
+    names: Sequence[str], relations: Sequence[Sequence[str]], budget_tokens: int, count: Callable[[str], int]
+) -> tuple[str, int]:
+    """Write the relations of each entity, the first of each before the second of any, as many as fit.
+
+    Args:
+        names: of N entities; one without relations is left out.
+        relations: labels for each, the most important first: (N,) sequences.
+        budget_tokens: what the text may take.
+        count: tokens of a text.
+
+    Returns:
+        The text, and how many relations it leaves out; it says so for each entity.
+    """
+    shown = [0] * len(names)
+    left = budget_tokens - sum(count(f"{name}\n  … and 999 more\n") for name in names)
+    longest = max(map(len, relations), default=0)
+    for at, place in ((at, place) for place in range(longest) for at in range(len(names))):
+        if place < len(relations[at]):
+            left -= count(f"  {relations[at][place]}\n")
+            if left < 0:
+                break
+            shown[at] += 1
+    lines = []
+    for name, of, many in zip(names, relations, shown, strict=True):
+        if of:
+            lines += [name, *(f"  {relation}" for relation in of[:many])]
+            lines += [f"  … and {len(of) - many:,} more"] if many < len(of) else []
+    return "\n".join(lines), sum(map(len, relations)) - sum(shown)
+
 
 RETRIEVER = "agentic"
 RELATION_STAGE = "relation_selection"

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, RequestInvalid
+from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
 from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
-from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
-from byokg.graph.node_sets import distinct
+from byokg.graph.guard.allowlist import nearest_names
+from byokg.graph.int_sets import distinct
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
-from byokg.graph.syntax.nearest import nearest_names
 from byokg.graph.traversal import triples
-from byokg.index.embedder import Embedder
+from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.types import (
     NO_PROPERTIES,

@@ -1,19 +1,192 @@
-"""One hop of an exploration: which relations its nodes have, and the edges of those that were chosen."""
+"""One hop of an exploration: which relations its nodes have, and the edges of those that were chosen.
+
+Statements that run through a node without a name: a mediator, which stands for an event or a role.
+
+`France → governing_officials → m.0abc` says nothing by itself; with the mediator's other edges it says who held which
+office.
+
+The triples around linked entities, of the relations that matter: at hubs too, whose edges nobody could read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
-from byokg.graph.traversal import join, select, triples
-from byokg.index.identifiers import is_identifier
-from byokg.types import EntityId, Triple
+from byokg.graph.int_sets import contains, distinct
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
+from byokg.graph.traversal import cap, join, select, triples
+from byokg.text import is_identifier
+from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
 Int64 = npt.NDArray[np.int64]
+
+MOST_EDGES = 100
+"""Edges of a mediator that are looked at: those of an event are few."""
+
+
+@dataclass(frozen=True)
+class Continuations:
+    """How A edges that end in a mediator go on from there."""
+
+    edges: EdgeBatch
+    """Edges of all mediators, found from these."""
+    rows: list[Int64]
+    """For each of the A edges, rows of `edges` that lead on to a node with a name, in edge order."""
+
+
+def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
+    """Tell which of N nodes have a name of their own, neither blank nor an identifier: (N,)."""
+    asked = distinct(nodes)
+    names = [node.name for node in store.nodes(store.ids(asked))]
+    named = np.array([bool(name.strip()) and not is_identifier(name) for name in names], np.bool_)
+    return named[np.searchsorted(asked, nodes)]
+
+
+def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -> Continuations:
+    """Find how edges go on behind the mediator at one of their ends; the store is asked once, whatever their number.
+
+    Args:
+        store: the graph.
+        reached: A edges.
+        mediators: (A,) which of its two ends is the mediator.
+    """
+    asked = distinct(mediators)
+    edges, _ = cap(store.edges(asked, Direction.BOTH), MOST_EDGES, per_relation=False)
+    other = edges.other
+    useful = is_named(store, other)
+    bounds = np.searchsorted(edges.origin, np.arange(len(asked) + 1))
+    start = reached.head + reached.tail - mediators
+    rows = []
+    for edge, place, near in zip(
+        reached.edge.tolist(), np.searchsorted(asked, mediators).tolist(), start.tolist(), strict=True
+    ):
+        of_it = slice(bounds[place], bounds[place + 1])
+        kept = useful[of_it] & (edges.edge[of_it] != edge) & (other[of_it] != near)
+        rows.append(bounds[place] + np.flatnonzero(kept))
+    return Continuations(edges, rows)
+
+
+def joined(first: Triple, second: Triple) -> Path:
+    """Return the walk over two edges that share a node, beginning at the end of the first that they do not share."""
+    middle = first.tail if first.tail in (second.head, second.tail) else first.head
+    inverse = (middle == first.head, middle == second.tail)
+    return Path(first.tail if inverse[0] else first.head, (first, second), inverse)
+
+
+def metapath(path: Path) -> Metapath:
+    """Return the relations of a walk, with the sign of inversion where it goes from tail to head."""
+    steps: Sequence[tuple[Triple, bool]] = list(zip(path.triples, path.inverse, strict=True))
+    return tuple(f"{INVERSE}{triple.relation}" if inverse else triple.relation for triple, inverse in steps)
+
+
+Float64 = npt.NDArray[np.float64]
+
+Rate = Callable[[Int64], Float64]
+"""Says how well each of some relations fits the question."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a neighbourhood is read."""
+
+    per_relation: int
+    """Edges of one node, relation and direction, the first in edge order."""
+    nodes: int
+    """Nodes to go on from after each hop, those behind the best relations."""
+    edges: int
+    """Edges in all, those of the fewest hops and then of the best relations."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The edges within some hops of the sources, of the best relations there."""
+
+    edges: EdgeBatch
+    """Each edge once, by hop, then best relation first, then in edge order."""
+    levels: tuple[NodeArray, ...]
+    """The nodes whose edges were looked at, ascending: the sources, then those one hop away, and so on."""
+    relations: Int64
+    """(K,) the relations kept, best first, equal ones by number."""
+    rated: int
+    """How many relations there are within these hops."""
+    truncated: bool
+    """Whether a limit left something out."""
+
+
+def neighbourhood(
+    store: GraphStore, sources: NodeArray, hops: int, top_relations: int, rate: Rate, limits: Limits
+) -> Neighbourhood:
+    """Collect the edges of the best relations around some nodes.
+
+    Which relations there are is asked of the store as counts, before any edge is read, so a hub costs no more than its
+    relations, and then the edges of those that were kept.
+
+    Args:
+        store: the graph.
+        sources: node numbers.
+        hops: how far to go, in both directions; 1 or more.
+        top_relations: relations to keep (k_r).
+        rate: asked once about each relation that occurs.
+        limits: what is read at most.
+    """
+    levels: list[NodeArray] = [distinct(sources)]
+    scores: dict[int, float] = {}
+    truncated = False
+    for hop in range(hops):
+        counts = store.relation_counts(levels[-1])
+        new = np.array([each for each in distinct(counts.relation).tolist() if each not in scores], np.int64)
+        scores.update(zip(new.tolist(), rate(new).tolist(), strict=True))
+        if hop + 1 < hops:
+            reached, cut = _reached(store, levels, counts, scores, limits)
+            truncated |= cut
+            levels.append(reached)
+    kept = sorted(scores, key=lambda each: (-scores[each], each))[:top_relations]
+    relations = np.array(kept, np.int64)
+    edges, cut = _level_edges(store, levels, relations, limits)
+    return Neighbourhood(edges, tuple(levels), relations, len(scores), truncated or cut)
+
+
+def _reached(
+    store: GraphStore, levels: list[NodeArray], counts: RelationCounts, scores: dict[int, float], limits: Limits
+) -> tuple[NodeArray, bool]:
+    """Return the nodes one hop on, and whether some were left out."""
+    totals = np.bincount(counts.relation, np.minimum(counts.count, limits.per_relation))
+    order = sorted(distinct(counts.relation).tolist(), key=lambda each: (-scores[each], each))
+    # As many relations as it takes to have enough nodes: others need not be read at all.
+    enough = int(np.searchsorted(totals[order].cumsum(), limits.nodes)) + 1 if order else 0
+    chosen = np.array(order[:enough], np.int64)
+    batch, cut = cap(store.edges(levels[-1], Direction.BOTH, chosen), limits.per_relation, per_relation=True)
+    other = batch.other[_by_rank(batch, chosen)]
+    for level in levels:
+        other = other[~contains(level, other)]
+    first = np.sort(np.unique(other, return_index=True)[1])
+    return np.sort(other[first[: limits.nodes]]), cut or enough < len(order) or len(first) > limits.nodes
+
+
+def _level_edges(
+    store: GraphStore, levels: list[NodeArray], relations: Int64, limits: Limits
+) -> tuple[EdgeBatch, bool]:
+    """Return the edges of some relations that touch the nodes of each level."""
+    parts, truncated = [], False
+    for level in levels:
+        batch, cut = cap(store.edges(level, Direction.BOTH, relations), limits.per_relation, per_relation=True)
+        parts.append((batch, _by_rank(batch, relations)))
+        truncated |= cut
+    edges, _ = join(parts, [len(level) for level in levels])
+    first = np.sort(np.unique(edges.edge, return_index=True)[1])
+    return select(edges, first[: limits.edges]), truncated or len(first) > limits.edges
+
+
+def _by_rank(batch: EdgeBatch, relations: Int64) -> Int64:
+    """Return the rows of a batch by the place of their relation among some, and then as they stand."""
+    rank = np.zeros(int(relations.max(initial=-1)) + 1, np.int64)
+    rank[relations] = np.arange(len(relations))
+    return np.argsort(rank[batch.relation], kind="stable")
+
 
 _MEDIATOR_EDGES = 50
 """A node without a name that has more edges is no mediator."""

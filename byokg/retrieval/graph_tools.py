@@ -5,6 +5,10 @@
 
 Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema
 (`langchain_tools` does).
+
+What the tools over a graph take, beside the requests of BFS-QL.
+
+The tools over a graph for a LangChain chat model or agent.
 """
 
 from __future__ import annotations
@@ -12,31 +16,75 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field
 
-from byokg.errors import ConfigError, RequestInvalid
+from byokg.errors import ByokgError, ConfigError, RequestInvalid
 from byokg.graph.bfsql import engine
-from byokg.graph.bfsql.clipping import clipped, within
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, read_request
-from byokg.graph.bfsql.response import NODE_FIELDS, Json, compact, full_edge, full_node, renamed
-from byokg.graph.bfsql.seeds import known_seeds
-from byokg.graph.path_search import shortest_paths
-from byokg.graph.query import Limits, QueryStore
-from byokg.graph.row_json import as_json
+from byokg.graph.bfsql.engine import known_seeds
+from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Strict, problems, read_request
+from byokg.graph.bfsql.response import NODE_FIELDS, Json, clipped, compact, full_edge, full_node, renamed, within
+from byokg.graph.paths import shortest_paths
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
-from byokg.graph.store import Direction, GraphStore, RelationSchema
+from byokg.graph.store import Direction, GraphStore, Limits, QueryStore, RelationSchema, as_json
 from byokg.linking.entities import EntityLinker
-from byokg.retrieval.tool_arguments import (
-    EntitiesArguments,
-    EntityArguments,
-    PathArguments,
-    QueryArguments,
-    SchemaArguments,
-    SearchArguments,
-)
-from byokg.types import LinkedEntity, Mention, Node
+from byokg.types import Language, LinkedEntity, Mention, Node
+
+
+class SchemaArguments(Strict):
+    """Arguments of `describe_schema`."""
+
+    question: str = Field(
+        default="", description="Shows the predicates that matter for it first; else the most frequent."
+    )
+
+
+class SearchArguments(Strict):
+    """Arguments of `search_entities`."""
+
+    query: str = Field(
+        min_length=1, description="A name, an alias or an id, such as Marie Curie; no type, no question."
+    )
+    entity_types: tuple[str, ...] = Field(default=(), description="Nodes of these types only; empty for all.")
+    limit: int = Field(default=10, ge=1, le=50, description="Nodes at most.")
+
+
+class EntityArguments(Strict):
+    """Arguments of `describe_entity`."""
+
+    id: str = Field(description="Id of a node.")
+
+
+class EntitiesArguments(Strict):
+    """Arguments of `describe_entities`."""
+
+    ids: tuple[str, ...] = Field(min_length=1, max_length=100, description="Ids of nodes.")
+
+
+class PathArguments(Strict):
+    """Arguments of `shortest_paths`."""
+
+    sources: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths start.")
+    targets: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths end.")
+    k: int = Field(
+        default=3, ge=1, le=50, description="Paths for each pair of a source and a target, the shortest first."
+    )
+    max_hops: int = Field(default=4, ge=1, le=8, description="Edges in a path at most.")
+    predicates: tuple[str, ...] = Field(default=(), description="Walk edges of these predicates only; empty for all.")
+    direction: Literal["both", "out", "in"] = Field(
+        default="both", description="Walk edges both ways, from subject to object, or back."
+    )
+
+
+class QueryArguments(Strict):
+    """Arguments of `run_query`."""
+
+    query: str = Field(min_length=1, description="One query that only reads.")
+    language: Language | None = Field(default=None, description="Needed only where the graph takes several.")
+    max_rows: int = Field(default=100, ge=1, le=1000, description="Rows at most.")
+
 
 BFS_DESCRIPTION = """\
 Fetch the part of the graph around one or more nodes. A breadth-first search from the seeds, up to max_hops edges \
@@ -359,3 +407,29 @@ def _match(found: LinkedEntity, node: Node) -> Json:
         "score": round(found.score, 3),
         "method": found.method,
     }
+
+
+def langchain_tools(tools: GraphTools) -> list[BaseTool]:
+    """Return the tools as LangChain has them: each answers with JSON, or with a text that says what went wrong."""
+    return [_langchain_tool(tool) for tool in tools.tools.values()]
+
+
+def _langchain_tool(tool: Tool) -> BaseTool:
+    def run(**arguments: Any) -> str:
+        try:
+            return compact(tool.run(tool.arguments.model_validate(arguments)))
+        except ByokgError as error:
+            raise ToolException(str(error)) from error
+
+    def explain(error: Any) -> str:
+        return str(RequestInvalid(problems(tool.arguments, error)))
+
+    return StructuredTool.from_function(
+        func=run,
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.arguments,
+        infer_schema=False,
+        handle_tool_error=True,
+        handle_validation_error=explain,
+    )

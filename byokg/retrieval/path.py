@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from byokg.errors import ConfigError
-from byokg.graph.path_search import shortest_paths
+from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
-from byokg.linking.relations import RelationMatch, RelationMatcher
+from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.types import (
     INVERSE,

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
-from byokg.graph.guard import check_cypher, check_sparql
-from byokg.graph.lint import Finding
-from byokg.graph.query import Limits, QueryableGraph, Rows, query_engines, query_notes
-from byokg.graph.query_lint import lint_query, strings_in
+from byokg.graph.guard.guard import check_cypher, check_sparql
+from byokg.graph.guard.lint import Finding, lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, Limits, QueryableGraph, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
+from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
-from byokg.llm.prompt_messages import prompt_messages
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
 from byokg.types import Context, Evidence, Feedback, Language, Mention, RowsEvidence

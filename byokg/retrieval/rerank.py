@@ -6,15 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError
-from byokg.graph.node_sets import distinct
+from byokg.graph.int_sets import distinct
 from byokg.graph.store import EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
-from byokg.index.embedder import Embedder
-from byokg.index.reranker import BiEncoder, Reranker, Scores
+from byokg.index.embedders import Embedder
+from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.retrieval.base import Request
-from byokg.retrieval.mediators import continuations, is_named, joined, metapath
-from byokg.retrieval.neighbourhood import Limits, neighbourhood
-from byokg.retrieval.triple_search import relation_text
+from byokg.retrieval.frontier import Limits, continuations, is_named, joined, metapath, neighbourhood
+from byokg.retrieval.text import relation_text
 from byokg.types import PathEvidence, TripleEvidence
 
 RETRIEVER = "rerank"

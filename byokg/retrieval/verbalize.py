@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from byokg.graph.store import GraphStore
-from byokg.index.identifiers import is_identifier
+from byokg.text import is_identifier
 from byokg.types import (
     INVERSE,
     Cell,

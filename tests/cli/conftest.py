@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.main import DEBUG, main
-from byokg.graph.importers import build_graph
+from byokg.graph.importers.choose import build_graph
 from tests.graph.conftest import bolt, bolt_process
 
 __all__ = ["bolt", "bolt_process"]

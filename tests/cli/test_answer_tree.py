@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.answer_tree`."""
+"""Tests of `byokg.cli.trees`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from byokg.cli.answer_tree import as_json, show
-from byokg.graph.columnar import ColumnarGraph
+from byokg.cli.trees import as_json, show
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import follow_metapath
 from byokg.types import (
     Answer,

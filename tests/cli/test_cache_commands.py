@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.cache_commands import replies_file
+from byokg.cli.language_model import replies_file
 from byokg.evaluation.records import TRACE, answered
-from byokg.llm.records import Call, Message, Reply, Usage
+from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import Answer, Spending

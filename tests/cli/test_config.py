@@ -25,23 +25,20 @@ from byokg.cli.config import (
 )
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.engines import add_engine
-from byokg.graph.places import close, open_queryable
-from byokg.graph.query import Limits
-from byokg.graph.rdf_quads import graph_quads
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.store import Direction, GraphStore, Limits
 from byokg.graph.traversal import neighbours, triples
-from byokg.index.langchain import LangChainEmbedder
-from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.index.embedders import SHIPPED, StaticEmbedder
+from byokg.index.hosted_embedders import LangChainEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.llm.batch import PendingCalls
 from byokg.llm.model import LanguageModel
-from byokg.llm.pending import PendingCalls
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.scripted import ScriptedChatModel
 from byokg.llm.usage import Budget
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.parts import Parts
+from byokg.open import add_engine, close, open_queryable
+from byokg.pipeline.loop import Loop, Parts
 from byokg.prompts.template import VARIABLES
 from byokg.retrieval.path import PathRetriever
 from byokg.types import Triple
@@ -283,7 +280,7 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
         default = parameters[key].default
         if isinstance(value, list):
             value = tuple(value)
-        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.query.Limits":
+        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.store.Limits":
             assert value == {"_target_": value["_target_"], **asdict(Limits())}
             continue
         if default is not inspect.Parameter.empty and key not in fixed:
@@ -630,7 +627,7 @@ class TestRetrievers:
 
     def test_a_component_inside_one_is_named_likewise(self) -> None:
         first = "pipeline.retrievers.rerank.first"
-        words = (f"{first}._target_=byokg.index.reranker_cross_encoder.CrossEncoderReranker", f"{first}.batch_size=8")
+        words = (f"{first}._target_=byokg.index.rerankers.CrossEncoderReranker", f"{first}.batch_size=8")
         settings = read_settings(["pipeline=rerank", *words])
         assert settings.values["pipeline"]["retrievers"]["rerank"]["first"]["batch_size"] == 8
         assert f"takes no 'batchsize', which {first}.batchsize sets; nearest: batch_size" in refusal(

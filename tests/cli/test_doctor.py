@@ -26,7 +26,7 @@ from byokg.cli.doctor import (
     exit_code,
     show,
 )
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 
 SECRET = "sk-do-not-print-me"
 

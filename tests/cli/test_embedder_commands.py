@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.main import WRONG
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.dense_index import dense_names
-from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import dense_names
+from byokg.index.embedders import SHIPPED, StaticEmbedder
 from tests.cli.conftest import Run
 
 NAME = StaticEmbedder().name

@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.graph_cache`."""
+"""Tests of `byokg.cli.evaluation`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.graph_cache import cache_folder, cached_graph, source_digest
+from byokg.cli.evaluation import cache_folder, cached_graph, source_digest
 from byokg.errors import GraphError, ImportFailed
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from tests.cli.conftest import finish, start
 
 

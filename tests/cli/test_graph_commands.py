@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from byokg.cli.main import WRONG
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.engines import engines_in
-from byokg.graph.importers import import_graph
-from byokg.graph.rdf_quads import graph_quads
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.rdf.quads import graph_quads
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
+from byokg.open import engines_in
 from tests.cli.conftest import Outcome, Run
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
@@ -108,7 +108,7 @@ def test_a_copy_that_fails_leaves_nothing(
 
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patched:  # some nodes have been read by then
-        patched.setattr("byokg.graph.cypher_store.CypherStore.edges", stop)
+        patched.setattr("byokg.graph.servers.cypher_store.CypherStore.edges", stop)
         assert byokg("graph", "build", bolt_films, "--out", "deep/copy", "--sparql").code == 1
         assert byokg("graph", "build", bolt_films, "--out", "deep/copy").code == 1
         assert byokg("graph", "export", bolt_films, "--out", "deep/csv").code == 1
@@ -195,7 +195,7 @@ def test_a_graph_whose_engine_cannot_be_built_does_not_appear(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("byokg.graph.engines.add_engine", stop)
+    monkeypatch.setattr("byokg.open.add_engine", stop)
     assert byokg("graph", "build", films, "--out", "g", "--sparql").code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["films"]
 

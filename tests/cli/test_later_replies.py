@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import PREDICTIONS, TRACE
+from byokg.evaluation.run_folder import METRICS_FILE
 from tests.cli.conftest import PROGRAM, ROOT, Run
 from tests.llm.elsewhere import reply_to
 from tests.llm.servers.model_server import SECRET, ModelServer, serving

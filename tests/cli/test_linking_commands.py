@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.graph.importers import build_graph
+from byokg.graph.importers.choose import build_graph
 from tests.cli.conftest import Run
 
 # Two nodes named Jordan, one with a capital and one with a mouth; a film called 1984 and a year.

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.main import BUG, INTERRUPTED, WRONG
-from byokg.evaluation.datasets.atlas import SHIPPED
-from byokg.evaluation.version import code_version
-from byokg.graph.columnar import ColumnarGraph
+from byokg.evaluation.datasets.folder import SHIPPED
+from byokg.evaluation.run_folder import code_version
+from byokg.graph.columnar.graph import ColumnarGraph
 from tests.cli.conftest import PROGRAM, ROOT, Run, finish, start
 
 HEAVY = {"hydra", "omegaconf", "numpy", "pyarrow", "model2vec", "tokenizers", "pydantic", "faiss", "langchain_core"}

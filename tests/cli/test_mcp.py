@@ -26,9 +26,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from byokg.cli.main import WRONG, main
-from byokg.cli.mcp_commands import INTERRUPTED, TOKEN
-from byokg.cli.mcp_server import SCHEMA_URI, GraphServer
-from byokg.graph.columnar import ColumnarGraph
+from byokg.cli.mcp import INTERRUPTED, SCHEMA_URI, TOKEN, GraphServer
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import EdgeBatch
 from byokg.retrieval.graph_tools import GraphTools
 
@@ -130,7 +129,7 @@ def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
 
 def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.arcadedb import build_arcade
+    from byokg.graph.engines.arcadedb import build_arcade
 
     build_arcade(ColumnarGraph.from_triples(TRIPLES[-3:]), tmp_path / "graph")
 

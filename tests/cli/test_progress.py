@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.progress`."""
+"""Tests of `byokg.cli.terminal`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from rich.console import Console
 
-from byokg.cli.progress import embedding_shown, shown
+from byokg.cli.terminal import embedding_shown, shown
 from byokg.evaluation.runner import Progress
 from byokg.index.dense import Embedded
 

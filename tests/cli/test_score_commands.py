@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.main import WRONG
-from byokg.evaluation.asked import QUESTIONS
+from byokg.evaluation.run_folder import QUESTIONS
 from tests.cli.conftest import Run
 
 PREDICTED = (

@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.trace_tree`."""
+"""Tests of `byokg.cli.trees`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 
 from rich.console import Console
 
-from byokg.cli.trace_tree import show_trace
+from byokg.cli.trees import show_trace
 from byokg.evaluation.records import answered
-from byokg.graph.columnar import ColumnarGraph
-from byokg.llm.records import Call, Message
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     Answer,

@@ -18,8 +18,8 @@ import sys
 import time
 from pathlib import Path
 
-from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import CONFIG, PREDICTIONS, TRACE
+from byokg.evaluation.run_folder import METRICS_FILE
 from byokg.evaluation.runner import run_evaluation
 from tests.evaluation.scripted import SETTINGS, Scripted, examples
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.anchors` and the file of published figures."""
+"""Tests of `byokg.evaluation.compare` and the file of published figures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.evaluation.anchors import Anchor, obstacles, read_anchors
-from byokg.evaluation.profiles.catalog import PROFILES
+from byokg.evaluation.compare import Anchor, obstacles, read_anchors
+from byokg.evaluation.profiles import PROFILES
 
 ANCHOR = Anchor("webqsp", "X", "", "hit", 0.8, "byokg", 1628, "Freebase", "linked", False, "X 2025, Table 1", True)
 

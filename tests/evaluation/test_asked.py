@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.asked`."""
+"""Tests of `byokg.evaluation.run_folder`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.asked import QUESTIONS, questions_jsonl, read_questions
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.run_folder import QUESTIONS, questions_jsonl, read_questions
 from byokg.types import EntityId
 
 EXAMPLES = (

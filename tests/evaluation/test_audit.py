@@ -8,10 +8,10 @@ from pathlib import Path
 from byokg.evaluation.audit import KINDS, Audit, audit
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.datasets.rog import Rog
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import build_graph
-from byokg.graph.name_index import name_index
+from byokg.evaluation.datasets.freebase import Rog
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import name_index
 from byokg.types import EntityId
 
 # a -r-> b -r-> c -r-> d    x -r-> y

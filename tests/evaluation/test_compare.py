@@ -12,8 +12,8 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.compare import RecordedRun, compare_runs, differing, read_runs
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics_file import METRICS_FILE
-from byokg.evaluation.profiles.catalog import PROFILES
+from byokg.evaluation.profiles import PROFILES
+from byokg.evaluation.run_folder import METRICS_FILE
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import Answer, AnswerItem, Question
 

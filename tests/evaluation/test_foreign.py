@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.foreign`."""
+"""Tests of `byokg.evaluation.external_predictions`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.foreign import read_foreign
+from byokg.evaluation.external_predictions import read_foreign
 from byokg.types import EntityId
 
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.gold_mentions`."""
+"""Tests of `byokg.evaluation.linking_quality`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.evaluation.gold_mentions import MENTION_TYPES, gold_mention, mention_type
+from byokg.evaluation.linking_quality import MENTION_TYPES, gold_mention, mention_type
 from byokg.types import Mention
 
 

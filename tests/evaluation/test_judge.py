@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.judge`, with the scripted chat model."""
+"""Tests of `byokg.evaluation.scoring`, with the scripted chat model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import pytest
 
 from byokg.errors import LlmInvalidRequest
 from byokg.evaluation.cases import Case
-from byokg.evaluation.judge import judge_cases, judge_profile
-from byokg.evaluation.scoring import score_cases
+from byokg.evaluation.scoring import judge_cases, judge_profile, score_cases
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
 

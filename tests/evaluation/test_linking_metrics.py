@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.linking_metrics`."""
+"""Tests of `byokg.evaluation.linking_quality`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.evaluation.linking_metrics import (
+from byokg.evaluation.linking_quality import (
     LINKING_METRICS,
     NOTHING_LINKED,
     TOPIC_METRICS,

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.linking_runner`."""
+"""Tests of `byokg.evaluation.linking_quality`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, RunError, StoreUnavailable
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.linking_runner import evaluate_linking
+from byokg.evaluation.linking_quality import evaluate_linking
 from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, LinkedEntity, Mention
 from tests.linking.graphs import films

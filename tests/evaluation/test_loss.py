@@ -1,10 +1,10 @@
-"""Tests of `byokg.evaluation.loss`."""
+"""Tests of `byokg.evaluation.metrics`."""
 
 from __future__ import annotations
 
 import pytest
 
-from byokg.evaluation.loss import STAGES, Stage, count_stages, stage
+from byokg.evaluation.metrics import STAGES, Stage, count_stages, stage
 
 
 @pytest.mark.parametrize(

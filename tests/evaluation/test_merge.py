@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.merge`."""
+"""Tests of `byokg.evaluation.runner`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.asked import QUESTIONS, read_questions
-from byokg.evaluation.merge import merge_runs
-from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import CONFIG, PREDICTIONS, TIMINGS, TRACE
-from byokg.evaluation.runner import RunSettings, run_evaluation
-from byokg.evaluation.selection import Shard
+from byokg.evaluation.run_folder import METRICS_FILE, QUESTIONS, read_questions
+from byokg.evaluation.runner import RunSettings, Shard, merge_runs, run_evaluation
 from tests.evaluation.scripted import SETTINGS, Scripted, examples
 
 COUNT = 32

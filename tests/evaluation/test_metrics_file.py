@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.metrics import ZERO, Outcome, Scores, aggregate
-from byokg.evaluation.metrics_file import METRICS_FILE, metrics_json, read_metrics, read_profile
-from byokg.evaluation.retrieved import Retrieved
+from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.run_folder import METRICS_FILE, metrics_json, read_metrics, read_profile
 
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound, RunError
+from byokg.evaluation.metrics import Retrieved
 from byokg.evaluation.records import (
     CONFIG,
     PREDICTIONS,
@@ -28,8 +29,7 @@ from byokg.evaluation.records import (
     read_usage,
     reply_keys,
 )
-from byokg.evaluation.retrieved import Retrieved
-from byokg.llm.records import Call, Message
+from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     Answer,

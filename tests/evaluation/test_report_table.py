@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Scores, aggregate
+from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Retrieved, Scores, aggregate
 from byokg.evaluation.report_table import metrics_tables, usage_table
-from byokg.evaluation.retrieved import Retrieved
 from byokg.types import Consumption, Spending
 
 

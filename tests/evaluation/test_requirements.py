@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.requirements`."""
+"""Tests of `byokg.evaluation.audit`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from byokg.evaluation.audit import executed, with_answer
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.medqa import medqa
-from byokg.evaluation.requirements import executed, with_answer
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import import_graph
-from byokg.graph.name_index import name_index
-from byokg.graph.query import Limits
+from byokg.evaluation.datasets.benchmarks import medqa
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.name_indexes import name_index
+from byokg.graph.store import Limits
 from byokg.types import EntityId, Node, Triple
 
 NODES = [Node(EntityId("1"), "Ulm", "Town"), Node(EntityId("2"), "Bonn", "Town"), Node(EntityId("3"), "Rhine", "River")]

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.retrieval_metrics` and `byokg.evaluation.retrieved`."""
+"""Tests of `byokg.evaluation.retrieval_metrics` and `byokg.evaluation.metrics`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import ZERO, Outcome, aggregate
+from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, aggregate
 from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
-from byokg.evaluation.retrieved import Retrieved
 from byokg.graph.schema_text import estimate_tokens
-from byokg.llm.records import Call, Message
+from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     EdgeCell,

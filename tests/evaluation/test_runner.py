@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, RunError, RunIncomplete
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import (
     CONFIG,
     PREDICTIONS,
@@ -31,12 +30,11 @@ from byokg.evaluation.records import (
     read_usage,
     reply_keys,
 )
-from byokg.evaluation.run_folder import config_hash
+from byokg.evaluation.run_folder import METRICS_FILE, config_hash
 from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
-from byokg.llm.prices import PriceTable
-from byokg.llm.records import Call, Message, Reply, Usage
+from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.usage import Budget, UsageMeter
+from byokg.llm.usage import Budget, PriceTable, UsageMeter
 from byokg.types import Answer, AnswerItem, Consumption, EntityId, Question, Spending
 from tests.evaluation.scripted import SETTINGS, Scripted, examples
 

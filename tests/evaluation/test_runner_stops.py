@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import BudgetExceeded, ReplyPending, RunIncomplete
-from byokg.evaluation.metrics_file import METRICS_FILE
 from byokg.evaluation.records import PREDICTIONS, TRACE, read_predictions
+from byokg.evaluation.run_folder import METRICS_FILE
 from byokg.evaluation.runner import run_evaluation
 from byokg.types import Answer, Question
 from tests.evaluation.scripted import SETTINGS, Scripted, examples

@@ -7,7 +7,7 @@ import pytest
 
 from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import Outcome, Scores, aggregate
-from byokg.evaluation.profiles.catalog import PROFILES, chosen
+from byokg.evaluation.profiles import PROFILES, chosen
 from byokg.evaluation.scoring import score_cases
 
 CASES = (

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.selection`."""
+"""Tests of `byokg.evaluation.runner`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.evaluation.selection import Draw, Shard, drawn, named
+from byokg.evaluation.runner import Draw, Shard, drawn, named
 from tests.evaluation.scripted import examples
 
 HUNDRED = examples(100)

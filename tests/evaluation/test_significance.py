@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.significance`."""
+"""Tests of `byokg.evaluation.metrics`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.evaluation.significance import mcnemar, paired_difference
+from byokg.evaluation.metrics import mcnemar, paired_difference
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Tests of `byokg.evaluation.version`."""
+"""Tests of `byokg.evaluation.run_folder`."""
 
 from __future__ import annotations
 
-from byokg.evaluation.version import code_version
+from byokg.evaluation.run_folder import code_version
 
 
 def test_the_running_code_is_identified() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join
 from byokg.types import EntityId, Node, Triple, Value

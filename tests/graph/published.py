@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, Properties, Triple, Value
 
 DATA = Path(os.environ.get("BYOKG_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")

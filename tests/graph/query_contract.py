@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from byokg.errors import QueryInvalid, QueryRefused, QueryTimeout
-from byokg.graph.query import Limits, QueryStore
+from byokg.graph.store import Limits, QueryStore
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.contract import STRANGE_IDS, STRANGE_RELATIONS, edge, node
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import QueryFailed
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.query import Limits
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.store import Limits
 from tests.graph.published import comparable, dev_questions, gold_shown, movies, needed, northwind, shown
 
 pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")

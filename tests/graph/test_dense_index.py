@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.dense_index`."""
+"""Tests of `byokg.graph.name_indexes`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, EmbedderFailed, GraphExists, IndexUnusable
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.dense_index import (
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import (
     DENSE,
     DenseFacts,
     build_dense,
@@ -19,8 +19,7 @@ from byokg.graph.dense_index import (
     verify_dense,
 )
 from byokg.index.dense import Embedded
-from byokg.index.embedder import Vectors
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder, Vectors
 from byokg.types import EntityId, Node
 
 STATIC = StaticEmbedder()
@@ -59,7 +58,7 @@ def test_nodes_without_a_name_of_their_own_are_left_out() -> None:
 
 
 def test_numbers_go_on_from_one_batch_of_nodes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("byokg.graph.name_index._NODES_AT_ONCE", 2)
+    monkeypatch.setattr("byokg.graph.name_indexes._NODES_AT_ONCE", 2)
     assert list(embedded_entries(records())) == [(0, "Jordan"), (1, "Jordan"), (3, "Amman")]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.edge_memory import EdgeMemory
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.read_cache import EdgeMemory
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray
 
 NODES = "abcde"

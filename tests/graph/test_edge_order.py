@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from byokg.graph import edge_order
-from byokg.graph.edge_order import distinct_rows, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph import int_sets as edge_order
+from byokg.graph.int_sets import distinct_rows, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 
 
 @pytest.mark.parametrize("key_bits", [63, 0], ids=["one key", "several columns"])

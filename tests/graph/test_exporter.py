@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from byokg.errors import GraphExists
 from byokg.graph import exporter
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph, export_graph
-from byokg.graph.importers import import_graph
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.types import EntityId, Node, Properties, Triple

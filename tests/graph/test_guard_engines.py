@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import QueryRefused
-from byokg.graph.guard import CheckedQuery, check_cypher, check_sparql
+from byokg.graph.guard.guard import CheckedQuery, check_cypher, check_sparql
 from tests.graph import corpus_cypher, corpus_sparql, corpus_tck
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.metapaths`."""
+"""Tests of `byokg.graph.paths`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.metapaths import Growth, grow, labels, start
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.graph.traversal import follow_metapath
 from byokg.types import EntityId

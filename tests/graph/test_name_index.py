@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.name_index`."""
+"""Tests of `byokg.graph.name_indexes`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, GraphCorrupt
-from byokg.graph import name_index as module
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.name_index import NAMES, build_names, name_entries, name_index, verify_names
+from byokg.graph import name_indexes as module
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import NAMES, build_names, name_entries, name_index, verify_name_index
 from byokg.types import EntityId, Node, Triple
 
 #   1 "New York City" (also "Big Apple", "NYC")  -near->  2 "Boston" (a name in two languages)
@@ -90,9 +90,9 @@ class TestIndex:
 
 class TestVerify:
     def test_it_says_what_there_is(self, graph: ColumnarGraph) -> None:
-        assert verify_names(graph) is None
+        assert verify_name_index(graph) is None
         build_names(graph, ["also"])
-        facts = verify_names(graph)
+        facts = verify_name_index(graph)
         assert facts is not None and (facts.names, facts.entries) == (4, 4) and facts.bytes > 0
 
     def test_a_changed_file_is_found(self, graph: ColumnarGraph, tmp_path: Path) -> None:
@@ -100,4 +100,4 @@ class TestVerify:
         path = tmp_path / "graph" / NAMES / "name_owners.npy"
         path.write_bytes(path.read_bytes()[:-1] + b"\x01")
         with pytest.raises(GraphCorrupt, match=r"name_owners\.npy"):
-            verify_names(graph)
+            verify_name_index(graph)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.node_memory import NodeMemory
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.read_cache import NodeMemory
 from byokg.types import EntityId, Node
 
 

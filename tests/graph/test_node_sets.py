@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.node_sets import common, contains, distinct, group_of, positions
+from byokg.graph.int_sets import common, contains, distinct, group_of, positions
 
 few = st.lists(st.integers(0, 40), max_size=10)
 many = st.lists(st.integers(0, 500), min_size=300, max_size=400)

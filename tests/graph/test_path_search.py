@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, RelationNotFound
-from byokg.graph import path_search
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.path_search import PairPaths, shortest_paths, simple_paths
+from byokg.graph import paths as path_search
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import PairPaths, shortest_paths, simple_paths
 from byokg.graph.store import Direction
 from byokg.types import Path
 from tests.graph.contract import edge, ids, node

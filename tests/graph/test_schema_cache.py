@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.schema_cache import UNCHECKED_S, Kept, SchemaCache
-from byokg.graph.sparql import SparqlEndpoint
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.read_cache import UNCHECKED_S, Kept, SchemaCache
+from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
@@ -87,7 +87,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_cypher_store_reads_its_schema_once_until_a_count_changes(bolt: BoltDatabases, tmp_path: Path) -> None:
-    from byokg.graph.bolt import Neo4jStore
+    from byokg.graph.servers.bolt import Neo4jStore
 
     database = bolt.new_database()
     bolt.query(database, "CREATE (:Film {year: 1979})-[:by]->(:Person)")
@@ -152,7 +152,7 @@ def test_an_endpoint_that_met_relations_before_reads_its_schema_itself(tmp_path:
     pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
     import pyoxigraph
 
-    from byokg.graph.rdf_quads import graph_quads
+    from byokg.graph.rdf.quads import graph_quads
     from tests.graph.sparql_server import serving
 
     triples = pyoxigraph.Store()

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder
 from tests.graph.contract import edge, node
 
 SCHEMA = Schema(

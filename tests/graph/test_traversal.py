@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
 from byokg.graph.traversal import expand, follow_metapath, join, k_hop, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byokg.index.embedder import Embedder
+from byokg.index.embedders import Embedder
 
 TEXTS = ["Tirana", "which films did the director of Casablanca write", "directed_by", "São Tomé and Príncipe"]
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
 from byokg.index.dense import META, DenseNames, Embedded, verify_names
-from byokg.index.embedder import Vectors
-from byokg.index.name_match import NameMatch, NameSearch
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder, Vectors
+from byokg.index.names import NameMatch, NameSearch
 
 STATIC = StaticEmbedder()
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.distill`: with a tiny BERT made here, where torch is installed."""
+"""Tests of `byokg.index.embedders`: with a tiny BERT made here, where torch is installed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
-from byokg.graph.folder import new_folder
-from byokg.index.distill import FILES, distill, refuse_taken
-from byokg.index.static import SHIPPED, StaticEmbedder
+from byokg.graph.columnar.folder import new_folder
+from byokg.index.embedders import FILES, SHIPPED, StaticEmbedder, distill, refuse_taken
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"red blue green film river city".split()]
 

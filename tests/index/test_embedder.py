@@ -1,10 +1,10 @@
-"""Tests of `byokg.index.embedder`."""
+"""Tests of `byokg.index.embedders`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from byokg.index.embedder import unit_rows
+from byokg.index.embedders import unit_rows
 
 
 def test_rows_are_scaled_to_length_one_and_keep_their_direction() -> None:

@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import CacheUnusable
-from byokg.index.embedder import Vectors, folder_name, unit_rows
+from byokg.index.embedders import StaticEmbedder, Vectors, folder_name, unit_rows
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder, EmbeddingCache, Precision, text_keys
-from byokg.index.static import StaticEmbedder
 from tests.index.embedder_contract import EmbedderContract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,7 +160,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from byokg.index.embedding_cache import CachedEmbedder
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder
 
 class Slow:
     inner = StaticEmbedder()

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.hosted`: the real client libraries against a local server."""
+"""Tests of `byokg.index.hosted_embedders`: the real client libraries against a local server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
-from byokg.index.embedder import unit_rows
-from byokg.index.hosted import bedrock, openai_compatible
-from byokg.index.langchain import LangChainEmbedder
+from byokg.index.embedders import unit_rows
+from byokg.index.hosted_embedders import LangChainEmbedder, bedrock, openai_compatible
 from tests.index.embedder_contract import EmbedderContract
 from tests.index.embedding_server import EmbeddingServer, serving, vector
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.langchain`."""
+"""Tests of `byokg.index.hosted_embedders`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from byokg.errors import ConfigError, EmbedderFailed
-from byokg.index.langchain import LangChainEmbedder
+from byokg.index.hosted_embedders import LangChainEmbedder
 from tests.index.embedder_contract import EmbedderContract
 
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.name_folder`."""
+"""Tests of `byokg.index.names`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import GraphCorrupt
-from byokg.index.name_folder import META
-from byokg.index.names import NameIndex
+from byokg.index.names import META, NameIndex
 
 NAMES = ["The Godfather", "Alien", "Ridley Scott", "Łódź", "", "Alien"]
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.name_score`."""
+"""Tests of `byokg.index.names`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from thefuzz import process
 from thefuzz.utils import full_process
 
-from byokg.index.name_score import compared, scores
+from byokg.index.names import compared, scores
 
 NAMES = ["Ridley Scott", "The Godfather", "J. R. R. Tolkien", "AC/DC", "Scott Ridley Jr.", "Alien 3"]
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.name_words`."""
+"""Tests of `byokg.index.name_table`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.index import name_words
-from byokg.index.name_words import split_names
-from byokg.index.normalize import fold_words
+from byokg.index import name_table as name_words
+from byokg.index.name_table import split_names
+from byokg.text import fold_words
 
 TEXTS = st.text(st.sampled_from("aZ9 .-_é…ß\tकि"), max_size=6) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=6

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.reranker`."""
+"""Tests of `byokg.index.rerankers`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from byokg.index.embedder import Vectors
-from byokg.index.reranker import BiEncoder
+from byokg.index.embedders import Vectors
+from byokg.index.rerankers import BiEncoder
 from tests.index.word_axes import WordAxes
 
 WORDS = WordAxes("lima capital peru")

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.reranker_cross_encoder`; most need the extra `embeddings`."""
+"""Tests of `byokg.index.rerankers`; most need the extra `embeddings`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.index.reranker_cross_encoder import BGE_BASE, CrossEncoderReranker
+from byokg.index.rerankers import BGE_BASE, CrossEncoderReranker
 
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
 needs_sentence_transformers = pytest.mark.skipif(

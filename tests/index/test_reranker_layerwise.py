@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.reranker_layerwise`; most need the extra `local`."""
+"""Tests of `byokg.index.rerankers`; most need the extra `local`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.index.reranker_layerwise import MINICPM, PROMPT, LayerwiseReranker
+from byokg.index.rerankers import MINICPM, PROMPT, LayerwiseReranker
 
 INSTALLED = importlib.util.find_spec("torch") is not None and importlib.util.find_spec("transformers") is not None
 needs_transformers = pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.sentence`; most need the extra `minilm`."""
+"""Tests of `byokg.index.embedders`; most need the extra `minilm`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.index.sentence import MINILM, SentenceTransformerEmbedder
+from byokg.index.embedders import MINILM, SentenceTransformerEmbedder
 from tests.index.embedder_contract import EmbedderContract
 
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
@@ -70,7 +70,7 @@ def refuse(*arguments, **named):
     raise SystemExit(f"a connection was tried: {arguments}")
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
-from byokg.index.sentence import SentenceTransformerEmbedder
+from byokg.index.embedders import SentenceTransformerEmbedder
 print(SentenceTransformerEmbedder("minilm", device="cpu").encode(["Tirana"]).shape)
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.similarity`."""
+"""Tests of `byokg.index.dense`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.index.dense import DenseNames
-from byokg.index.embedder import Vectors, unit_rows
-from byokg.index.similarity import UNIT, Similarity
+from byokg.index.dense import UNIT, DenseNames, Similarity
+from byokg.index.embedders import Vectors, unit_rows
 from byokg.index.vectors import Layout, VectorIndex
 from tests.index.word_axes import WordAxes
 

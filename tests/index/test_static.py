@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.static`."""
+"""Tests of `byokg.index.embedders`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from byokg.errors import ConfigError
-from byokg.index.static import SHIPPED, TEXTS_AT_ONCE, StaticEmbedder
+from byokg.index.embedders import SHIPPED, TEXTS_AT_ONCE, StaticEmbedder
 from tests.index.embedder_contract import EmbedderContract
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build_embedder.py"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, IndexUnusable
 from byokg.index import vectors as module
-from byokg.index.embedder import Vectors, unit_rows
+from byokg.index.embedders import Vectors, unit_rows
 from byokg.index.vectors import FILE, FLAT_UP_TO, PQ_UP_TO, Layout, VectorIndex, layout_for
 
 LAYOUTS: tuple[Layout, ...] = ("flat", "pq", "ivf", "hnsw")

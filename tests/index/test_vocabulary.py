@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.vocabulary`."""
+"""Tests of `byokg.index.name_table`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.index.vocabulary import Vocabulary
+from byokg.index.name_table import Vocabulary
 
 WORDS = sorted("river rivers rover stone stones international internationally back bank lake 北京 大学 é".split())
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byokg.index.embedder import Vectors, unit_rows
+from byokg.index.embedders import Vectors, unit_rows
 
 
 class WordAxes:

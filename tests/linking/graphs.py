@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.index.static import StaticEmbedder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import StaticEmbedder
 from byokg.types import EntityId, Node, Triple
 
 EMBEDDER = StaticEmbedder()

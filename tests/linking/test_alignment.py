@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.alignment`."""
+"""Tests of `byokg.linking.path_scorer`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.linking.alignment import AlignmentSettings, PathScorer, QuestionScorer, Weights
-from byokg.linking.reading import locate, read_question
-from byokg.linking.steps import Steps
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.path_scorer import AlignmentSettings, PathScorer, QuestionScorer, Weights
+from byokg.linking.question_words import locate, read_question
+from byokg.linking.relation_meaning import Steps
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

@@ -1,13 +1,12 @@
-"""Tests of `byokg.linking.disambiguation`."""
+"""Tests of `byokg.linking.entities`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.linking.disambiguation import ContextScorer
-from byokg.linking.entities import EntityLinker
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.entities import ContextScorer, EntityLinker
 from byokg.types import EntityId, Mention, Node, Triple
 from tests.linking.graphs import EMBEDDER
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.graph import name_index
-from byokg.graph.columnar import ColumnarGraph
-from byokg.index.name_match import NameMatch
-from byokg.linking.disambiguation import ContextScorer
-from byokg.linking.entities import EntityLinker, Fusion, Method, entity_linker
+from byokg.graph import name_indexes as name_index
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.names import NameMatch
+from byokg.linking.entities import ContextScorer, EntityLinker, Fusion, Method, entity_linker
 from byokg.types import Artifacts, EntityId, LinkedEntity, LinkedLiteral, LinkMatch, Mention, Node, Triple
 from tests.linking.graphs import EMBEDDER, films
 
@@ -319,7 +318,7 @@ def test_settings_out_of_range_are_named(setting: str, value: float | str) -> No
 
 def test_an_rdf_store_is_linked_to_like_a_folder_whatever_the_text_holds(tmp_path: Path) -> None:
     pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed: pip install 'byokg[sparql]'")
-    from byokg.graph.oxigraph import build_oxigraph
+    from byokg.graph.engines.oxigraph import build_oxigraph
 
     #   jo "Jordan" -capital-> am "Amman"      jr "Jordan" -flows near-> am
     graph = ColumnarGraph.from_records(

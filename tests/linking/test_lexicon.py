@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.lexicon`."""
+"""Tests of `byokg.linking.relation_meaning`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.linking.lexicon import Lexicon, related
+from byokg.linking.relation_meaning import Lexicon, related
 
 WORD = st.text(st.sampled_from("abers"), max_size=6) | st.lists(
     st.sampled_from(["screen", "home", "town", "writ", "direct", "act", "s", "er", "or", "ing", "ress", "ten"]),

@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.mentions`."""
+"""Tests of `byokg.linking.offline`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
-from byokg.linking.mentions import MentionSpotter, SpottingSettings
+from byokg.linking.offline import MentionSpotter, SpottingSettings
 from byokg.types import EntityId, Node
 from tests.linking.graphs import FILMS, films
 

@@ -7,13 +7,12 @@ from dataclasses import fields
 import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import follow_metapath
-from byokg.linking.alignment import PathScorer, Weights
 from byokg.linking.entities import EntityLinker
-from byokg.linking.mentions import MentionSpotter
-from byokg.linking.offline import OfflineLinker
-from byokg.linking.steps import Steps
+from byokg.linking.offline import MentionSpotter, OfflineLinker
+from byokg.linking.path_scorer import PathScorer, Weights
+from byokg.linking.relation_meaning import Steps
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

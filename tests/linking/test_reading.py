@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.reading`."""
+"""Tests of `byokg.linking.question_words`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.index.function_words import FUNCTION_WORDS
-from byokg.index.normalize import WORD, normalize_name
-from byokg.linking.reading import QUESTION_WORDS, Reading, locate, read_question, split_words
+from byokg.linking.question_words import QUESTION_WORDS, Reading, locate, read_question, split_words
+from byokg.text import FUNCTION_WORDS, WORD, normalize_name
 from byokg.types import EntityId, Mention
 
 FILM = (EntityId("film"),)

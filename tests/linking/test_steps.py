@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.steps`."""
+"""Tests of `byokg.linking.relation_meaning`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.linking.steps import Steps
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.relation_meaning import Steps
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

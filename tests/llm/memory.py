@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from byokg.errors import BudgetExceeded
-from byokg.llm.records import Call, Reply
+from byokg.llm.messages import Call, Reply
 
 
 class MemoryReplies:

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.batches`, against a local server that speaks the Message Batches protocol."""
+"""Tests of `byokg.llm.batch`, against a local server that speaks the Message Batches protocol."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import anthropic
 import pytest
 
 from byokg.errors import LlmAuthFailed, LlmError
-from byokg.llm.batches import JOURNAL, AnthropicBatches, Batch
-from byokg.llm.pending import PendingCall
-from byokg.llm.records import Call, Message
+from byokg.llm.batch import JOURNAL, AnthropicBatches, Batch, PendingCall
+from byokg.llm.failures import RetryPolicy
+from byokg.llm.messages import Call, Message
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.retry import RetryPolicy
 from tests.llm.servers.model_server import SECRET, ModelServer
 
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.chat_messages`."""
+"""Tests of `byokg.llm.messages`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from byokg.errors import LlmBadReply
-from byokg.llm.chat_messages import estimated_tokens, from_langchain, to_langchain
-from byokg.llm.records import Message, Reply, ToolCall, Usage
+from byokg.llm.messages import Message, Reply, ToolCall, Usage, estimated_tokens, from_langchain, to_langchain
 from byokg.llm.scripted import ScriptedChatModel
 
 SCRIPTED = ScriptedChatModel()

@@ -1,8 +1,8 @@
-"""Tests of `byokg.llm.deadline`."""
+"""Tests of `byokg.llm.failures`."""
 
 from __future__ import annotations
 
-from byokg.llm.deadline import Deadline
+from byokg.llm.failures import Deadline
 
 
 def test_what_is_left_shrinks_and_ends_at_nothing() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from byokg.errors import ConfigError, LlmInvalidRequest, LlmUnusable
 from byokg.llm.hf_local import LocalChatModel
+from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import hf_local
-from byokg.llm.records import Message, Reply
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None,

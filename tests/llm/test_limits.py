@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.limits`."""
+"""Tests of `byokg.llm.failures`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, LlmDeadline
-from byokg.llm.deadline import Deadline
-from byokg.llm.limits import WINDOW_S, Limits
+from byokg.llm.failures import WINDOW_S, Deadline, Limits
 
 
 class Clock:

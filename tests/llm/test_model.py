@@ -35,11 +35,9 @@ from byokg.errors import (
     ReplyMissing,
 )
 from byokg.llm import providers
-from byokg.llm.deadline import Deadline
-from byokg.llm.limits import Limits
+from byokg.llm.failures import Deadline, Limits, RetryPolicy
+from byokg.llm.messages import JSON, Message, Reply, ToolCall, Usage
 from byokg.llm.model import LanguageModel
-from byokg.llm.records import JSON, Message, Reply, ToolCall, Usage
-from byokg.llm.retry import RetryPolicy
 from byokg.llm.scripted import Rule, ScriptedChatModel
 from tests.llm.conftest import PROVIDERS, model
 from tests.llm.memory import CountingMeter, MemoryReplies

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.prices`."""
+"""Tests of `byokg.llm.usage`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.llm.prices import PriceTable, canonical_model
-from byokg.llm.records import Usage
+from byokg.llm.messages import Usage
+from byokg.llm.usage import PriceTable, canonical_model
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from byokg.cli.config import read_settings
 from byokg.errors import ConfigError, LlmRateLimited, MissingExtra
 from byokg.llm import providers
+from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
-from byokg.llm.records import Message, Reply
 from tests.llm.conftest import model
 from tests.llm.memory import CountingMeter, MemoryReplies
 from tests.llm.servers.model_server import SECRET, ModelServer

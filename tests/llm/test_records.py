@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.records`."""
+"""Tests of `byokg.llm.messages`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from byokg.llm.records import Call, Message, ToolCall
+from byokg.llm.messages import Call, Message, ToolCall
 
 CALL = Call(
     provider="anthropic",

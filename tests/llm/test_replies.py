@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.records import Call, Message, Reply, ReplyStore, ToolCall, Usage
+from byokg.llm.messages import Call, Message, Reply, ReplyStore, ToolCall, Usage
 from byokg.llm.replies import Mode, RecordedReplies, call_record, read_call, read_reply, reply_record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -293,7 +293,7 @@ def test_many_threads_read_and_write(store: RecordedReplies) -> None:
 
 WRITER = """
 import sys
-from byokg.llm.records import Call, Message, Reply
+from byokg.llm.messages import Call, Message, Reply
 from byokg.llm.replies import RecordedReplies
 store = RecordedReplies(sys.argv[1])
 print("ready", flush=True)

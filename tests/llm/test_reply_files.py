@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.records import Call, Reply, ToolCall, Usage
+from byokg.llm.messages import Call, Reply, ToolCall, Usage
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, export_replies, import_replies
 from tests.llm.test_replies import REPLY, TOOLS, call

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.request_files` and `byokg.llm.pending`."""
+"""Tests of `byokg.llm.batch` and `byokg.llm.batch`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import LlmInvalidRequest, ReplyPending
-from byokg.llm.model import LanguageModel
-from byokg.llm.pending import PendingCall, PendingCalls
-from byokg.llm.records import JSON, Call, Message, Reply, ToolCall
-from byokg.llm.replies import RecordedReplies
-from byokg.llm.request_files import (
+from byokg.llm.batch import (
     ANTHROPIC,
     OPENAI,
     OWN,
+    PendingCall,
+    PendingCalls,
     anthropic_params,
     openai_body,
     remove_requests,
     write_requests,
 )
+from byokg.llm.messages import JSON, Call, Message, Reply, ToolCall
+from byokg.llm.model import LanguageModel
+from byokg.llm.replies import RecordedReplies
 
 TOOL: dict[str, JSON] = {
     "name": "bfs",

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.retry`."""
+"""Tests of `byokg.llm.failures`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, LlmAuthFailed, LlmDeadline, LlmError, LlmOverloaded, LlmRateLimited
-from byokg.llm.deadline import Deadline
-from byokg.llm.retry import RetryPolicy
+from byokg.llm.failures import Deadline, RetryPolicy
 
 
 class Clock:

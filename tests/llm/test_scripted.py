@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, LlmInvalidRequest, LlmRefused, LlmTruncated
+from byokg.llm.messages import Message, ToolCall, Usage
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import scripted
-from byokg.llm.records import Message, ToolCall, Usage
 from byokg.llm.scripted import ScriptedChatModel, read_rules
 
 RULES = """\

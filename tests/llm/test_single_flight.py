@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.single_flight`."""
+"""Tests of `byokg.llm.model`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from byokg.errors import LlmDeadline, LlmInvalidRequest
-from byokg.llm.deadline import Deadline
-from byokg.llm.single_flight import SingleFlight
+from byokg.llm.failures import Deadline
+from byokg.llm.model import SingleFlight
 
 Outcome = tuple[str, bool]
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.token_count`."""
+"""Tests of `byokg.llm.usage`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.scripted import ScriptedChatModel
-from byokg.llm.token_count import token_counter
+from byokg.llm.usage import token_counter
 
 
 class Spelling(ScriptedChatModel):

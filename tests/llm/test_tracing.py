@@ -1,10 +1,10 @@
-"""Tests of `byokg.llm.tracing`."""
+"""Tests of `byokg.llm.model`."""
 
 from __future__ import annotations
 
 import pytest
 
-from byokg.llm.tracing import TRACING_VARIABLES, TracingNotice, tracing_variable
+from byokg.llm.model import TRACING_VARIABLES, TracingNotice, tracing_variable
 
 
 @pytest.mark.parametrize("variable", TRACING_VARIABLES)

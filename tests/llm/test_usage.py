@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import BudgetExceeded, ConfigError
-from byokg.llm.prices import PriceTable
-from byokg.llm.records import Call, Message, Meter, Reply, Usage
-from byokg.llm.usage import Budget, QuestionUsage, UsageMeter
+from byokg.llm.messages import Call, Message, Meter, Reply, Usage
+from byokg.llm.usage import Budget, PriceTable, QuestionUsage, UsageMeter
 from byokg.types import Consumption, Spending
 
 REPLY = Reply("Mann", usage=Usage(1000, 100, 400, 200), seconds=0.5, retries=2)

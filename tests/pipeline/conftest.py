@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,10 @@
-"""Tests of `byokg.pipeline.answer`."""
+"""Tests of `byokg.pipeline.loop`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byokg.pipeline.answer import ExtractiveAnswerer
+from byokg.pipeline.loop import ExtractiveAnswerer
 from byokg.types import (
     Artifacts,
     Context,

@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
 from byokg.errors import ConfigError
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.bfs_agent import BfsAgent
 from byokg.types import EntityId, NodeEvidence, Question, RowsEvidence, TripleEvidence
@@ -153,7 +153,7 @@ def test_given_entities_are_told(explorer: Callable[..., Explorer]) -> None:
 
 def test_rows_of_queries_are_evidence(explorer: Callable[..., Explorer]) -> None:
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
     query = "MATCH (f)-[:directed_by]->(d) RETURN d.name AS director, count(f) AS films"
     model = explorer([("run_query", {"query": query})], "<answers>\n2\n</answers>")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
@@ -138,7 +138,7 @@ def test_a_guess_is_tied_to_what_is_known_by_the_shortest_path() -> None:
 def test_a_query_that_finds_nothing_is_written_anew_from_what_the_graph_shows() -> None:
     # Order 10666 -ORDERS {quantity: 36}-> Thüringer Rostbratwurst (123.79), 10667 -ORDERS {quantity: 5}-> Chai (18)
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
     sausage = "Thüringer Rostbratwurst"
     nodes = [

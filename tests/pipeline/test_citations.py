@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.pipeline.citations import Grounds
 from byokg.types import (
     Artifacts,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import estimate_tokens
 from byokg.pipeline.context import NOTHING, PROBLEMS, ContextWriter
 from byokg.retrieval.base import Request

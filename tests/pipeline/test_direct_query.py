@@ -1,4 +1,4 @@
-"""Tests of `byokg.pipeline.direct_query`, over embedded engines with scripted chat models."""
+"""Tests of `byokg.pipeline.direct`, over embedded engines with scripted chat models."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.query import QueryableGraph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import QueryableGraph
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.citations import Grounds
-from byokg.pipeline.direct_query import DirectQuery, QueryWriter, direct_query_pipeline, unite
+from byokg.pipeline.direct import DirectQuery, QueryWriter, direct_query_pipeline, unite
 from byokg.types import (
     Answer,
     AnswerItem,

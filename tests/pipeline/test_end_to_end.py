@@ -20,7 +20,7 @@ from byokg.types import Answer, Evidence, Feedback, PathEvidence, RowsEvidence
 from tests.pipeline.atlas.run import QUESTIONS, pipeline, record
 
 if TYPE_CHECKING:
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "atlas"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.prompted import byokg_pipeline

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
-from byokg.evaluation.datasets.atlas import SHIPPED, atlas
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.metaqa import MetaQA
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import import_graph
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import SHIPPED, atlas
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import Answer, EntityId, PathEvidence, Question

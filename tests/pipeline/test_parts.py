@@ -1,4 +1,4 @@
-"""Tests of `byokg.pipeline.parts`: retrievers get what they take, by name."""
+"""Tests of `byokg.pipeline.loop`: retrievers get what they take, by name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
-from byokg.index.static import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel
 from byokg.pipeline.context import ContextWriter
-from byokg.pipeline.parts import Parts
+from byokg.pipeline.loop import Parts
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
 from byokg.types import Evidence

@@ -9,7 +9,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
-from byokg.pipeline.parts import RetrieverMaker
+from byokg.pipeline.loop import RetrieverMaker
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
@@ -33,7 +33,7 @@ from tests.linking.graphs import films
 from tests.llm.memory import CountingMeter
 
 if TYPE_CHECKING:
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
 QUESTION = Question("q1", "Which films are by the director of Alien?")
 

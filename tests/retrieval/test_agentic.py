@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, LlmEmpty
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relations import RelationMatcher
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.retrieval.agentic import ENTITY_STAGE, RANKING_STAGE, RELATION_STAGE, AgenticRetriever

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.graph.columnar import ColumnarGraph
-from byokg.index.static import StaticEmbedder
-from byokg.linking.relations import RelationMatcher
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.types import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import EntityNotFound
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.oxigraph import build_oxigraph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.oxigraph import build_oxigraph
 from byokg.graph.store import GraphStore
 from byokg.retrieval.frontier import Found, Frontier, expand_relations
 from byokg.types import EntityId

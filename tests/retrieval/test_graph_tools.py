@@ -1,4 +1,4 @@
-"""Tests of `byokg.retrieval.graph_tools` and `byokg.retrieval.langchain_tools`."""
+"""Tests of `byokg.retrieval.graph_tools` and `byokg.retrieval.graph_tools`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import jsonschema
 import pytest
 
 from byokg.errors import ConfigError, QueryRefused, RelationNotFound, RequestInvalid
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
-from byokg.index.static import StaticEmbedder
-from byokg.retrieval.graph_tools import GraphTools
-from byokg.retrieval.langchain_tools import langchain_tools
+from byokg.index.embedders import StaticEmbedder
+from byokg.retrieval.graph_tools import GraphTools, langchain_tools
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node
@@ -38,7 +37,7 @@ def tools() -> GraphTools:
 @pytest.fixture(scope="module")
 def queryable() -> Iterator[GraphTools]:
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
     with ArcadeStore.hold(biomedical(), heap_mb=256) as store:
         yield GraphTools(store, queries=[store])

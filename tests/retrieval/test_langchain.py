@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 
 from byokg.errors import LlmInvalidRequest
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker

@@ -1,12 +1,12 @@
-"""Tests of `byokg.retrieval.mediators`."""
+"""Tests of `byokg.retrieval.frontier`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import neighbours, select, triples
-from byokg.retrieval.mediators import MOST_EDGES, continuations, is_named, joined, metapath
+from byokg.retrieval.frontier import MOST_EDGES, continuations, is_named, joined, metapath
 from byokg.types import EntityId, Node, Triple
 from tests.linking.graphs import marriages
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.retrieval.neighbourhood`."""
+"""Tests of `byokg.retrieval.frontier`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray
 from byokg.graph.traversal import triples
-from byokg.retrieval.neighbourhood import Int64, Limits, Neighbourhood, Rate, neighbourhood
+from byokg.retrieval.frontier import Int64, Limits, Neighbourhood, Rate, neighbourhood
 from byokg.types import EntityId
 
 LIMITS = Limits(per_relation=100, nodes=100, edges=100)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from byokg.errors import ConfigError, RelationNotFound
-from byokg.graph.columnar import ColumnarGraph
-from byokg.linking.relations import RelationMatcher
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.types import (

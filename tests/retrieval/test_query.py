@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, LlmEmpty, StoreUnavailable
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.query import QueryableGraph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
+from byokg.graph.store import QueryableGraph
 from byokg.linking.entities import EntityLinker
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel

@@ -1,8 +1,8 @@
-"""Tests of `byokg.retrieval.relation_list`."""
+"""Tests of `byokg.retrieval.agentic`."""
 
 from __future__ import annotations
 
-from byokg.retrieval.relation_list import RelationRanker, list_relations
+from byokg.retrieval.agentic import RelationRanker, list_relations
 from tests.linking.graphs import EMBEDDER, countries, marriages
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.graph.columnar import ColumnarGraph
-from byokg.index.reranker import Scores
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.rerankers import Scores
 from byokg.retrieval.base import Request
 from byokg.retrieval.rerank import RerankRetriever
 from byokg.types import (

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, IndexUnusable
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.dense_index import build_dense
-from byokg.index.embedder import Vectors
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import build_dense
+from byokg.index.embedders import Vectors
 from byokg.retrieval.base import Request
 from byokg.retrieval.text import TextRetriever
 from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, TripleEvidence

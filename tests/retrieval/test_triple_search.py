@@ -1,4 +1,4 @@
-"""Tests of `byokg.retrieval.triple_search`."""
+"""Tests of `byokg.retrieval.text`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.dense_index import dense_names
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import dense_names
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray
-from byokg.index.dense import DenseNames
-from byokg.index.embedder import Embedder, Vectors, unit_rows
-from byokg.index.similarity import UNIT, Similarity
+from byokg.index.dense import UNIT, DenseNames, Similarity
+from byokg.index.embedders import Embedder, Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
-from byokg.retrieval.triple_search import TripleSearch, relation_text
+from byokg.retrieval.text import TripleSearch, relation_text
 from tests.index.word_axes import WordAxes
 
 # Lima -capital_of-> Peru; Peru -borders-> Chile; Chile -borders-> Peru; m.0ab -mayor_of-> Lima; two edges alike:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.retrieval.verbalize import cell_text, names_of, note, verbalize, verbalize_path
 from byokg.types import (
     Cell,

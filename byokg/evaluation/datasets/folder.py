@@ -4,6 +4,8 @@ One JSON object per line, UTF-8; `question_line` says which fields it may have. 
 
 Annotations may stand in a second file (`labels`), kept apart so that no system under test reads them by accident:
 lines with an `id`, and `support_triples`, `hops` or `type`, which fill what the question itself leaves open.
+
+The data set that ships with the package: countries, cities, rivers, mountains, laureates, governments.
 """
 
 from __future__ import annotations
@@ -16,10 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.question_line import Fields, from_line
-from byokg.evaluation.datasets.text import TextFile, found, read_text
-from byokg.graph.importers import source_files
+from byokg.evaluation.datasets.base import Example, Fields, TextFile, found, from_line, read_text
+from byokg.graph.importers.choose import source_files
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
 from byokg.types import EntityId
@@ -34,7 +34,7 @@ class Folder:
         root: folder that holds the question file.
         split: keep only questions whose `split` is this; empty keeps all.
         graph: where the graph's source lies, when it does not lie in `root` under a name that
-            `byokg.graph.importers` knows (`graph.tsv`, `graph.jsonl`, `nodes.csv` with `edges.csv`, …).
+            `byokg.graph.importers.choose` knows (`graph.tsv`, `graph.jsonl`, `nodes.csv` with `edges.csv`, …).
         ids: which of the two the graph uses as node ids. With "ids", `topic_ids` and `answer_ids` are taken
             from the fields of that name. With "names", they are the names in `topic_entities` and `answers`:
             for a graph that is keyed by name while the questions carry ids of another graph.
@@ -205,3 +205,12 @@ def _holds(store: GraphStore, ids: tuple[EntityId, ...]) -> bool:
     except EntityNotFound:
         return False
     return True
+
+
+SHIPPED = Path(__file__).resolve().parents[2] / "data" / "atlas"
+"""`nodes.csv`, `edges.csv` and `questions.jsonl`, inside the package."""
+
+
+def atlas(split: str = "test") -> Folder:
+    """Return the questions of one split (`dev`, `test`, or empty for both), with the graph beside them."""
+    return Folder(SHIPPED, split=split, name="atlas")

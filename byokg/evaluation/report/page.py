@@ -18,10 +18,8 @@ from pathlib import Path
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.report.details import read_details
-from byokg.evaluation.report.runs import Run
-from byokg.evaluation.report.summary import summarise
-from byokg.evaluation.report.texts import Blocks, packed
+from byokg.evaluation.report.details import Blocks, packed, read_details
+from byokg.evaluation.report.summary import Run, summarise
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies
 

@@ -8,28 +8,383 @@ and edges are in the subgraph; filters decide which of them are shown in full; b
 Source: "A BFS-based graph query language" (BFS-QL).
 Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
 against its own "Query Format"; ask for that with an empty list of predicates.
+
+Which nodes and edges are in a subgraph: breadth-first search from seeds, and every edge among what was reached.
+
+Filters of a request have no say here; `page` and `response` decide what is shown of it.
+
+Which part of a subgraph one response shows: its order, bounds, and the cursor that leads on.
+
+Nodes are ordered by hops, then by degree within the subgraph (the highest first), then by id. Edges follow their later
+end: an edge belongs to the response that shows its second node. So pages put together are the whole, and no edge has
+an end that was not shown. Edges between the same two nodes go by direction, predicate, and number in the store.
+
+Seeds of a request: those that the graph has, and what to say of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import astuple, dataclass
+from enum import Enum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.bfsql.clipping import clipped, fitting_items
-from byokg.graph.bfsql.page import Ordered, Place, fingerprint, ordered, ordered_edges, read_cursor, write_cursor
+from byokg.errors import EntityNotFound, RequestInvalid
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
-from byokg.graph.bfsql.response import Json, compact, full_edge, full_node, stub_edge, stub_node
-from byokg.graph.bfsql.seeds import Nearest, known_seeds
-from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersection
+from byokg.graph.bfsql.response import Json, clipped, compact, fitting_items, full_edge, full_node, stub_edge, stub_node
+from byokg.graph.guard.allowlist import nearest_names
+from byokg.graph.int_sets import contains, distinct, positions
 from byokg.graph.schema_text import estimate_tokens
-from byokg.graph.store import GraphStore, NodeArray
-from byokg.graph.syntax.nearest import nearest_names
-from byokg.types import NO_PROPERTIES, EntityId, Node
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
+from byokg.graph.traversal import select
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties
 
 Int64 = npt.NDArray[np.int64]
+
+CONFIDENCE, MENTIONS = "confidence", "total_mentions"
+"""Properties that `min_confidence` and `min_mentions` read."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a search goes, and through what."""
+
+    max_hops: int
+    direction: Direction = Direction.BOTH
+    """Which edges are walked, seen from the node left. Edges are shown in stored orientation all the same."""
+    excluded_types: frozenset[str] = frozenset()
+    """Nodes of these types are neither shown nor walked through, unless they are seeds."""
+    min_confidence: float | None = None
+    """Edges of lower confidence are neither shown nor walked; those that say none stay."""
+    min_mentions: int | None = None
+    """Nodes of fewer mentions are neither shown nor walked through, unless they are seeds; those that say none stay."""
+    max_degree: int | None = None
+    """Nodes with more edges are shown but not walked through, unless they are seeds."""
+
+    @classmethod
+    def of(cls, selection: Selection, hops: int) -> Reach:
+        """Return what a request says about it."""
+        return cls(
+            hops,
+            Direction(selection.direction),
+            selection.excluded_types,
+            selection.min_confidence,
+            selection.min_mentions,
+            selection.max_degree,
+        )
+
+    def restrictions(self) -> list[str]:
+        """Say what makes the subgraph another one than seeds and hops alone would."""
+        said = [] if self.direction is Direction.BOTH else [f"direction={self.direction.value}"]
+        if self.excluded_types:
+            said.append(f"exclude_entity_types={','.join(sorted(self.excluded_types))}")
+        for name in ("min_confidence", "min_mentions", "max_degree"):
+            if (value := getattr(self, name)) is not None:
+                said.append(f"{name}={value}")
+        return said
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """N nodes, and the E edges that have both ends among them, each once."""
+
+    nodes: NodeArray
+    """(N,) node numbers, by hops and then by number."""
+    hops: Int64
+    """(N,) the fewest edges from any seed; of an intersection from the seed that is farthest away."""
+    edges: InducedEdges
+
+    @cached_property
+    def degrees(self) -> Int64:
+        """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
+        count = len(self.nodes)
+        return np.bincount(self.edges.head, minlength=count) + np.bincount(self.edges.tail, minlength=count)
+
+    def batch(self, rows: Int64) -> EdgeBatch:
+        """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
+        head = self.edges.head[rows].astype(np.int64)
+        return EdgeBatch(
+            self.nodes[head],
+            self.edges.relation[rows],
+            self.nodes[self.edges.tail[rows]],
+            self.edges.edge[rows].astype(np.int64),
+            head,
+            np.zeros(len(head), np.bool_),
+        )
+
+
+def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of any seed, with every edge among it, parallel ones and those of the last hop too.
+
+    Args:
+        store: graph to read; asked once for each hop and once more, whatever the fan-out.
+        seeds: (S,) node numbers.
+        reach: how far to go.
+
+    Source: "A BFS-based graph query language" (BFS-QL), "Topology and presentation are orthogonal".
+    """
+    nodes, hops = _reached(store, seeds, reach)
+    return _induced(store, nodes, hops, reach)
+
+
+def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of every seed, with every edge among it.
+
+    Args:
+        store: graph to read.
+        seeds: (S,) node numbers, one or more.
+        reach: how far to go from each.
+    """
+    around = [_reached(store, seeds[at : at + 1], reach) for at in range(len(seeds))]
+    nodes = distinct(around[0][0])
+    for reached, _ in around[1:]:
+        nodes = nodes[contains(distinct(reached), nodes)]
+    hops = np.max([hops[positions(reached, nodes)] for reached, hops in around], axis=0)
+    order = np.lexsort((nodes, hops))
+    return _induced(store, nodes[order], hops[order], reach)
+
+
+def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+    """Return the nodes within some hops, and how many each takes."""
+    frontier = seen = distinct(seeds)
+    rings = [frontier]
+    for hop in range(reach.max_hops):
+        if reach.max_degree is not None and hop > 0:
+            frontier = frontier[store.relation_counts(frontier).degrees(len(frontier)) <= reach.max_degree]
+        batch = store.edges(frontier, reach.direction)
+        if reach.min_confidence is not None:
+            batch = select(batch, _confident(store, batch.edge, reach.min_confidence))
+        fresh = distinct(batch.other)
+        fresh = fresh[~contains(seen, fresh)]
+        if len(fresh) == 0:
+            break
+        seen = distinct(np.concatenate((seen, fresh)))
+        frontier = _admitted(store, fresh, reach)
+        rings.append(frontier)
+    return np.concatenate(rings), np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
+
+
+def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
+    """Add the edges that have both ends among the nodes."""
+    edges = _among(store, nodes, reach.direction)
+    if reach.min_confidence is not None:
+        rows = _confident(store, edges.edge, reach.min_confidence)
+        edges = InducedEdges(edges.head[rows], edges.tail[rows], edges.relation[rows], edges.edge[rows])
+    return Subgraph(nodes, hops, edges)
+
+
+def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedEdges:
+    """Return the edges that have both ends among the nodes, which were found by walking in one direction or both."""
+    if isinstance(store, InducingStore):
+        return store.edges_among(nodes)
+    back = searched is Direction.IN  # what servers remember of the search is then the edges that come in
+    batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
+    other = positions(nodes, batch.other)
+    rows = np.flatnonzero(other >= 0)
+    far, near = other.take(rows), batch.origin.take(rows)
+    head, tail = (far, near) if back else (near, far)
+    return InducedEdges(head, tail, batch.relation.take(rows), batch.edge.take(rows))
+
+
+def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:
+    """Return the positions of the edges that do not say that they are less certain than wanted."""
+    said = store.edge_properties(edges.astype(np.int64))
+    return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
+
+
+def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+    """Leave out the nodes that are excluded by what they are."""
+    if not reach.excluded_types and reach.min_mentions is None:
+        return nodes
+    least = reach.min_mentions or 0
+    kept = [
+        at
+        for at, node in enumerate(store.nodes(store.ids(nodes)))
+        if node.type not in reach.excluded_types and not _below(node.properties, MENTIONS, least)
+    ]
+    return nodes[np.array(kept, np.int64)]
+
+
+def _below(properties: Properties, name: str, least: float) -> bool:
+    """Tell whether a property says a number that is too low; text and nothing say none."""
+    value = properties.get(name)
+    return isinstance(value, int | float) and value < least
+
+
+_CURSOR = re.compile(r"n(\d{1,18})-e(\d{1,18})-([0-9a-f]{12})")
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The first C nodes of a subgraph in the order of responses, and the K edges among them, not yet in order."""
+
+    ids: Sequence[EntityId]
+    """Of the nodes: C."""
+    edges: Int64
+    """(K,) where in `Subgraph.edges` each stands."""
+    head: Int64
+    """(K,) where among the ordered nodes the head of each edge stands."""
+    tail: Int64
+    later: Int64
+    """(K,) where the later end of each edge stands."""
+
+    def edges_before(self, nodes: Int64) -> Int64:
+        """Return how many edges have both ends among the first nodes, for each of some numbers of nodes."""
+        return np.searchsorted(np.sort(self.later), nodes)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How much of a subgraph was shown before."""
+
+    nodes: int = 0
+    edges: int = 0
+
+
+def ordered(store: GraphStore, subgraph: Subgraph, count: int) -> Ordered:
+    """Put the first `count` nodes of a subgraph into order, and find the edges among them.
+
+    Args:
+        store: where it comes from; asked for the ids of these nodes and of those that tie with the last.
+        subgraph: N nodes and E edges.
+        count: N at most.
+    """
+    total = len(subgraph.nodes)
+    count = min(count, total)
+    if count == 0:
+        nothing = np.empty(0, np.int64)
+        return Ordered([], nothing, nothing, nothing, nothing)
+    degrees = subgraph.degrees
+    most = degrees.max()
+    key = subgraph.hops * (most + 1) + most - degrees
+    first = np.flatnonzero(key <= np.partition(key, count - 1)[count - 1])
+    ids = store.ids(subgraph.nodes[first])
+    keys = key[first].tolist()
+    sequence = sorted(range(len(first)), key=lambda at: (keys[at], ids[at]))[:count]
+    order = first[sequence]
+    rank = np.zeros(total, np.int64)
+    rank[order] = np.arange(count)
+    among = np.zeros(total, np.bool_)
+    among[order] = True
+    edges = subgraph.edges
+    kept = np.flatnonzero(among.take(edges.head) & among.take(edges.tail))
+    head, tail = rank[edges.head[kept]], rank[edges.tail[kept]]
+    return Ordered([ids[at] for at in sequence], kept, head, tail, np.maximum(head, tail))
+
+
+def ordered_edges(store: GraphStore, subgraph: Subgraph, order: Ordered, count: int) -> Int64:
+    """Return the edges among the first `count` nodes, by their later end and then by the earlier one.
+
+    Returns:
+        (L,) positions among the edges of `order`.
+    """
+    among = np.flatnonzero(order.later < count)
+    head, tail, rows = order.head[among], order.tail[among], order.edges[among]
+    labels = _label_order(store.relations, subgraph.edges.relation[rows])
+    keys = (subgraph.edges.edge[rows], labels, tail, head, np.minimum(head, tail), order.later[among])
+    return among[np.lexsort(keys)]
+
+
+def _label_order(labels: Sequence[str], relations: npt.NDArray[np.integer]) -> Int64:
+    """Return numbers that sort edges by the spelling of their relation, which all stores share: (E,)."""
+    distinct, inverse = np.unique(relations, return_inverse=True)
+    named = [labels[number] for number in distinct.tolist()]
+    rank = np.empty(len(named), np.int64)
+    rank[sorted(range(len(named)), key=named.__getitem__)] = np.arange(len(named))
+    return rank[inverse]
+
+
+# Cursors
+
+
+def fingerprint(kind: str, seeds: Sequence[str], reach: Reach, subgraph: Subgraph) -> str:
+    """Return what a cursor remembers of the subgraph it leads through, so that it is used for no other."""
+    said = [
+        kind,
+        sorted(set(seeds)),
+        *(_plain(value) for value in astuple(reach)),
+        len(subgraph.nodes),
+        len(subgraph.edges),
+    ]
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:12]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def write_cursor(place: Place, mark: str) -> str:
+    """Write where to go on."""
+    return f"n{place.nodes}-e{place.edges}-{mark}"
+
+
+def read_cursor(text: str, mark: str) -> Place:
+    """Read where to go on.
+
+    Raises:
+        RequestInvalid: it is no cursor, or that of another request, or the graph has changed since.
+    """
+    found = _CURSOR.fullmatch(text.strip())
+    if found is None:
+        raise RequestInvalid([f"cursor: {text[:80]!r} is none; copy truncated.cursor of the response before"])
+    if found[3] != mark:
+        raise RequestInvalid(
+            [
+                f"cursor: {text!r} belongs to another subgraph; keep seeds, hops and what changes the nodes reached as "
+                "they were, or ask again without a cursor"
+            ]
+        )
+    return Place(int(found[1]), int(found[2]))
+
+
+_HELPED = 20
+"""Seeds that names are searched for: whoever has more unknown ones has no ids of this graph."""
+
+_SHOWN = 80
+"""Characters of a seed in a message."""
+
+Nearest = Callable[[str], Sequence[Node]]
+"""Finds nodes whose names are like a text, the most similar first."""
+
+
+def known_seeds(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None) -> tuple[list[EntityId], list[Json]]:
+    """Return the seeds that are in the graph, each once, and an error for each other one (see `response.SeedError`).
+
+    Args:
+        store: the graph.
+        seeds: ids, or what somebody took for ids.
+        nearest: proposes nodes for the first few others; None proposes none.
+    """
+    asked = [EntityId(seed) for seed in dict.fromkeys(seeds)]
+    lost: list[str] = []
+    while True:
+        try:
+            store.numbers(asked)
+            break
+        except EntityNotFound as error:
+            asked = [seed for seed in asked if seed != error.entity]
+            lost.append(error.entity)
+    return asked, [_seed_error(seed, nearest if at < _HELPED else None) for at, seed in enumerate(lost)]
+
+
+def _seed_error(seed: str, nearest: Nearest | None) -> Json:
+    """Say that a seed is not in the graph, and which nodes may have been meant."""
+    found = [] if nearest is None else nearest(seed)
+    step = "use the id of one of the nearest nodes" if found else "find ids with search_entities"
+    return {
+        "seed": seed,
+        "message": f"no node has the id {seed[:_SHOWN]!r}; {step}",
+        "nearest": [{"id": node.id, "entity_type": node.type, "name": node.name} for node in found],
+    }
+
 
 _FRAME_TOKENS = 90
 """What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from byokg.errors import RequestInvalid
-from byokg.graph.syntax.nearest import nearest_names
+from byokg.graph.guard.allowlist import nearest_names
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -1,13 +1,12 @@
-"""Tests of `byokg.evaluation.datasets.atlas`."""
+"""Tests of `byokg.evaluation.datasets.folder`."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from byokg.evaluation.datasets.atlas import atlas
 from byokg.evaluation.datasets.base import Dataset
-from byokg.evaluation.datasets.folder import graph_keys
-from byokg.graph.importers import import_graph
+from byokg.evaluation.datasets.folder import atlas, graph_keys
+from byokg.graph.importers.choose import import_graph
 
 
 def test_the_shipped_questions_need_nothing_but_the_package() -> None:

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.cronquestions`."""
+"""Tests of `byokg.evaluation.datasets.benchmarks`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, DatasetError
-from byokg.evaluation.datasets.cronquestions import cronquestions
-from byokg.graph.importers import import_graph
+from byokg.evaluation.datasets.benchmarks import cronquestions
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.traversal import neighbours, triples
 from byokg.types import EntityId
 from tests.evaluation.datasets.files import write_text

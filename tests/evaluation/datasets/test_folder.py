@@ -13,8 +13,8 @@ import pytest
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys, is_by_name, with_nodes_of_names
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.name_index import name_index
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import name_index
 from byokg.types import EntityId, Node
 
 FULL = {

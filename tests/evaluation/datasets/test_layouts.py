@@ -8,12 +8,9 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset
+from byokg.evaluation.datasets.benchmarks import medqa, pathquestion, stark, text2cypher
 from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.datasets.medqa import medqa
-from byokg.evaluation.datasets.pathquestion import pathquestion
-from byokg.evaluation.datasets.stark import stark
-from byokg.evaluation.datasets.text2cypher import text2cypher
-from byokg.graph.importers import import_graph
+from byokg.graph.importers.choose import import_graph
 from tests.evaluation.datasets.files import write_lines, write_text
 
 OPTIONS = {"A": "Aspirin", "B": "Biotin"}

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.metaqa`."""
+"""Tests of `byokg.evaluation.datasets.benchmarks`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.metaqa import MetaQA
+from byokg.evaluation.datasets.benchmarks import MetaQA
 
 LINES = "what does [Grégoire Colin] appear in\tBefore the Rain\n[Jaws] was directed by whom\tA|B\n"
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.rog`."""
+"""Tests of `byokg.evaluation.datasets.freebase`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from byokg.errors import DatasetError
 from byokg.evaluation.datasets.base import SubgraphDataset
-from byokg.evaluation.datasets.rog import Rog
-from byokg.graph.importers import import_graph
+from byokg.evaluation.datasets.freebase import Rog
+from byokg.graph.importers.choose import import_graph
 from tests.evaluation.datasets.files import write_lines
 
 RECORDS: list[dict[str, Any]] = [

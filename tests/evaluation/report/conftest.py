@@ -13,7 +13,7 @@ import pytest
 from byokg.errors import GraphNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.runs import Run, asked_by, read_runs
+from byokg.evaluation.report.summary import Run, asked_by, read_runs
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (
     Answer,

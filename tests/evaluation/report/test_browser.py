@@ -10,7 +10,7 @@ import pytest
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.runs import asked_by, read_runs
+from byokg.evaluation.report.summary import asked_by, read_runs
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from tests.evaluation.report.conftest import BASE, HOSTILE, Told
 

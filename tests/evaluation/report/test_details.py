@@ -12,9 +12,9 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.report.details import Details, read_details
-from byokg.evaluation.report.runs import Run, asked_by, read_runs
-from byokg.graph.importers import build_graph
-from byokg.llm.records import Call, Message, Reply, Usage
+from byokg.evaluation.report.summary import Run, asked_by, read_runs
+from byokg.graph.importers.choose import build_graph
+from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
 from tests.evaluation.report.test_texts import restored, unpacked
 

@@ -11,7 +11,7 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.runs import Run, asked_by
+from byokg.evaluation.report.summary import Run, asked_by
 
 
 @pytest.fixture(scope="module")

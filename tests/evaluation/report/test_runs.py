@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report.runs`: which folders make a report, and what is read of them."""
+"""Tests of `byokg.evaluation.report.summary`: which folders make a report, and what is read of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.report.runs import Run, Traces, asked_by, read_runs, run_names
+from byokg.evaluation.report.summary import Run, Traces, asked_by, read_runs, run_names
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from tests.evaluation.report.conftest import BASE, EXAMPLES, Told
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from byokg.evaluation.records import Timing
-from byokg.evaluation.report.runs import Run, asked_by
-from byokg.evaluation.report.summary import summarise
+from byokg.evaluation.report.summary import Run, asked_by, summarise
 from byokg.types import Consumption, Spending
 
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report.texts`: lines kept once, in compressed blocks."""
+"""Tests of `byokg.evaluation.report.details`: lines kept once, in compressed blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.evaluation.report.texts import MARK, SHORT, Blocks, Texts, packed
+from byokg.evaluation.report.details import MARK, SHORT, Blocks, Texts, packed
 
 
 def unpacked(text: str) -> Any:

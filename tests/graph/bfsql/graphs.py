@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import byokg
-from byokg.graph.columnar import ColumnarGraph
-from byokg.graph.importers import import_graph
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.types import Node, Triple
 from tests.graph.contract import edge, node
 

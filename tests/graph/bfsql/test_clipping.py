@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.bfsql.clipping`."""
+"""Tests of `byokg.graph.bfsql.response`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.bfsql.clipping import clipped, fitting_items, within
-from byokg.graph.bfsql.response import compact
+from byokg.graph.bfsql.response import clipped, compact, fitting_items, within
 from byokg.graph.schema_text import estimate_tokens
 
 values = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
 from byokg.graph.bfsql.response import Json
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.types import Node, Triple
@@ -39,7 +39,7 @@ def records(graph: ColumnarGraph) -> tuple[list[Node], list[Triple]]:
 @pytest.fixture
 def arcadedb() -> Iterator[GraphStore]:
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.arcadedb import ArcadeStore
+    from byokg.graph.engines.arcadedb import ArcadeStore
 
     with ArcadeStore.hold(biomedical(), heap_mb=256) as store:
         yield store
@@ -48,7 +48,7 @@ def arcadedb() -> Iterator[GraphStore]:
 @pytest.fixture
 def oxigraph(tmp_path: Path) -> Iterator[GraphStore]:
     pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
-    from byokg.graph.oxigraph import build_oxigraph
+    from byokg.graph.engines.oxigraph import build_oxigraph
 
     with build_oxigraph(biomedical(), tmp_path / "oxigraph") as store:
         yield store
@@ -57,7 +57,7 @@ def oxigraph(tmp_path: Path) -> Iterator[GraphStore]:
 @pytest.fixture
 def neo4j(bolt: BoltDatabases) -> Iterator[GraphStore]:
     pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
-    from byokg.graph.bolt import Neo4jStore
+    from byokg.graph.servers.bolt import Neo4jStore
 
     database = bolt.new_database()
     bolt.load(database, *records(biomedical()), True)

@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.bfsql.topology`."""
+"""Tests of `byokg.graph.bfsql.engine`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from byokg.graph.bfsql.topology import Reach, breadth_first, intersection
-from byokg.graph.columnar import ColumnarGraph
+from byokg.graph.bfsql.engine import Reach, breadth_first, intersection
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
 from tests.graph.bfsql.graphs import small
 from tests.graph.contract import edge, ids, node

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from byokg.evaluation.datasets.atlas import atlas
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.folder import atlas
 from byokg.evaluation.runner import RunSettings, run_evaluation
-from byokg.graph.arcadedb import ArcadeStore
-from byokg.graph.importers import import_graph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.importers.choose import import_graph
 from byokg.llm.model import LanguageModel
 from byokg.llm.scripted import ScriptedChatModel, read_rules
 from byokg.pipeline.loop import Loop

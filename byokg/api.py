@@ -1,0 +1,141 @@
+"""The door to answers for notebooks and scripts: a graph, a language model, and a question.
+
+The door to a graph for notebooks and scripts: open or build one, look at a node, walk a relation path.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from byokg.errors import ConfigError
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.store import Direction, GraphStore, Schema
+from byokg.graph.traversal import Walks, follow_metapath, neighbours, triples
+from byokg.llm.model import LanguageModel
+from byokg.open import close, open_graph, open_queryable
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.offline import offline_pipeline
+from byokg.pipeline.prompted import byokg_pipeline
+from byokg.types import Answer, EntityId, Node, Question, Triple
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+
+class KnowledgeGraph:
+    """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self.store = store
+
+    @classmethod
+    def open(cls, place: str | Path, queries: bool = False) -> KnowledgeGraph:
+        """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises.
+
+        With `queries`, the engine that was built into a folder is started (`byokg graph engine DIR --cypher`), so that
+        pipelines can ask it; raises what `open_queryable` raises. A server is queried anyway.
+
+        `close` a graph on a server or with an engine, or open it in a `with` statement.
+        """
+        return cls(open_queryable(place) if queries else open_graph(place))
+
+    @classmethod
+    def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
+        """Import a file or folder (see `importers`), save it to `out`, and open that."""
+        return cls(build_graph(source, out, overwrite))
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[tuple[str, str, str]]) -> KnowledgeGraph:
+        """Hold (head, relation, tail) triples in memory."""
+        return cls(ColumnarGraph.from_triples(triples))
+
+    def close(self) -> None:
+        """Let go of a server's connections, or end an engine; a saved graph holds neither."""
+        close(self.store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def schema(self) -> Schema:
+        """Return node types and relations with counts."""
+        return self.store.schema()
+
+    def node(self, entity: str) -> Node:
+        """Return name, type and properties of one entity. Raises `EntityNotFound`."""
+        return self.store.nodes([EntityId(entity)])[0]
+
+    def triples(
+        self, entity: str, direction: Direction = Direction.BOTH, relations: Collection[str] | None = None
+    ) -> list[Triple]:
+        """Return the edges touching one entity. Raises `EntityNotFound` or `RelationNotFound`."""
+        return triples(self.store, neighbours(self.store, [EntityId(entity)], direction, relations))
+
+    def follow(self, entity: str, metapath: Sequence[str]) -> Walks:
+        """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
+        return follow_metapath(self.store, [EntityId(entity)], metapath)
+
+
+class Byokg:
+    """Answers questions over a graph: by ByoKG-RAG with a language model, and without one by the offline pipeline.
+
+    kg = KnowledgeGraph.open("graphs/films")
+    answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
+
+    Args:
+        graph: what to ask.
+        llm: any LangChain chat model; or a `LanguageModel`, which also records, counts and limits.
+        settings: those of `byokg_pipeline`, or of `offline_pipeline` where there is no language model.
+
+    Raises:
+        ConfigError: a setting is out of range or not known, or `llm` is no model.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph | GraphStore,
+        llm: BaseChatModel | LanguageModel | None = None,
+        **settings: Any,
+    ) -> None:
+        store = graph.store if isinstance(graph, KnowledgeGraph) else graph
+        _check_names(settings, asks=llm is not None)
+        if isinstance(llm, str):
+            raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
+        self.pipeline: Loop
+        """The parts, which can be looked at and exchanged."""
+        if llm is None:
+            self.pipeline = offline_pipeline(store, **settings)
+        else:
+            model = llm if isinstance(llm, LanguageModel) else LanguageModel(llm)
+            self.pipeline = byokg_pipeline(store, model, **settings)
+
+    def run(self, question: Question) -> Answer:
+        """Answer one question. Raises what `Loop.run` raises."""
+        return self.pipeline.run(question)
+
+    def ask(self, text: str) -> Answer:
+        """Answer a question given as text."""
+        return self.pipeline.ask(text)
+
+
+def _check_names(settings: Mapping[str, object], asks: bool) -> None:
+    """Refuse settings that the pipeline does not have."""
+    with_model = _settings_of(byokg_pipeline)
+    known = with_model if asks else _settings_of(offline_pipeline)
+    for name in settings:
+        if name not in known:
+            place = " without a language model" if name in with_model else ""
+            raise ConfigError(f"no setting {name!r}{place}; there is {', '.join(known)}")
+
+
+def _settings_of(make: Callable[..., Loop]) -> list[str]:
+    return [name for name in inspect.signature(make).parameters if name not in ("store", "model")]

@@ -1,0 +1,394 @@
+"""Scores entity linkers on the annotated topic entities of a data set, several linkers on the same mentions.
+
+The piece of a question that names an annotated topic entity: the mention a perfect reader would hand to the linker.
+
+Data sets annotate the node, seldom the words. So the words are looked for knowing the node's name, and what is looked
+up in the graph afterwards is the words alone.
+
+How well mentions are linked: the annotated topic entities of questions among the candidates of their mentions.
+
+The unit is the question. For a question with the topic entities G, and M mentions each with its candidates best first:
+
+| metric | definition | range |
+|---|---|---|
+| `recall@k` | share of G that is among the first k candidates of some mention | [0, 1] |
+| `precision@k` | share of the nodes among the first k candidates of the mentions that are in G; 0 for none | [0, 1] |
+| `recall`, `precision` | the same of all candidates, as a pipeline gets them | [0, 1] |
+| `mrr` | mean over G of 1 / best rank in any mention's candidates, 0 where there is none | [0, 1] |
+
+Every question with annotated topic entities counts in every metric, with one denominator: a topic that the graph does
+not hold, one that nothing in the question names, and a question whose linking raised an error score zero and are
+counted. The figures of a mention type are means over topic entities, each looked for among the candidates of all
+mentions of its question; precision has no meaning for one topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from rapidfuzz import fuzz
+
+from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
+from byokg.graph.store import GraphStore
+from byokg.linking.entities import EntityLinker
+from byokg.linking.question_words import QUESTION_WORDS, locate, read_literal
+from byokg.text import FUNCTION_WORDS, WORD, normalize_name
+from byokg.types import EntityId, LinkedEntity, Mention, Node
+
+MentionType = Literal[
+    "exact name", "alias", "misspelt", "part of name", "other words", "literal or id", "not in question", "not in graph"
+]
+MENTION_TYPES: tuple[MentionType, ...] = (
+    "exact name",
+    "alias",
+    "misspelt",
+    "part of name",
+    "other words",
+    "literal or id",
+    "not in question",
+    "not in graph",
+)
+
+_LONGEST_RUN = 12
+_ALIKE = 0.8
+"""Similarity letter by letter, in [0, 1], from which two words, or a mention and a name, are one misspelt."""
+
+
+def gold_mention(name: str, question: str) -> Mention | None:
+    """Find the words of a question that name a topic entity.
+
+    They are the name itself where it stands there (folded). Otherwise they are the run of up to 12 words most like the
+    name, the words of both sorted, among the runs that either begin and end with words of the name (`obama` for Barack
+    Obama; words at least 0.8 alike count as one) or are at least 0.8 like the whole name, letter by letter.
+
+    Args:
+        name: of the topic entity.
+        question: its text.
+
+    Returns:
+        The mention without ids, or None where nothing in the question names the entity (`the us` for United States of
+        America is not seen as naming it).
+    """
+    whole = locate(name, question, ())
+    if whole.start >= 0:
+        return whole
+    spans = list(WORD.finditer(question))
+    words = [normalize_name(span.group()) for span in spans]
+    telling = [word not in FUNCTION_WORDS and word not in QUESTION_WORDS for word in words]
+    wanted = normalize_name(name)
+    parts = wanted.split(" ")
+    known = [_known_word(word, parts) for word in words]
+    best: tuple[float, int, int] | None = None
+    for first in range(len(words)):
+        for last in range(first, min(len(words), first + _LONGEST_RUN)):
+            run = " ".join(words[first : last + 1])
+            if not (known[first] and known[last]) and fuzz.ratio(run, wanted) < 100 * _ALIKE:
+                continue
+            alike = fuzz.token_sort_ratio(run, wanted)
+            if telling[first] and telling[last] and (best is None or alike > best[0]):
+                best = alike, first, last
+    if best is None:
+        return None
+    start, end = spans[best[1]].start(), spans[best[2]].end()
+    return Mention(question[start:end], start, end)
+
+
+def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()) -> MentionType:
+    """Say how a mention names an entity.
+
+    Args:
+        mention: the words, or None where there are none.
+        name: of the entity in the graph.
+        aliases: its other names there.
+
+    Returns:
+        The first of these that holds: `not in question`; `literal or id` (a date, year, number or identifier);
+        `exact name` and `alias`, equal after folding; `part of name`, where the words of one are among those of the
+        other; `misspelt`, at least 0.8 alike letter by letter; `other words`.
+    """
+    if mention is None:
+        return "not in question"
+    if read_literal(mention.text) is not None:
+        return "literal or id"
+    said, called = normalize_name(mention.text), normalize_name(name)
+    if said == called:
+        return "exact name"
+    if said in map(normalize_name, aliases):
+        return "alias"
+    mine, theirs = set(said.split(" ")), set(called.split(" "))
+    if mine <= theirs or theirs <= mine:
+        return "part of name"
+    if fuzz.ratio(said, called) >= 100 * _ALIKE:
+        return "misspelt"
+    return "other words"
+
+
+def _known_word(word: str, parts: Sequence[str]) -> bool:
+    """Tell whether a word, maybe misspelt, is one of those of a name."""
+    return any(word == part or (len(word) > 3 and fuzz.ratio(word, part) >= 100 * _ALIKE) for part in parts)
+
+
+LINKING_METRICS = ("precision@1", "recall@1", "precision@3", "recall@3", "precision", "recall", "mrr")
+"""Names in reports, in the order of the fields of `LinkingScores`."""
+
+TOPIC_METRICS = ("recall@1", "recall@3", "recall", "mrr")
+"""Those that a single topic entity has, in the order of the fields of `TopicScores`."""
+
+
+@dataclass(frozen=True)
+class LinkingScores:
+    """What one question scores; every field is in [0, 1]."""
+
+    precision_at_1: float
+    recall_at_1: float
+    precision_at_3: float
+    recall_at_3: float
+    precision: float
+    recall: float
+    mrr: float
+
+
+NOTHING_LINKED = LinkingScores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class TopicScores:
+    """What one topic entity scores; every field is in [0, 1]."""
+
+    recall_at_1: float
+    recall_at_3: float
+    recall: float
+    mrr: float
+
+
+@dataclass(frozen=True)
+class LinkingOutcome:
+    """One question's scores, with its topic entities and how each is mentioned."""
+
+    scores: LinkingScores
+    topics: tuple[tuple[str, TopicScores], ...]
+    """Mention type and scores of each topic entity."""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class TypeSummary:
+    """Means over the `n` topic entities of one mention type, by names of `TOPIC_METRICS`."""
+
+    n: int
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class LinkingMetrics:
+    """Means over `n` questions with `topics` topic entities; `failed` of the questions raised an error."""
+
+    n: int
+    topics: int
+    failed: int
+    estimates: Mapping[str, Estimate]
+    by_type: Mapping[str, TypeSummary]
+
+
+def score_topic(topic: str, candidates: Sequence[Sequence[str]]) -> TopicScores:
+    """Score one topic entity against the candidates of each mention, best first, each once."""
+    ranks = [list(one).index(topic) + 1 for one in candidates if topic in one]
+    rank = min(ranks, default=0)
+    return TopicScores(float(0 < rank <= 1), float(0 < rank <= 3), float(rank > 0), 1 / rank if rank else 0.0)
+
+
+def score_linking(topics: Collection[str], candidates: Sequence[Sequence[str]]) -> LinkingScores:
+    """Score one question.
+
+    Args:
+        topics: ids of the topic entities, at least one.
+        candidates: ids of each mention's candidates, best first, each once in a mention.
+
+    Raises:
+        ValueError: there are no topic entities, so nothing could be found.
+    """
+    gold = dict.fromkeys(topics)
+    if not gold:
+        raise ValueError("a question without annotated topic entities cannot be scored; leave it out and say so")
+    each = [score_topic(topic, candidates) for topic in gold]
+
+    def precision(k: int | None) -> float:
+        linked = {id for one in candidates for id in one[:k]}
+        return len(linked & gold.keys()) / len(linked) if linked else 0.0
+
+    return LinkingScores(
+        precision_at_1=precision(1),
+        recall_at_1=sum(one.recall_at_1 for one in each) / len(each),
+        precision_at_3=precision(3),
+        recall_at_3=sum(one.recall_at_3 for one in each) / len(each),
+        precision=precision(None),
+        recall=sum(one.recall for one in each) / len(each),
+        mrr=sum(one.mrr for one in each) / len(each),
+    )
+
+
+def aggregate_linking(
+    outcomes: Sequence[LinkingOutcome], types: Sequence[str] = (), seed: int = 0, resamples: int = RESAMPLES
+) -> LinkingMetrics:
+    """Average over questions, and over the topic entities of each mention type.
+
+    Args:
+        outcomes: one per question with annotated topic entities, at least one.
+        types: in the order in which they are to stand; others follow in the order of their names.
+        seed: of the bootstrap intervals.
+        resamples: bootstrap samples drawn.
+
+    Raises:
+        ValueError: there are no outcomes.
+    """
+    if not outcomes:
+        raise ValueError("there are no questions to average over")
+    topics: dict[str, list[TopicScores]] = {}
+    for outcome in outcomes:
+        for kind, scores in outcome.topics:
+            topics.setdefault(kind, []).append(scores)
+    order = [*(kind for kind in types if kind in topics), *sorted(topics.keys() - set(types))]
+    return LinkingMetrics(
+        n=len(outcomes),
+        topics=sum(map(len, topics.values())),
+        failed=sum(outcome.failed for outcome in outcomes),
+        estimates=_estimates([astuple(outcome.scores) for outcome in outcomes], LINKING_METRICS, seed, resamples),
+        by_type={
+            kind: TypeSummary(
+                len(topics[kind]), _estimates([astuple(one) for one in topics[kind]], TOPIC_METRICS, seed, resamples)
+            )
+            for kind in order
+        },
+    )
+
+
+def _estimates(
+    rows: Sequence[tuple[float, ...]], names: Sequence[str], seed: int, resamples: int
+) -> dict[str, Estimate]:
+    table = np.array(rows, np.float64)
+    low, high = bootstrap(table, seed, resamples)
+    return {
+        name: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
+        for column, name in enumerate(names)
+    }
+
+
+MentionSource = Literal["given", "spotted"]
+"""`given`: the words of the question that name the annotated entity (see `gold_mentions`), which needs the annotation.
+`spotted`: what the offline pipeline finds in the question by itself."""
+
+_log = logging.getLogger(__name__)
+
+
+class Spotter(Protocol):
+    """Finds mentions in a question."""
+
+    def spot(self, text: str) -> list[Mention]:
+        """Return the mentions, the most telling first."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question with its topic entities and the mentions to link."""
+
+    example: Example
+    topics: tuple[tuple[EntityId, MentionType], ...]
+    mentions: tuple[Mention, ...]
+
+
+def evaluate_linking(
+    linkers: Mapping[str, EntityLinker],
+    examples: Sequence[Example],
+    store: GraphStore,
+    mentions: MentionSource = "given",
+    spotter: Spotter | None = None,
+    seed: int = 0,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, LinkingMetrics]:
+    """Link the same mentions with each linker and score what comes out.
+
+    Args:
+        linkers: by the name they have in tables.
+        examples: questions; those without annotated topic entities are left out, at least one must have some.
+        store: the graph; `topic_ids` are its ids, save for those it does not hold.
+        mentions: where mentions come from.
+        spotter: finds them where they are `spotted`.
+        seed: of the confidence intervals.
+        on_progress: told the linker, and how many of how many questions are done.
+
+    Returns:
+        Metrics by linker, with equal denominators.
+
+    Raises:
+        RunError: no question has its topic entities annotated.
+        ConfigError: mentions are to be spotted, and there is nothing that spots them.
+    """
+    if mentions == "spotted" and spotter is None:
+        raise ConfigError("mentions=spotted needs a spotter; give one, or use mentions=given")
+    annotated = [example for example in examples if example.topic_ids]
+    if not annotated:
+        raise RunError("no question of this data set has its topic entities annotated, so linking cannot be scored")
+    known = _known_examples(store, annotated)
+    asked = [_asked(example, known, spotter if mentions == "spotted" else None) for example in annotated]
+    measured = {}
+    for name, linker in linkers.items():
+        outcomes = []
+        for done, one in enumerate(asked, start=1):
+            outcomes.append(_outcome(linker, one))
+            if on_progress is not None:
+                on_progress(name, done, len(asked))
+        measured[name] = aggregate_linking(outcomes, MENTION_TYPES, seed)
+    return measured
+
+
+def _known_examples(store: GraphStore, examples: Sequence[Example]) -> dict[EntityId, Node]:
+    """Return the topic entities that the graph holds."""
+    ids = list(dict.fromkeys(id for example in examples for id in example.topic_ids))
+    try:
+        return dict(zip(ids, store.nodes(ids), strict=True))
+    except EntityNotFound:
+        pass
+    known = {}
+    for id in ids:
+        try:
+            known[id] = store.nodes([id])[0]
+        except EntityNotFound:
+            continue
+    return known
+
+
+def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _Asked:
+    """Find the words that name each topic entity, and what is to be linked."""
+    topics: list[tuple[EntityId, MentionType]] = []
+    given: list[Mention] = []
+    for id in dict.fromkeys(example.topic_ids):
+        if id not in known:
+            topics.append((id, "not in graph"))
+            continue
+        mention = gold_mention(known[id].name, example.question)
+        topics.append((id, mention_type(mention, known[id].name)))
+        if mention is not None:
+            given.append(mention)
+    mentions = given if spotter is None else spotter.spot(example.question)
+    return _Asked(example, tuple(topics), tuple(dict.fromkeys(mentions)))
+
+
+def _outcome(linker: EntityLinker, asked: _Asked) -> LinkingOutcome:
+    """Link one question's mentions and score them; an error is a failed question."""
+    found: list[tuple[LinkedEntity, ...]] = []
+    failed = False
+    try:
+        found = linker.link_all(asked.mentions, asked.example.question)
+    except ByokgError:
+        _log.info("linking of question %s failed", asked.example.id, exc_info=True)
+        failed = True
+    candidates = [[one.id for one in some] for some in found]
+    topics = tuple((kind, score_topic(id, candidates)) for id, kind in asked.topics)
+    scores = NOTHING_LINKED if failed else score_linking([id for id, _ in asked.topics], candidates)
+    return LinkingOutcome(scores, topics, failed)

@@ -1,0 +1,506 @@
+"""All metric profiles by name, in the order in which tables list them.
+
+What a metric profile is: one publication's way of scoring a prediction, under its own name.
+
+`strict`, the default: whole normalised names compared as sets; see `byokg.evaluation.metrics`.
+
+`rog`, `gnn-rag` and `gcr`: a gold answer counts wherever its letters occur in the prediction.
+
+A gold answer matches a text when its normalised form is a substring of the text's, so "Tirana" gives credit for
+"Iran". The figures are the publications' own; they are not comparable with whole-name matching.
+
+Differs: where nothing at all is predicted, every figure is 0. The published code gives a Hit for a gold answer of
+punctuation alone, which normalises to nothing and so occurs in every text.
+
+`subgraphrag`: one line an answer, each gold answer paired with one line at most.
+
+`byokg` and `text2cypher`: the figures of ByoKG-RAG.
+
+`tog` and `structgpt`: one reply a question, right or wrong.
+
+Both papers call the figure Hits@1. Nothing is ranked, and a reply that lists ten answers is right by any of them, so
+here it is a Hit.
+
+`cron` and `stark`: what stands where in a ranking.
+
+`webqsp-official`: sets of ids, against whichever annotated reading of the question fits best.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
+from itertools import chain
+from math import inf
+from types import MappingProxyType
+from typing import Literal
+
+from byokg.errors import ConfigError
+from byokg.evaluation.cases import Case
+from byokg.evaluation.metrics import UNSTATED, normalise, score
+from byokg.types import NodeCell
+
+UNBOUNDED = inf
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a profile; every question's value is in [0, `top`]."""
+
+    name: str
+    """Equal names in different profiles are figures that publications call the same, however they are made."""
+    meaning: str
+    top: float = 1.0
+    pooled: bool = False
+    """Questions count by `Profile.weigh` in its mean, not each the same (micro average)."""
+
+
+def _type_alone(case: Case) -> tuple[str, ...]:
+    return (case.type or UNSTATED,)
+
+
+def _always(case: Case) -> bool:
+    return True
+
+
+def _equally(case: Case) -> float:
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A way of scoring. Profiles are compared side by side, so none of them changes a prediction."""
+
+    name: str
+    source: str
+    """The publication whose figures are made this way."""
+    metrics: tuple[Metric, ...]
+    score: Callable[[Case], tuple[float, ...]]
+    """Return one value for each of `metrics`. Asked only about cases that have a prediction and are `scorable`."""
+    nulls: Literal["zero", "skipped"] = "zero"
+    """What becomes of a question without a prediction. Skipping is what some publications do: it makes the denominator
+    smaller, so the number skipped stands beside the figure."""
+    scorable: Callable[[Case], bool] = _always
+    """Tell whether a case has what this profile compares."""
+    needs: str = ""
+    """What a case lacks that is not scorable."""
+    weigh: Callable[[Case], float] = _equally
+    """How much a question counts in pooled metrics; above 0."""
+    groups: Callable[[Case], tuple[str, ...]] = _type_alone
+    """The rows of the breakdown in which a question counts."""
+
+
+def _strict_score(case: Case) -> tuple[float, ...]:
+    return astuple(score(case.answers, case.gold))
+
+
+STRICT = Profile(
+    name="strict",
+    source="byokg",
+    metrics=(
+        Metric("hit", "any predicted answer equals a gold answer"),
+        Metric("hits@1", "the first predicted answer equals a gold answer"),
+        Metric("precision", "right answers over distinct predicted answers"),
+        Metric("recall", "right answers over distinct gold answers"),
+        Metric("f1", "harmonic mean of the question's precision and recall"),
+        Metric("em", "predicted and gold answers are equal as sets"),
+    ),
+    score=_strict_score,
+)
+
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+
+
+@lru_cache(maxsize=1 << 17)
+def normalise_letters(text: str) -> str:
+    """Lower case, delete ASCII punctuation, drop the words a, an and the, collapse white space.
+
+    Source: RoG (arXiv:2310.01061), the published evaluation code. It drops `<pad>` as well, but only after its angle
+    brackets are gone, so that never happens.
+    """
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def _matched(case: Case) -> int:
+    """Count the gold answers that occur in the whole prediction."""
+    text = normalise_letters(" ".join(case.answers))
+    return sum(normalise_letters(gold) in text for gold in case.gold)
+
+
+def _rog(case: Case) -> tuple[float, ...]:
+    if not case.answers:
+        return (0.0, 0.0, 0.0, 0.0, 0.0)
+    matched = _matched(case)
+    precision, recall = matched / len(case.answers), matched / len(case.gold)
+    f1 = 2 * precision * recall / (precision + recall) if matched else 0.0
+    return recall, float(matched > 0), precision, recall, f1
+
+
+def _gnn_rag(case: Case) -> tuple[float, ...]:
+    first = normalise_letters(case.answers[0]) if case.answers else None
+    right = first is not None and any(normalise_letters(gold) in first for gold in case.gold)
+    return (*_rog(case), float(right))
+
+
+def _gcr(case: Case) -> tuple[float, ...]:
+    if not case.answers:
+        return (0.0, 0.0, 0.0, 0.0, 0.0)
+    golds = [normalise_letters(gold) for gold in dict.fromkeys(case.gold)]
+    lines = [normalise_letters(line) for line in case.answers]
+    text = normalise_letters(" ".join(case.answers))
+    recall = sum(gold in text for gold in golds) / len(golds)
+    precision = sum(any(gold in line for gold in golds) for line in lines) / len(lines)
+    f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+    return recall, float(recall > 0), precision, recall, f1
+
+
+_SHARED = (
+    Metric("accuracy", "share of gold answers that occur in the prediction; the same as recall"),
+    Metric("hit", "any gold answer occurs in the prediction"),
+)
+_RECALL = Metric("recall", "share of gold answers that occur in the prediction")
+_ROG = (
+    *_SHARED,
+    Metric("precision", "matched gold answers over lines predicted; above 1 where a line matches several", UNBOUNDED),
+    _RECALL,
+    Metric("f1", "harmonic mean of these two; below 2", 2.0),
+)
+
+ROG = Profile("rog", "RoG (arXiv:2310.01061)", _ROG, _rog, nulls="skipped")
+
+GNN_RAG = Profile(
+    "gnn-rag",
+    "GNN-RAG (arXiv:2405.20139)",
+    (*_ROG, Metric("hits@1", "any gold answer occurs in the first line")),
+    _gnn_rag,
+    nulls="skipped",
+)
+
+GCR = Profile(
+    "gcr",
+    "GCR (arXiv:2410.13080)",
+    (
+        *_SHARED,
+        Metric("precision", "share of lines in which any gold answer occurs"),
+        _RECALL,
+        Metric("f1", "harmonic mean of these two"),
+    ),
+    _gcr,
+    nulls="skipped",
+)
+
+
+_MARK = "ans:"
+
+
+def _said(case: Case) -> list[str]:
+    """Return the distinct answers, longest first: the lines that begin with `ans:`.
+
+    Differs: a list of answers, as a run has, holds no prose, so it needs no mark; where one line of it has the mark,
+    only such lines count.
+    """
+    marked = [line.strip()[len(_MARK) :] for line in case.answers if line.strip().lower().startswith(_MARK)]
+    lines = marked if marked or case.written else case.answers
+    return _longest_first([normalise_letters(line) for line in lines])
+
+
+def _longest_first(texts: Sequence[str]) -> list[str]:
+    return sorted({text for text in texts if text}, key=lambda text: (-len(text), text))
+
+
+def _golds(case: Case) -> list[str]:
+    return _longest_first([normalise_letters(gold) or gold.lower() for gold in case.gold])
+
+
+def _subgraphrag_score(case: Case) -> tuple[float, ...]:
+    said, golds = _said(case), _golds(case)
+    free = list(said)
+    matched = 0
+    for gold in golds:
+        line = next((line for line in free if gold in line), None)
+        if line is not None:
+            free.remove(line)
+            matched += 1
+    f1 = 2 * matched / (len(said) + len(golds))
+    precision = matched / len(said) if said else 0.0
+    return float(matched > 0), precision, matched / len(golds), f1, f1, float(f1 == 1.0)
+
+
+def _answers(case: Case) -> float:
+    """Return what makes a mean of the questions' F1 the F1 over all answers pooled: how many there are."""
+    return float(len(_said(case)) + len(_golds(case)))
+
+
+SUBGRAPHRAG = Profile(
+    name="subgraphrag",
+    source="SubgraphRAG (arXiv:2410.20724)",
+    metrics=(
+        Metric("hit", "any gold answer occurs in an answer line"),
+        Metric("precision", "gold answers paired over distinct answer lines"),
+        Metric("recall", "gold answers paired over distinct gold answers"),
+        Metric("f1", "harmonic mean of the question's precision and recall (macro F1)"),
+        Metric("micro f1", "F1 over the answers of all questions together", pooled=True),
+        Metric("em", "f1 is 1"),
+    ),
+    score=_subgraphrag_score,
+    weigh=_answers,
+)
+
+
+_NODE = frozenset(field.name for field in fields(NodeCell))
+"""What a node in a result is recorded with (`requirements.executed`)."""
+
+
+def _byokg(case: Case) -> tuple[float, ...]:
+    gold = set(map(normalise, case.gold))
+    hit = any(normalise(answer) in gold for answer in case.answers)
+    either = any(normalise(answer) in gold for answer in (*case.answers[:1], *case.drafts[:1]))
+    return float(hit), float(either)
+
+
+def _value(value: object) -> str:
+    """Return a form in which a number in a row equals the same number written in an answer."""
+    text = str(value)
+    try:
+        return f"{float(text):.6g}"
+    except ValueError:
+        return normalise(text)
+
+
+def _values(cells: Iterable[object]) -> Iterator[object]:
+    """Yield the values in rows, from within lists and maps; a node is its name, and a missing value is none."""
+    for cell in cells:
+        if isinstance(cell, Mapping) and cell.keys() == _NODE:
+            yield cell["name"]
+        elif isinstance(cell, Mapping):
+            yield from _values(cell.values())
+        elif isinstance(cell, list | tuple):
+            yield from _values(cell)
+        elif cell is not None:
+            yield cell
+
+
+def _text2cypher(case: Case) -> tuple[float, ...]:
+    gold = set(map(_value, _values(case.rows)))
+    said = set(map(_value, case.answers))
+    return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold)
+
+
+def _has_rows(case: Case) -> bool:
+    return any(True for _ in _values(case.rows))
+
+
+BYOKG = Profile(
+    name="byokg",
+    source='ByoKG-RAG (arXiv:2507.04127v1), "Metrics"',
+    metrics=(
+        Metric("hit", "any answer equals a gold answer once both are normalised"),
+        # Differs: the paper adds the original prediction to the answer; of lists, the first of each is taken, so that
+        # there are two.
+        Metric("h@2", "the first answer, or the first that the model gave without the graph, equals a gold answer"),
+    ),
+    score=_byokg,
+)
+
+TEXT2CYPHER = Profile(
+    name="text2cypher",
+    # Differs: the paper has a language model judge; this compares the values, and `judge` asks one.
+    source='ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher)',
+    metrics=(
+        Metric("graded", "1 where the answers are the values of the gold rows, 0.5 where some are, else 0"),
+        Metric("em", "the answers are the values of the gold rows"),
+    ),
+    score=_text2cypher,
+    scorable=_has_rows,
+    needs="rows of the gold query",
+)
+
+
+_BRACES = re.compile(r"\{(.*?)\}", re.DOTALL)
+
+
+@lru_cache(maxsize=1 << 17)
+def _squeezed(text: str) -> str:
+    return text.strip().replace(" ", "").lower()
+
+
+def _tog(case: Case) -> tuple[float, ...]:
+    """Compare without spaces and case; equal is right, and so is a part, either way.
+
+    Differs: an empty reply is wrong; the published code finds it inside every gold answer.
+    """
+    braces = _BRACES.search(case.text)
+    said = _squeezed(braces[1] if braces else case.text)
+    if not said:
+        return (0.0,)
+    golds = [gold for gold in map(_squeezed, case.gold) if gold]
+    return (float(any(gold in said or said in gold for gold in golds)),)
+
+
+def _structgpt(case: Case) -> tuple[float, ...]:
+    text = case.text.lower()
+    names = chain(case.gold, *case.aliases)
+    return (float(any(name.strip() and name.lower() in text for name in names)),)
+
+
+TOG = Profile(
+    "tog",
+    "Think-on-Graph (arXiv:2307.07697)",
+    (Metric("hit", "the reply, or what stands in its first braces, contains a gold answer or is part of one"),),
+    _tog,
+)
+
+STRUCTGPT = Profile(
+    "structgpt",
+    "StructGPT (arXiv:2305.09645)",
+    (Metric("hit", "a gold answer, or an alias of one, occurs in the reply"),),
+    _structgpt,
+)
+
+
+_SIMPLE = ("simple_entity", "simple_time")
+_COMPLEX = ("before_after", "first_last", "time_join")
+
+
+def _has_ids(case: Case) -> bool:
+    """Tell whether both sides have ids; of nothing predicted there are none to have."""
+    return bool(case.gold_ids) and bool(case.answer_ids or not case.answers)
+
+
+def _first_right(ranking: Sequence[str], gold: set[str]) -> int:
+    """Return the rank, from 1, of the first gold answer; 0 where there is none."""
+    return next((rank for rank, one in enumerate(ranking, start=1) if one in gold), 0)
+
+
+def _cron(case: Case) -> tuple[float, ...]:
+    if _has_ids(case):
+        rank = _first_right(case.ranked_ids, set(case.gold_ids))
+    else:
+        ranking = list(dict.fromkeys(map(normalise, case.answers)))
+        rank = _first_right(ranking, set(map(normalise, case.gold)))
+    return float(rank == 1), float(1 <= rank <= 10)
+
+
+def _cron_groups(case: Case) -> tuple[str, ...]:
+    """Return the type, whether it is simple or complex, and what kind of thing the answer is."""
+    groups = [case.type or UNSTATED]
+    if case.type in _SIMPLE:
+        groups.append("simple")
+    elif case.type in _COMPLEX:
+        groups.append("complex")
+    if case.answer_type:
+        groups.append(f"{case.answer_type} answer")
+    return tuple(groups)
+
+
+def _stark(case: Case) -> tuple[float, ...]:
+    gold, ranking = set(case.gold_ids), case.ranked_ids
+    rank = _first_right(ranking, gold)
+    found = len(gold.intersection(ranking[:20]))
+    return float(rank == 1), float(1 <= rank <= 5), found / len(gold), 1 / rank if rank else 0.0
+
+
+CRON = Profile(
+    name="cron",
+    source="CronQuestions (arXiv:2106.01515)",
+    metrics=(
+        Metric("hits@1", "a gold answer, by id or year, is the first of the ranking"),
+        Metric("hits@10", "a gold answer is among the first ten"),
+    ),
+    score=_cron,
+    groups=_cron_groups,
+)
+
+STARK = Profile(
+    name="stark",
+    source="STaRK (arXiv:2404.13207)",
+    metrics=(
+        Metric("hits@1", "the first node is a gold answer"),
+        Metric("hits@5", "a gold answer is among the first five nodes"),
+        Metric("recall@20", "share of gold answers among the first twenty nodes"),
+        Metric("mrr", "1 over the rank of the first gold answer, 0 where there is none"),
+    ),
+    score=_stark,
+    scorable=_has_ids,
+    needs="ids of gold and predicted answers",
+)
+
+
+def _agreement(said: AbstractSet[str], gold: AbstractSet[str]) -> tuple[float, float, float]:
+    """Return F1, precision and recall; what is empty has nothing wrong in it."""
+    if not gold:
+        return (0.0, 0.0, 1.0) if said else (1.0, 1.0, 1.0)
+    if not said:
+        return 0.0, 1.0, 0.0
+    matched = len(said & gold)
+    return 2 * matched / (len(said) + len(gold)), matched / len(said), matched / len(gold)
+
+
+def _webqsp_score(case: Case) -> tuple[float, ...]:
+    said = set(case.ranked_ids)
+    best = max((_agreement(said, set(parse)) for parse in case.parses or (case.gold_ids,)), key=lambda each: each[0])
+    return (*best, float(best[0] == 1.0))
+
+
+def _all_have_ids(case: Case) -> bool:
+    """Tell whether both sides have ids; of nothing predicted there are none to have."""
+    return bool(case.gold_ids or case.parses) and bool(case.answer_ids or not case.answers)
+
+
+WEBQSP_OFFICIAL = Profile(
+    name="webqsp-official",
+    # Differs: the official script leaves out questions without a prediction; here they score zero.
+    source="WebQSP (Yih et al., ACL 2016, the script that comes with the data)",
+    metrics=(
+        Metric("f1", "the best F1 over the readings"),
+        Metric("precision", "precision for that reading; 1 where nothing is predicted"),
+        Metric("recall", "recall for that reading"),
+        Metric("em", "the best F1 is 1"),
+    ),
+    score=_webqsp_score,
+    scorable=_all_have_ids,
+    needs="ids of gold and predicted answers",
+)
+
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        profile.name: profile
+        for profile in (
+            STRICT,
+            BYOKG,
+            ROG,
+            GNN_RAG,
+            GCR,
+            SUBGRAPHRAG,
+            TOG,
+            STRUCTGPT,
+            WEBQSP_OFFICIAL,
+            CRON,
+            STARK,
+            TEXT2CYPHER,
+        )
+    }
+)
+
+ALL = "all"
+
+
+def chosen(names: Sequence[str]) -> tuple[Profile, ...]:
+    """Return the profiles of these names, each once; `all` is all of them.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    known = list(PROFILES)
+    for name in names:
+        if name not in known and name != ALL:
+            raise ConfigError(f"--profile {name} is not known; use {ALL}, or some of {', '.join(known)}")
+    wanted = known if ALL in names else list(dict.fromkeys(names))
+    return tuple(PROFILES[name] for name in wanted)

@@ -1,0 +1,336 @@
+"""Node and edge numbers for stores that have none: given out as things are met, and never changed.
+
+Finding the number of an id among millions without holding them in a Python dict.
+
+Numbering distinct strings as they come, a column at a time, in a hash table made of arrays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Bytes = npt.NDArray[np.uint8]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+_PRIMES = (987090887, 817224911)
+_SPREAD, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
+_WORD = 4
+_LOW_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(_WORD + 1)], np.uint32)
+_BLOCK_BYTES = 1 << 24
+
+_LONG = 512
+"""Bytes from which an id is hashed alone: few are that long, and all others would wait for them."""
+
+_FEW = 12
+"""Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
+
+
+class IdIndex:
+    """A column of N distinct ids, and their hashes in ascending order; all of it may be memory-mapped.
+
+    The hash only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
+    """
+
+    def __init__(self, ids: pa.LargeStringArray, hashes: UInt64, order: npt.NDArray[np.int32]) -> None:
+        """Use hashes that are sorted already; `order` holds the position of the id behind each."""
+        self.hashes = hashes
+        self.order = order
+        self._ids = ids
+        self._offsets, self._bytes = string_buffers(ids)
+
+    @classmethod
+    def build(cls, ids: pa.LargeStringArray) -> IdIndex:
+        """Hash and sort a column of ids."""
+        return cls(ids, *sorted_hashes(hash_column(ids)))
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def find(self, entity: str) -> int:
+        """Return the position of an id, or -1."""
+        return int(self._find_few([entity])[0])
+
+    def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Return the position of each id, -1 where there is none: (len(entities),)."""
+        if len(entities) <= _FEW or len(self) == 0:
+            return self._find_few(entities)
+        try:
+            wanted = pa.array(entities, pa.large_string())
+        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
+            return self._find_few(entities)
+        slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
+        found: npt.NDArray[np.int32] = self.order[slots]
+        equal = pc.equal(self._ids.take(pa.array(found)), wanted).to_numpy(zero_copy_only=False)
+        others = np.flatnonzero(~equal)  # unknown, or behind another id of equal hash
+        found[others] = self._find_few([entities[position] for position in others.tolist()])
+        return found
+
+    def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
+        texts = [entity.encode(errors="surrogatepass") for entity in entities]
+        values = np.array([hash_one(text) for text in texts], np.uint64)
+        starts = self.hashes.searchsorted(values).tolist()
+        stops = self.hashes.searchsorted(values, "right").tolist()
+        found = np.full(len(texts), -1, np.int32)
+        for position, (text, start, stop) in enumerate(zip(texts, starts, stops, strict=True)):
+            for number in self.order[start:stop].tolist():
+                if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == text:
+                    found[position] = number
+                    break
+        return found
+
+    def get(self, numbers: Int64) -> list[str]:
+        """Return the id at each position."""
+        if len(numbers) > _FEW:
+            many: list[str] = self._ids.take(pa.array(numbers)).to_pylist()
+            return many
+        starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
+        return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
+
+
+def sorted_hashes(hashes: UInt64) -> tuple[UInt64, npt.NDArray[np.int32]]:
+    """Return N hashes in ascending order, and the position behind each."""
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    return hashes[order], order
+
+
+def string_buffers(strings: pa.LargeStringArray) -> tuple[Int64, Bytes]:
+    """View a column of N strings as its offsets (N + 1,) and its bytes, without copying."""
+    _, offsets, data = strings.buffers()
+    if len(strings) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    bounds = np.frombuffer(offsets, np.int64, len(strings) + 1, strings.offset * 8)
+    return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+# Hashing: the bytes of a string are one little-endian number. Its remainders by two primes are 60 bits that plain
+# Python gets in a moment for one string and numpy for a column, word by word; the length tells trailing zeros apart.
+
+
+def hash_one(data: bytes) -> int:
+    """Return the hash of one string: what `hash_column` gives for it."""
+    number = int.from_bytes(data, "little")
+    value = (number % _PRIMES[0] << 32 | number % _PRIMES[1]) + len(data)
+    return value * _SPREAD & _MASK
+
+
+def hash_column(strings: pa.LargeStringArray) -> UInt64:
+    """Return a 64-bit hash of each of N strings: (N,). The upper bits are the better ones."""
+    offsets, data = string_buffers(strings)
+    hashes = np.empty(len(strings), np.uint64)
+    start = 0
+    while start < len(strings):
+        # In blocks, because the bytes are copied for a moment to make room for the last word.
+        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, "right")) - 1
+        stop = min(max(stop, start + 1), len(strings))
+        hashes[start:stop] = _hash_block(offsets[start : stop + 1] - offsets[start], data[offsets[start] :])
+        start = stop
+    return hashes
+
+
+def _hash_block(offsets: Int64, data: Bytes) -> UInt64:
+    padded = np.concatenate((data[: offsets[-1]], np.zeros(_WORD, np.uint8)))
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u4", padded, 0, (1,))  # one starts at every byte
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    live = np.flatnonzero((lengths > 0) & (lengths < _LONG))
+    last = (lengths[live] - 1) // _WORD * _WORD
+    digits = words[starts[live] + last] & _LOW_BYTES[lengths[live] - last]
+    remainders = np.zeros((2, len(lengths)), np.uint64)
+    while len(live):
+        for row, prime in enumerate(_PRIMES):
+            remainders[row, live] = (remainders[row, live] << np.uint64(32) | digits) % np.uint64(prime)
+        kept = last > 0
+        live, last = live[kept], last[kept] - _WORD
+        digits = words[starts[live] + last]
+    hashes: UInt64 = remainders[0] << np.uint64(32) | remainders[1]
+    hashes += lengths.astype(np.uint64)
+    hashes *= np.uint64(_SPREAD)
+    for number in np.flatnonzero(lengths >= _LONG).tolist():
+        hashes[number] = hash_one(data[offsets[number] : offsets[number + 1]].tobytes())
+    return hashes
+
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+_FREE = -1
+"""Marks a free slot, and a string without a number."""
+_SLOTS_AT_FIRST = 1 << 10
+
+
+class Interner:
+    """Gives each distinct string a number, in order of first appearance.
+
+    N strings of B bytes in all take B + 16 N bytes, and up to 16 N more for the table, which is never more than half
+    full. Strings are found by hash and then compared, so equal hashes do no harm.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._hashes: UInt64 = np.empty(_SLOTS_AT_FIRST, np.uint64)
+        self._offsets: Int64 = np.zeros(_SLOTS_AT_FIRST + 1, np.int64)
+        self._bytes: Bytes = np.empty(_SLOTS_AT_FIRST, np.uint8)
+        self._slots = np.full(_SLOTS_AT_FIRST, _FREE, np.int32)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def hashes(self) -> UInt64:
+        """Return the hash of each string: (N,)."""
+        return self._hashes[: self._count]
+
+    @property
+    def strings(self) -> pa.LargeStringArray:
+        """Return the strings in the order of their numbers: (N,). Valid until more are added."""
+        offsets = pa.py_buffer(self._offsets[: self._count + 1])
+        data = pa.py_buffer(self._bytes[: self._offsets[self._count]])
+        return pa.LargeStringArray.from_buffers(self._count, offsets, data)
+
+    def numbers(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
+        """Return the number of each of S strings, which must differ from each other; new ones get the next numbers."""
+        hashes = hash_column(strings)
+        numbers = self._find(strings, hashes)
+        fresh = np.flatnonzero(numbers == _FREE)
+        if len(fresh):
+            numbers[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
+            self._append(strings.take(pa.array(fresh)), hashes[fresh])
+        return numbers
+
+    def find(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
+        """Return the number of each of S strings, -1 for those that have none."""
+        return self._find(strings, hash_column(strings))
+
+    def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
+        numbers = np.full(len(hashes), _FREE, np.int32)
+        searched = np.arange(len(hashes))
+        places = self._home(hashes)
+        while len(searched):
+            found = self._slots[places]
+            taken = found != _FREE
+            searched, places, found = searched[taken], places[taken], found[taken]
+            equal = np.flatnonzero(self._hashes[found] == hashes[searched])
+            equal = equal[self._same(found[equal], strings, searched[equal])]
+            numbers[searched[equal]] = found[equal]
+            other = np.ones(len(searched), np.bool_)
+            other[equal] = False
+            searched, places = searched[other], self._next(places[other])
+        return numbers
+
+    def _same(self, numbers: npt.NDArray[np.int32], strings: pa.LargeStringArray, rows: Int64) -> npt.NDArray[np.bool_]:
+        """Compare known strings with some of a column, four bytes at a time: (len(rows),)."""
+        offsets, data = string_buffers(strings)
+        ours, theirs, lengths = self._offsets[numbers], offsets[rows], offsets[rows + 1] - offsets[rows]
+        same: npt.NDArray[np.bool_] = self._offsets[numbers + 1] - ours == lengths
+        # In words of eight bytes, or of what fits into a shorter string. The last word ends where the string ends, so
+        # words may overlap and none reads past it.
+        for width, longest in ((8, None), (4, 7), (1, 3)):
+            live = np.flatnonzero(same & (lengths >= width) & (longest is None or lengths <= longest))
+            known, given = _words(self._bytes, width), _words(data, width)
+            at = 0
+            while len(live):
+                live = live[lengths[live] > at]
+                place = np.minimum(at, lengths[live] - width)
+                differ = known[ours[live] + place] != given[theirs[live] + place]
+                same[live[differ]] = False
+                live = live[~differ]
+                at += width
+        return same
+
+    def _append(self, strings: pa.LargeStringArray, hashes: UInt64) -> None:
+        offsets, data = string_buffers(strings)
+        start, stop = self._count, self._count + len(hashes)
+        begin = int(self._offsets[start])
+        end = begin + int(offsets[-1] - offsets[0])
+        self._hashes = _room(self._hashes, stop)
+        self._offsets = _room(self._offsets, stop + 1)
+        self._bytes = _room(self._bytes, end)
+        self._hashes[start:stop] = hashes
+        self._offsets[start + 1 : stop + 1] = offsets[1:] - offsets[0] + begin
+        self._bytes[begin:end] = data[offsets[0] : offsets[-1]]
+        self._count = stop
+        if 2 * stop > len(self._slots):
+            self._slots = np.full(1 << (2 * stop - 1).bit_length(), _FREE, np.int32)
+            start = 0
+        self._settle(np.arange(start, stop, dtype=np.int32))
+
+    def _settle(self, numbers: npt.NDArray[np.int32]) -> None:
+        """Put numbers that are not in the table into the next free slot from where each belongs."""
+        places = self._home(self._hashes[numbers])
+        while len(numbers):
+            free = self._slots[places] == _FREE
+            self._slots[places[free]] = numbers[free]  # of several that want one slot, one gets it
+            lost = self._slots[places] != numbers
+            numbers, places = numbers[lost], self._next(places[lost])
+
+    def _home(self, hashes: UInt64) -> Int64:
+        return (hashes >> np.uint64(65 - len(self._slots).bit_length())).astype(np.int64)
+
+    def _next(self, places: Int64) -> Int64:
+        return (places + 1) & (len(self._slots) - 1)
+
+
+def _words(data: Bytes, width: int) -> npt.NDArray[np.unsignedinteger]:
+    """View bytes as the words of some width that start at each of them."""
+    count = max(len(data) - width + 1, 0)
+    words: npt.NDArray[np.unsignedinteger] = np.ndarray((count,), f"<u{width}", data if count else None, 0, (1,))
+    return words
+
+
+def _room(array: npt.NDArray[Kind], count: int) -> npt.NDArray[Kind]:
+    """Return the array, or a longer copy that has room for `count` elements and half as many more."""
+    if count <= len(array):
+        return array
+    longer = np.empty(count + count // 2, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Numbering(Generic[Key]):
+    """Gives each key the next number when it is first added; threads may share it.
+
+    Numbers count from 0 and mean something within the store that owns the numbering only.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Key, int] = {}
+        self._keys: list[Key] = []
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._numbers
+
+    def add(self, keys: Iterable[Key]) -> npt.NDArray[np.int64]:
+        """Return the number of each key, in the order given; new keys get the next numbers in that order."""
+        with self._lock:
+            found = []
+            for key in keys:
+                number = self._numbers.get(key)
+                if number is None:
+                    number = len(self._keys)
+                    self._keys.append(key)
+                    self._numbers[key] = number
+                found.append(number)
+        return np.array(found, np.int64)
+
+    def key(self, number: int) -> Key:
+        """Return the key of a number. Raises `IndexError` for one that was not given out."""
+        if number < 0:
+            raise IndexError(number)
+        return self._keys[number]
+
+    def keys(self, start: int = 0) -> Sequence[Key]:
+        """Return the keys numbered so far, from `start` on."""
+        return self._keys[start:]

@@ -1,0 +1,212 @@
+"""The schema of a columnar graph: counted once, when it is built, some edges at a time.
+
+Relation labels whose numbers are found without searching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.types import Value
+
+
+class Labels(tuple[str, ...]):
+    """Distinct labels; the number of each is its position. A tuple in all but the time that `index` and `in` take."""
+
+    _places: dict[str, int]
+
+    def __new__(cls, labels: Iterable[str]) -> Labels:
+        """Number the labels."""
+        made = super().__new__(cls, labels)
+        made._places = {label: place for place, label in enumerate(made)}
+        return made
+
+    def index(self, label: Any, start: SupportsIndex = 0, stop: SupportsIndex | None = None, /) -> int:
+        """Return the number of a label. Raises `ValueError` for one that is not here."""
+        found = self._places.get(label, -1)
+        bounds = range(*slice(start, stop).indices(len(self)))
+        if found not in bounds:
+            raise ValueError(f"no label {label!r}")
+        return found
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._places
+
+
+Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
+
+_EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
+"""Values of a property that the schema shows, rows it looks at for them, and characters in one."""
+
+_SCAN = 1 << 21
+"""Edges looked at together."""
+
+
+def count_schema(
+    relation: Numbers,
+    other: Numbers,
+    nodes: pa.RecordBatch,
+    node_properties: pa.RecordBatch | None,
+    edge_properties: Sequence[pa.RecordBatch],
+    relations: Sequence[str],
+) -> Schema:
+    """Count node types, relations, the types at their ends, and who has which property.
+
+    Args:
+        relation: (2E,) relation numbers of all edges, and of all edges again for the way back; may be memory-mapped.
+        other: (2E,) their tails, and then their heads; may be memory-mapped.
+        nodes: N rows, with the column `type` where nodes have types.
+        node_properties: N rows.
+        edge_properties: E rows in all.
+        relations: R labels.
+    """
+    if "type" in nodes.schema.names:
+        types: list[str] = nodes.column("type").dictionary.to_pylist()
+        codes = nodes.column("type").indices.to_numpy()
+    else:
+        types, codes = [""], np.zeros(nodes.num_rows, np.int32)
+    edges = len(relation) // 2
+    type_counts = np.bincount(codes, minlength=len(types))
+    edge_counts = np.zeros(len(relations), np.int64)
+    for part in _parts(relation[:edges]):
+        edge_counts += np.bincount(part, minlength=len(relations))
+    ranges = _ends(relation[:edges], other[:edges], codes, types, edge_counts)
+    domains = _ends(relation[edges:], other[edges:], codes, types, edge_counts)
+    of_types = _property_schemas([node_properties] if node_properties else [], codes, len(types))
+    of_relations = _property_schemas(edge_properties, relation[:edges], len(relations))
+    by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
+    return Schema(
+        node_types={types[n]: int(type_counts[n]) for n in by_count},
+        relations=tuple(
+            RelationSchema(name, count, domain, range_, _names(found), found)
+            for name, count, domain, range_, found in zip(
+                relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True
+            )
+        ),
+        node_properties={types[n]: _names(of_types[n]) for n in by_count if of_types[n]},
+        node_property_details={types[n]: of_types[n] for n in by_count if of_types[n]},
+    )
+
+
+def _parts(array: Numbers) -> list[Numbers]:
+    return [array[start : start + _SCAN] for start in range(0, len(array), _SCAN)]
+
+
+def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
+    return tuple(found.name for found in properties)
+
+
+def _ends(
+    relation: Numbers, end: Numbers, codes: Numbers, types: Sequence[str], edge_counts: Int64
+) -> list[tuple[str, ...]]:
+    """List for each relation the node types at one of its ends, most frequent first, then by name."""
+    if len(types) == 1:
+        return [(types[0],) if count else () for count in edge_counts.tolist()]
+    size = len(edge_counts) * len(types)
+    dense = size <= 4 * len(relation) + 1_000_000
+    counted = np.zeros(size if dense else 0, np.int64)
+    pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    for some, ends in zip(_parts(relation), _parts(end), strict=True):
+        found = some.astype(np.int64) * len(types) + codes[ends]
+        if dense:
+            counted += np.bincount(found, minlength=size)
+        else:
+            fresh, times = np.unique(found, return_counts=True)
+            pairs, place = np.unique(np.concatenate((pairs, fresh)), return_inverse=True)
+            counts = np.bincount(place, np.concatenate((counts, times))).astype(np.int64)
+    if dense:
+        pairs = counted.nonzero()[0]
+        counts = counted[pairs]
+    rows = [(*divmod(pair, len(types)), count) for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)]
+    listed: list[list[str]] = [[] for _ in edge_counts]
+    for number, code, _ in sorted(rows, key=lambda row: (row[0], -row[2], types[row[1]])):
+        listed[number].append(types[code])
+    return [tuple(names) for names in listed]
+
+
+def _property_schemas(
+    batches: Sequence[pa.RecordBatch], group: Numbers, group_count: int
+) -> list[tuple[PropertySchema, ...]]:
+    """List for each group of rows the properties that at least one of them has, in column order."""
+    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
+    for name in batches[0].schema.names if batches else ():
+        held = [batch.column(name) for batch in batches]
+        parts = [group[start : start + len(column)] for start, column in zip(starts, held, strict=False)]
+        counts = np.array(
+            [np.bincount(part[_valid(column)], minlength=group_count) for column, part in zip(held, parts, strict=True)]
+        )
+        totals, before = counts.sum(axis=0), counts.cumsum(axis=0) - counts
+        # Which of its rows each group shows, counted from 0 over all batches: some, spread evenly.
+        shown = [
+            np.linspace(0, total - 1, min(total, _EXAMPLE_ROWS)).astype(np.int64) if total else np.empty(0, np.int64)
+            for total in totals.tolist()
+        ]
+        owner, rank = np.repeat(np.arange(group_count), [len(some) for some in shown]), np.concatenate(shown)
+        values: list[list[Value]] = [[] for _ in range(group_count)]
+        for number, (column, part) in enumerate(zip(held, parts, strict=True)):
+            place = rank - before[number][owner]
+            here = np.flatnonzero((place >= 0) & (place < counts[number][owner]))
+            rows = np.flatnonzero(_valid(column))
+            narrow = part.astype(np.uint16) if group_count < 1 << 16 else part  # which sorts quicker
+            order = rows[np.argsort(narrow[rows], kind="stable")]
+            first = counts[number].cumsum() - counts[number]
+            taken = column.take(pa.array(order[first[owner[here]] + place[here]]))
+            for member, value in zip(owner[here].tolist(), _plain(taken), strict=True):
+                values[member].append(value)
+        kind = _kind(held[0].type)
+        for number in totals.nonzero()[0].tolist():
+            found[number].append(PropertySchema(name, kind, _examples(values[number])))
+    return [tuple(properties) for properties in found]
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    marks: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _kind(type_: pa.DataType) -> str:
+    return {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}.get(type_, "string")
+
+
+def _plain(values: pa.Array) -> list[Value]:
+    plain: list[Value] = (values.cast(pa.string()) if pa.types.is_date(values.type) else values).to_pylist()
+    return plain
+
+
+def _examples(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the first few different values that are short."""
+    return tuple(dict.fromkeys(value for value in values if len(str(value)) <= _EXAMPLE_LENGTH))[:_EXAMPLES]
+
+
+def schema_from_json(data: Mapping[str, Any]) -> Schema:
+    """Read what `dataclasses.asdict` made of a schema. Raises `KeyError` or `TypeError` for anything else."""
+    return Schema(
+        node_types=data["node_types"],
+        relations=tuple(
+            RelationSchema(
+                row["name"],
+                row["count"],
+                tuple(row["domain"]),
+                tuple(row["range"]),
+                tuple(row["properties"]),
+                _details_from_json(row["property_details"]),
+            )
+            for row in data["relations"]
+        ),
+        node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
+        node_property_details={
+            key: _details_from_json(details) for key, details in data["node_property_details"].items()
+        },
+    )
+
+
+def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
+    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)

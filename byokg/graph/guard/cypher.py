@@ -1,0 +1,525 @@
+"""openCypher, parsed as far as it takes to know that a query only reads, and what it asks of the schema.
+
+A recursive descent over clauses, patterns and expressions. Operator precedence does not matter here, so an
+expression is a chain: signs before an operand, the operand, what follows it, an operator, the next operand. That
+chain decides the one thing that matters: whether a word stands where a clause may begin, or is a variable, property,
+label, key or function. Whatever fits no rule raises `Unreadable`.
+
+Accepted beyond openCypher 9: subqueries (CALL, EXISTS, COUNT, COLLECT), quantified path patterns, label expressions,
+path selectors, type predicates, and the reading clauses FILTER, LET, FOR, FINISH of GQL.
+
+Source: the openCypher 9 grammar, and the reading part of the Cypher 25 grammar.
+
+Patterns of openCypher: paths, nodes, relationships and their quantifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from byokg.graph.guard.allowlist import PROCEDURES, WRITES, Binding, EdgeUse, End, LabelUse, Name, PropertyUse
+from byokg.graph.guard.cypher_expressions import MATCH_MODE, PATH_WORDS, ExpressionParser, or_take
+from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, shortened, tokenise_cypher
+
+
+class PatternParser(ExpressionParser):
+    """Reads patterns, and notes what they say of variables."""
+
+    def patterns(self) -> None:
+        self.pattern()
+        while self.accept(","):
+            self.pattern()
+
+    def pattern(self) -> None:
+        if self.is_name() and self.ahead() == "=":
+            self.forget(self.advance())
+            self.advance()
+        while self.key in PATH_WORDS or (self.key in ("number", "$") and self.tokens[self.at - 1].key in PATH_WORDS):
+            if self.key == "$":
+                self.parameter()
+            else:
+                self.advance()
+        if self.key in ("SHORTESTPATH", "ALLSHORTESTPATHS") and self.ahead() == "(":
+            self.advance()
+            self.advance()
+            self.path()
+            self.expect(")")
+        else:
+            self.path()
+
+    def path(self) -> None:
+        """Read nodes and relationships in turn, or parenthesised paths with quantifiers between nodes."""
+        if self.key != "(":
+            raise self.unexpected("expected a pattern such as (a:Label)-[:TYPE]->(b)")
+        while self.key == "(":
+            if self.path_in_parentheses():
+                self.advance()
+                self.pattern()
+                if self.accept("WHERE"):
+                    self.expression()
+                self.expect(")")
+                self.quantifier()
+                continue
+            node = self.node()
+            while self.at_relationship(self.at):
+                node = self.relationship(node)
+
+    def path_in_parentheses(self) -> bool:
+        if self.ahead() == "(":
+            return True
+        if self.is_name(1) and self.ahead(2) == "=":
+            return True
+        return self.ahead() in PATH_WORDS and (self.ahead(2) in PATH_WORDS or self.ahead(2) in ("(", "number"))
+
+    def at_relationship(self, at: int) -> bool:
+        """Say whether ``-[``, ``--``, ``<-[`` or ``<--`` stands here."""
+        keys = [token.key for token in self.tokens[at : at + 3]]
+        if keys and keys[0] == "<":
+            del keys[0]
+        return keys[:1] == ["-"] and keys[1:2] in (["-"], ["["])
+
+    def node(self) -> Binding:
+        self.expect("(")
+        variable = self.element_variable(")")
+        names = self.element_labels("node")
+        binding = self.bind(variable, Binding("node", names))
+        self.element_properties(binding)
+        self.expect(")")
+        return binding
+
+    def element_variable(self, close: str) -> Token | None:
+        following = self.ahead()
+        if not self.is_name():
+            return None
+        if self.key == "WHERE" and following not in (close, ":", "{", "WHERE", "IS", "*", "$"):
+            return None
+        if self.key == "IS" and self.is_name(1) and following != "WHERE":
+            return None
+        return self.advance()
+
+    def element_labels(self, kind: End) -> tuple[str, ...]:
+        if self.key not in (":", "IS"):
+            return ()
+        found: list[Name] = []
+        certain = self.label_expression(found)
+        self.labels += [LabelUse(name, kind) for name in found]
+        return tuple(name.text for name in found) if certain else ()
+
+    def element_properties(self, owner: Binding) -> None:
+        if self.key == "{":
+            self.map(owner)
+        elif self.key == "$":
+            self.parameter()
+        if self.accept("WHERE"):
+            self.expression()
+
+    def bind(self, variable: Token | None, binding: Binding) -> Binding:
+        if variable is None:
+            return binding
+        known = self.scope.get(variable.text)
+        if known is not None and known.kind == binding.kind:
+            binding = replace(binding, names=(*known.names, *(n for n in binding.names if n not in known.names)))
+        self.scope[variable.text] = binding
+        return binding
+
+    def relationship(self, left: Binding) -> Binding:
+        """Read a relationship and the node behind it."""
+        inward = self.accept("<")
+        self.expect("-")
+        types: tuple[Name, ...] = ()
+        single = True
+        if self.accept("["):
+            variable = self.element_variable("]")
+            first = len(self.labels)
+            names = self.element_labels("edge")
+            if names:
+                types = tuple(use.name for use in self.labels[first:])
+            if self.accept("*"):
+                single = False
+                if self.key == "number":
+                    self.advance()
+                if self.accept("..") and self.key == "number":
+                    self.advance()
+            if variable is not None and not single:
+                self.forget(variable)
+                variable = None
+            self.element_properties(self.bind(variable, Binding("edge", names)))
+            self.expect("]")
+        self.expect("-")
+        outward = self.accept(">")
+        single &= not self.quantifier()
+        if self.key != "(":
+            raise self.unexpected("expected a node such as (b) behind the relationship")
+        right = self.node()
+        head, tail = (right, left) if inward and not outward else (left, right)
+        self.edges.append(EdgeUse(types, head, tail, inward != outward, single))
+        return right
+
+    def quantifier(self) -> bool:
+        """Take ``{1,3}``, ``+`` or ``*`` behind a relationship or a parenthesised path."""
+        if self.key in ("+", "*"):
+            self.advance()
+            return True
+        if not self.accept("{"):
+            return False
+        first = self.accept("number")
+        if not (self.accept(",") or first):
+            raise self.unexpected("expected a quantifier such as {1,3}")
+        self.accept("number")
+        self.expect("}")
+        return True
+
+    def match_mode(self) -> None:
+        if self.ahead() in MATCH_MODE.get(self.key, ()):
+            self.advance()
+            self.advance()
+            self.accept("BINDINGS")
+
+
+@dataclass(frozen=True)
+class CypherQuery:
+    """What parsing found out."""
+
+    edits: tuple[Edit, ...]
+    limit: RowLimit | None
+    """None where the query does not end in one RETURN, as in a UNION, or computes how many rows it wants."""
+    labels: tuple[LabelUse, ...]
+    properties: tuple[PropertyUse, ...]
+    edges: tuple[EdgeUse, ...]
+
+
+def parse_cypher(text: str) -> CypherQuery:
+    """Parse one reading query.
+
+    Raises:
+        Unreadable: it is not one, or not understood.
+    """
+    tokens, edits = tokenise_cypher(text)
+    parser = _Parser(tokens)
+    prefix = parser.options()
+    if prefix is not None:
+        start, stop = prefix
+        edits = [edit for edit in edits if edit.stop <= start or edit.start >= stop]
+        edits = sorted([*edits, Edit(start, stop, blank(text[start:stop]))])
+    return parser.statement(edits)
+
+
+class _Parser(PatternParser):
+    """Reads queries and their clauses."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__(tokens)
+        self.clauses: dict[str, Callable[[], object]] = {
+            "MATCH": self.match,
+            "OPTIONAL": self.optional,
+            "UNWIND": self.unwind,
+            "FOR": self.for_each,
+            "WITH": self.with_,
+            "RETURN": self.return_,
+            "FINISH": self.finish,
+            "CALL": self.call,
+            "FILTER": self.filter,
+            "LET": self.let,
+            "ORDER": self.order_skip_limit,
+            "SKIP": self.order_skip_limit,
+            "OFFSET": self.order_skip_limit,
+            "LIMIT": self.order_skip_limit,
+        }
+
+    def options(self) -> tuple[int, int] | None:
+        """Pass over ``CYPHER 25 runtime=…``, EXPLAIN and PROFILE; return from where to where they stand.
+
+        They ask how a query is run, or for its plan. Here rows are wanted, so the query behind them is run without.
+        """
+        while self.key in ("CYPHER", "EXPLAIN", "PROFILE"):
+            if self.advance().key == "CYPHER":
+                self.accept("number")
+                while self.is_name() and self.ahead() == "=":
+                    self.advance()
+                    self.advance()
+                    if self.key == "end":
+                        raise self.unexpected("an option of CYPHER has no value; write it, or leave the option out")
+                    self.advance()
+        return (self.tokens[0].start, self.token.start) if self.at else None
+
+    def statement(self, edits: list[Edit]) -> CypherQuery:
+        if self.key == "end":
+            raise (
+                self.unexpected("begin with MATCH")
+                if self.at
+                else Unreadable("", 0, "the query is empty; begin with MATCH")
+            )
+        self.query("end")
+        return CypherQuery(tuple(edits), self.limit, tuple(self.labels), tuple(self.properties), tuple(self.edges))
+
+    def query(self, close: str) -> None:
+        """Read queries joined by UNION and NEXT, up to `close`."""
+        outer = self.scope
+        while True:
+            within, branches = self.scope, 0
+            while branches == 0 or self.accept("UNION"):
+                if branches and self.key in ("ALL", "DISTINCT"):
+                    self.advance()
+                self.scope = dict(within)
+                self.single_query(close)
+                branches += 1
+            if branches > 1:
+                self.limit = None
+            if not self.accept("NEXT"):
+                break
+        if self.key != close:
+            raise self.not_a_clause()
+        self.scope = outer
+
+    def single_query(self, close: str) -> None:
+        """Read clauses up to what ends them, or branches of WHEN, or a query in braces."""
+        if self.key in (close, "UNION", "NEXT", "ELSE"):
+            raise self.unexpected("a query is missing here; begin with MATCH")
+        if self.key == "WHEN":
+            self.when(close)
+            return
+        if self.key == "{":
+            self.subquery()
+            self.limit = None
+            return
+        ended = False
+        while self.key not in (close, "UNION", "NEXT", "WHEN", "ELSE"):
+            if ended:
+                raise self.unexpected("nothing may follow RETURN but ORDER BY, SKIP, LIMIT, UNION and NEXT")
+            clause = self.clauses.get(self.key)
+            if clause is None:
+                raise self.not_a_clause()
+            returns = self.key == "RETURN"
+            ended = returns or self.key == "FINISH"
+            clause()
+            if not returns:
+                self.limit = None
+
+    def when(self, close: str) -> None:
+        """Read ``WHEN predicate THEN query … ELSE query``, of which one query runs."""
+        scope = self.scope
+        while self.accept("WHEN"):
+            self.expression()
+            self.expect("THEN")
+            self.scope = dict(scope)
+            self.single_query(close)
+        if self.accept("ELSE"):
+            self.scope = dict(scope)
+            self.single_query(close)
+        self.limit = None
+
+    def not_a_clause(self) -> Unreadable:
+        if self.is_name() and self.key not in WRITES and self.at:
+            before = self.tokens[self.at - 1]
+            reason = (
+                f"this does not follow from {shortened(before.text)!r}; a comma, an operator, AS or a clause is missing"
+            )
+            return self.unexpected(reason)
+        if self.at == 0:
+            return self.unexpected("a query begins with MATCH, OPTIONAL MATCH, WITH, UNWIND, CALL or RETURN")
+        return self.unexpected("expected a clause such as MATCH, WHERE, WITH or RETURN, or an operator")
+
+    def optional(self) -> None:
+        self.advance()
+        if self.key == "CALL":
+            self.call()
+        elif self.key == "MATCH":
+            self.match()
+        else:
+            raise self.unexpected("OPTIONAL goes before MATCH or CALL")
+
+    def match(self) -> None:
+        self.advance()
+        self.match_mode()
+        self.patterns()
+        while self.key == "USING":
+            self.hint()
+        if self.accept("WHERE"):
+            self.expression()
+
+    def hint(self) -> None:
+        if self.ahead() not in ("INDEX", "TEXT", "RANGE", "POINT", "SCAN", "JOIN"):
+            raise self.unexpected("")
+        self.advance()
+        kind = self.advance().key
+        if kind == "JOIN":
+            self.expect("ON")
+            self.name("a variable")
+            while self.accept(","):
+                self.name("a variable")
+            return
+        if kind in ("TEXT", "RANGE", "POINT"):
+            self.expect("INDEX")
+        if self.key == "SEEK" and self.is_name(1):
+            self.advance()
+        self.name("a variable")
+        self.expect(":")
+        self.name("a label")
+        if kind != "SCAN":
+            self.expect("(")
+            self.name("a property")
+            while self.accept(","):
+                self.name("a property")
+            self.expect(")")
+
+    def unwind(self) -> None:
+        self.advance()
+        self.expression()
+        self.expect("AS")
+        self.forget(self.name("a variable"))
+
+    def for_each(self) -> None:
+        self.advance()
+        variable = self.name("a variable")
+        self.expect("IN")
+        self.expression()
+        self.forget(variable)
+
+    def let(self) -> None:
+        self.advance()
+        while True:
+            variable = self.name("a variable")
+            self.expect("=")
+            self.expression()
+            self.forget(variable)
+            if not self.accept(","):
+                return
+
+    def filter(self) -> None:
+        self.advance()
+        self.keyword("WHERE")
+        self.expression()
+
+    def finish(self) -> None:
+        self.advance()
+
+    def with_(self) -> None:
+        self.projection()
+        if self.accept("WHERE"):
+            self.expression()
+
+    def return_(self) -> None:
+        self.limit = self.projection()
+
+    def projection(self) -> RowLimit | None:
+        """Read WITH or RETURN, its items and what orders and cuts them; carry bindings over to the new names."""
+        self.advance()
+        if not self.keyword("DISTINCT") and self.ahead() != "(":
+            self.keyword("ALL")
+        kept: dict[str, Binding] = {}
+        while True:
+            if self.key == "*":
+                self.advance()
+                kept.update(self.scope)
+            else:
+                start = self.at
+                self.expression()
+                alone = self.tokens[start] if self.at == start + 1 else None
+                bound = self.scope.get(alone.text) if alone is not None else None
+                if self.accept("AS"):
+                    alone = self.name("a name behind AS")
+                if alone is not None and bound is not None:
+                    kept[alone.text] = bound
+            if not self.accept(","):
+                break
+        before = self.scope
+        self.scope = {**before, **kept}
+        limit = self.order_skip_limit()
+        self.scope = kept
+        return limit
+
+    def order_skip_limit(self) -> RowLimit | None:
+        """Read what orders and cuts rows; return the number behind LIMIT, or where a LIMIT could stand."""
+        if self.accept("ORDER"):
+            self.expect("BY")
+            while True:
+                self.expression()
+                if self.key in ("ASC", "ASCENDING", "DESC", "DESCENDING"):
+                    self.advance()
+                if self.key == "NULLS" and self.ahead() in ("FIRST", "LAST"):
+                    self.advance()
+                    self.advance()
+                if not self.accept(","):
+                    break
+        if self.key in ("SKIP", "OFFSET"):
+            self.advance()
+            self.expression()
+        if not self.accept("LIMIT"):
+            end = self.tokens[self.at - 1].stop
+            return RowLimit(end, end, None)
+        number = self.token
+        self.expression()
+        alone = self.tokens[self.at - 1] is number and number.text.isdecimal()
+        return RowLimit(number.start, number.stop, int(number.text)) if alone else None
+
+    def call(self) -> None:
+        call = self.advance()
+        if self.key in ("{", "("):
+            self.call_subquery()
+            return
+        start = self.at
+        parts = [self.name("a procedure, or { for a subquery")]
+        while self.accept("."):
+            parts.append(self.name("a procedure"))
+        name = ".".join(part.text for part in parts)
+        plain = name.lower().removeprefix("apoc.")
+        streams = plain.startswith(("gds.", "algo.")) and plain.endswith((".stream", ".stats"))
+        if plain not in PROCEDURES and not streams:
+            raise Unreadable(
+                f"{call.text} {name}",
+                self.tokens[start].start,
+                f"only procedures known to read may be called, {shortened(name)} is not; ask with MATCH instead"
+                + or_take(plain, PROCEDURES.values()),
+                True,
+            )
+        if self.accept("("):
+            while self.key != ")":
+                self.expression()
+                if not self.accept(","):
+                    break
+            self.expect(")")
+        if self.accept("YIELD"):
+            if not self.accept("*"):
+                while True:
+                    self.forget(self.name("a column behind YIELD"))
+                    if self.accept("AS"):
+                        self.forget(self.name("a name behind AS"))
+                    if not self.accept(","):
+                        break
+            if self.accept("WHERE"):
+                self.expression()
+
+    def call_subquery(self) -> None:
+        outer = self.scope
+        if self.accept("("):
+            if not self.accept("*"):
+                self.scope = {}
+                while self.key != ")":
+                    variable = self.name("a variable")
+                    if variable.text in outer:
+                        self.scope[variable.text] = outer[variable.text]
+                    if not self.accept(","):
+                        break
+            self.expect(")")
+            if self.key != "{":
+                raise self.unexpected("expected { and a subquery")
+        elif self.ahead() != "WITH":
+            self.scope = {}
+        self.subquery()
+        self.scope = outer
+        if self.key == "IN":
+            raise Unreadable(
+                "IN TRANSACTIONS",
+                self.tokens[self.at].start,
+                "CALL { … } IN TRANSACTIONS commits as it goes; leave IN and all behind it out",
+                True,
+            )
+
+    def subquery(self) -> None:
+        """Read ``{ query }``, the braces included."""
+        self.expect("{")
+        pipe, self.pipe = self.pipe, -1
+        self.query("}")
+        self.pipe = pipe
+        self.expect("}")

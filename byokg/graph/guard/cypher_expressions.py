@@ -1,0 +1,568 @@
+"""Expressions of openCypher: a chain of operands and operators, in which precedence does not matter here.
+
+A place in the tokens of an openCypher query, what has been found up to there, and what is wrong with what comes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from byokg.graph.guard.allowlist import (
+    FUNCTION_NAMESPACES,
+    FUNCTIONS,
+    OUTSIDE,
+    WRITES,
+    Binding,
+    EdgeUse,
+    LabelUse,
+    Name,
+    PropertyUse,
+    nearest_names,
+)
+from byokg.graph.guard.tokens import MAX_NESTING, Cursor, RowLimit, Token, Unreadable, check_brackets, shortened
+
+VARIABLE_ENDS = frozenset(", . ) ] } : ; end AS = <> != < > <= >= =~ % / ^ || | AND OR XOR IN IS CONTAINS".split())
+"""What can follow a variable but not a keyword such as DISTINCT or CASE, which an operand must follow."""
+_SQL = {
+    "SELECT": "this is SQL; write Cypher: MATCH … RETURN …",
+    "FROM": "this is SQL; write Cypher: MATCH … RETURN …",
+    "HAVING": "Cypher has no HAVING; write WITH the aggregates AS names, then WHERE",
+    "GROUP": "Cypher groups by the items that are not aggregates; leave GROUP BY out",
+    "JOIN": "Cypher has no JOIN; join by using the same variable in two patterns",
+    "LIKE": "Cypher has no LIKE; use CONTAINS, STARTS WITH, ENDS WITH or =~",
+    "BETWEEN": "Cypher has no BETWEEN; write low <= x AND x <= high",
+    "ILIKE": "Cypher has no ILIKE; use toLower(x) CONTAINS 'text'",
+    "LATERAL": "Cypher has no LATERAL; use CALL { … }",
+    "OVER": "Cypher has no window functions; use WITH, ORDER BY and collect()",
+    "EXCEPT": "Cypher has no EXCEPT; use WHERE NOT EXISTS { … }",
+    "INTERSECT": "Cypher has no INTERSECT; use both patterns in one MATCH",
+}
+
+
+class CypherCursor(Cursor):
+    """Walks over the tokens of a query, of which any word may be a name."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__(tokens)
+        self.pairs = check_brackets(self.tokens)
+        self.pipes = self._last_pipes()
+        self.pipe = -1
+        self.limit: RowLimit | None = None
+        self.unbracketed = 0
+        self.outer_pipes: list[int] = []
+        self.scope: dict[str, Binding] = {}
+        self.labels: list[LabelUse] = []
+        self.properties: list[PropertyUse] = []
+        self.edges: list[EdgeUse] = []
+
+    def _last_pipes(self) -> dict[int, int]:
+        """Return, for each opening bracket, where the last ``|`` directly inside it stands.
+
+        There a list comprehension's projection begins, although a label expression before it may hold others.
+        """
+        found: dict[int, int] = {}
+        inside: list[int] = []
+        for number, token in enumerate(self.tokens):
+            if number in self.pairs:
+                inside.append(number)
+            elif token.key in (")", "]", "}"):
+                inside.pop()
+            elif token.key == "|" and inside:
+                found[inside[-1]] = number
+        return found
+
+    def is_name(self, count: int = 0) -> bool:
+        """Say whether a token is a quoted name or a word, which may be used as a name."""
+        key = self.ahead(count) if count else self.key
+        return key == "name" or key[0] == "_" or "A" <= key[0] <= "Z"
+
+    def name(self, what: str) -> Token:
+        if not self.is_name():
+            raise self.unexpected(f"expected {what}; quote names with spaces or signs in backticks: `a name`")
+        return self.advance()
+
+    def unexpected(self, reason: str) -> Unreadable:
+        """Say what is wrong with the token reached, blaming a writing word before it where there is one."""
+        token = self.token
+        before = self.tokens[self.at - 1] if self.at else token
+        if token.key in WRITES:
+            return self.writes(token)
+        if before.key in WRITES and (self.at < 2 or self.tokens[self.at - 2].key not in (".", ":", "$", "|", "&", "!")):
+            return self.writes(before)
+        if token.key == ";":
+            return Unreadable(";", token.start, "this begins a second statement; send one query only", True)
+        if token.key in OUTSIDE:
+            return Unreadable(token.text, token.start, OUTSIDE[token.key], True)
+        if token.key in _SQL:
+            return Unreadable(token.text, token.start, _SQL[token.key])
+        if token.key == before.key == "string":
+            reason = "two strings side by side; write a quote inside a string with a backslash: \\'"
+        elif token.key == "end":
+            reason = f"the query ends too early: {reason}"
+        return Unreadable(token.text or "end of the query", token.start, reason)
+
+    @staticmethod
+    def writes(token: Token) -> Unreadable:
+        return Unreadable(token.text, token.start, f"{WRITES[token.key]}; only reading clauses run", True)
+
+    def keyword(self, key: str) -> bool:
+        """Take a keyword such as DISTINCT, unless what follows shows that it is a variable of that name."""
+        if self.key != key or self.is_variable():
+            return False
+        self.advance()
+        return True
+
+    def is_variable(self) -> bool:
+        """Say whether the keyword reached must be a variable, because no operand comes behind it."""
+        following = self.ahead()
+        return (
+            following in VARIABLE_ENDS
+            or (following == "ORDER" and self.ahead(2) == "BY")
+            or (following in ("SKIP", "OFFSET", "LIMIT") and self.ahead(2) in ("number", "$"))
+        )
+
+    def forget(self, variable: Token) -> None:
+        """Drop what is known of a variable that now holds a value from elsewhere."""
+        self.scope.pop(variable.text, None)
+
+    def deeper(self) -> None:
+        """Count a level that no bracket marks."""
+        self.unbracketed += 1
+        if self.unbracketed > MAX_NESTING:
+            raise self.unexpected(f"more than {MAX_NESTING} of these within one another; write the query flatter")
+
+
+_INFIX = frozenset("AND OR XOR IN CONTAINS = <> != == < > <= >= =~ + - * / % ^ ||".split())
+_COMPARISONS = frozenset("= <> != < > <= >= =~ CONTAINS IN".split())
+PATH_WORDS = frozenset("ANY ALL SHORTEST WALK TRAIL ACYCLIC PATH PATHS GROUP GROUPS".split())
+MATCH_MODE = {"REPEATABLE": ("ELEMENT", "ELEMENTS"), "DIFFERENT": ("RELATIONSHIP", "RELATIONSHIPS")}
+_SUBQUERY_WORDS = frozenset("EXISTS COUNT COLLECT".split())
+_TYPE_WORDS = frozenset(
+    """
+    NOTHING NULL BOOL BOOLEAN VARCHAR STRING INT SIGNED INTEGER INTEGER64 INT64 INTEGER32 INT32 INTEGER16 INT16
+    INTEGER8 INT8 FLOAT FLOAT64 FLOAT32 DATE LOCAL ZONED TIME DATETIME TIMESTAMP WITHOUT WITH TIMEZONE ZONE DURATION
+    POINT NODE VERTEX RELATIONSHIP EDGE MAP LIST ARRAY VECTOR PATH PATHS PROPERTY VALUE ANY
+    """.split()
+)
+
+
+def or_take(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message that proposes the known names nearest to a wrong one, if there are any."""
+    near = nearest_names(name, known)
+    return f", or take {' or '.join(near)}" if near else ""
+
+
+class ExpressionParser(CypherCursor):
+    """Reads label expressions and expressions; these hold patterns and queries, which subclasses read."""
+
+    @abstractmethod
+    def path(self) -> None:
+        """Read one path of a pattern."""
+
+    @abstractmethod
+    def patterns(self) -> None:
+        """Read patterns separated by commas."""
+
+    @abstractmethod
+    def match_mode(self) -> None:
+        """Read ``REPEATABLE ELEMENTS`` and the like."""
+
+    @abstractmethod
+    def at_relationship(self, at: int) -> bool:
+        """Say whether ``-[``, ``--``, ``<-[`` or ``<--`` stands here."""
+
+    @abstractmethod
+    def subquery(self) -> None:
+        """Read ``{ query }``, the braces included."""
+
+    # Labels.
+
+    def label_expression(self, found: list[Name]) -> bool:
+        """Read ``:A|B&!C``; return whether the names listed are all that is allowed (nothing negated or dynamic)."""
+        self.advance()
+        return self.label_terms(found)
+
+    def label_terms(self, found: list[Name]) -> bool:
+        certain = True
+        while True:
+            while self.accept("!"):
+                certain = False
+            if self.accept("("):
+                certain &= self.label_terms(found)
+                self.expect(")")
+            elif self.accept("%"):
+                certain = False
+            elif self.key == "$":
+                certain = False
+                if self.ahead() in ("ALL", "ANY") and self.ahead(2) == "(":
+                    self.advance()
+                    self.advance()
+                elif self.ahead() == "(":
+                    self.advance()
+                if self.accept("("):
+                    self.expression()
+                    self.expect(")")
+                else:
+                    self.parameter()
+            else:
+                token = self.name("a label or relation type")
+                found.append(Name(token.text, token.start))
+            if self.key == "|" and self.at != self.pipe and not self.ends_label():
+                self.advance()
+                self.accept(":")
+            elif self.key in ("&", ":"):
+                self.advance()
+            else:
+                return certain
+
+    def ends_label(self) -> bool:
+        """Say whether what follows a ``|`` cannot be a label, so that the ``|`` belongs to something around it."""
+        return not (self.is_name(1) or self.ahead() in ("!", "(", "%", "$", ":")) or (
+            self.is_name(1) and self.ahead(2) == "("
+        )
+
+    # Expressions.
+
+    def expression(self) -> None:
+        while True:
+            while self.key in ("+", "-") or (self.key == "NOT" and self.ahead() not in VARIABLE_ENDS):
+                self.advance()
+            self.operand()
+            if not self.operator():
+                return
+
+    def operator(self) -> bool:
+        """Read what follows an operand; return whether another operand must come."""
+        while True:
+            match self.key:
+                case ".":
+                    self.advance()
+                    self.name("a property")
+                case "[":
+                    self.subscript()
+                case ":":
+                    self.label_predicate(None)
+                case "::":
+                    self.advance()
+                    self.type()
+                case "IS":
+                    self.is_predicate()
+                case _:
+                    break
+        if self.key in _INFIX:
+            self.advance()
+            return True
+        if self.key in ("STARTS", "ENDS") and self.ahead() == "WITH":
+            self.advance()
+            self.advance()
+            return True
+        if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
+            self.advance()
+            return self.operator()
+        return False
+
+    def is_predicate(self) -> None:
+        if self.ahead() in ("::", "TYPED", "NOT", "NULL", "NORMALIZED") or (
+            self.ahead() in ("NFC", "NFD", "NFKC", "NFKD") and self.ahead(2) == "NORMALIZED"
+        ):
+            self.advance()
+            self.accept("NOT")
+            if self.key in ("::", "TYPED"):
+                self.advance()
+                self.type()
+                return
+            if self.key in ("NFC", "NFD", "NFKC", "NFKD"):
+                self.advance()
+            if self.key not in ("NULL", "NORMALIZED"):
+                raise self.unexpected("expected NULL, or a type behind ::")
+            self.advance()
+        else:
+            self.label_predicate(None)
+
+    def label_predicate(self, owner: Binding | None) -> None:
+        found: list[Name] = []
+        self.label_expression(found)
+        self.labels += [LabelUse(name, owner.kind if owner else None) for name in found]
+
+    def type(self) -> None:
+        """Read a type such as ``LIST<INTEGER NOT NULL> | STRING``."""
+        while True:
+            if self.key not in _TYPE_WORDS:
+                raise self.unexpected("expected a type such as INTEGER, STRING or LIST<STRING>")
+            while self.key in _TYPE_WORDS and not (self.key == "WITH" and self.ahead() not in ("TIME", "TIMEZONE")):
+                self.advance()
+                if self.key == "<":
+                    self.deeper()
+                    self.advance()
+                    self.type()
+                    self.expect(">")
+                    self.unbracketed -= 1
+                if self.key == "(" and self.ahead() == "number":
+                    self.advance()
+                    self.advance()
+                    if self.accept(","):
+                        self.type()
+                    self.expect(")")
+                if self.key == "NOT" and self.ahead() == "NULL":
+                    self.advance()
+                    self.advance()
+                else:
+                    self.accept("!")
+            if not (self.key == "|" and self.ahead() in _TYPE_WORDS and self.at != self.pipe):
+                return
+            self.advance()
+
+    def subscript(self) -> None:
+        """Read ``[index]`` or ``[from..to]`` behind an operand."""
+        self.expect("[")
+        pipe, self.pipe = self.pipe, -1
+        if self.key != "..":
+            self.expression()
+        if self.accept("..") and self.key != "]":
+            self.expression()
+        self.expect("]")
+        self.pipe = pipe
+
+    def operand(self) -> None:
+        key = self.key
+        if key == "(":
+            if self.starts_pattern():
+                self.path()
+                return
+            self.enter()
+            self.expression()
+            self.leave(")")
+        elif key in ("string", "number"):
+            self.advance()
+        elif key == "$":
+            self.parameter()
+        elif key == "[":
+            self.list()
+        elif key == "{":
+            self.map(None)
+        elif key == "CASE" and not self.is_variable():
+            self.case()
+        elif key in _SUBQUERY_WORDS and self.ahead() == "{" and not self.projects_map():
+            self.pattern_subquery(key)
+        elif self.is_name():
+            self.variable_or_call()
+        else:
+            raise self.unexpected("an expression is missing here")
+
+    def enter(self) -> None:
+        """Go into a bracket: outside it a ``|`` meant something else."""
+        self.outer_pipes.append(self.pipe)
+        self.pipe = self.pipes.get(self.at, -1)
+        self.advance()
+
+    def leave(self, close: str) -> None:
+        self.expect(close)
+        self.pipe = self.outer_pipes.pop()
+
+    def starts_pattern(self) -> bool:
+        """Say whether this parenthesis is a node with a relationship or another path behind it."""
+        after = self.pairs[self.at] + 1
+        node = (
+            self.ahead() == ")"
+            or self.ahead() in (":", "{")
+            or (self.is_name(1) and self.ahead(2) in (")", ":", "{", "WHERE", "IS", "$"))
+        )
+        if not node:
+            return False
+        if self.tokens[after].key == "(":
+            return True
+        if not self.at_relationship(after):
+            return False
+        line = after + (self.tokens[after].key == "<") + 1
+        return self.tokens[line].key == "-" or self.tokens[self.pairs[line] + 1].key == "-"
+
+    def parameter(self) -> None:
+        self.expect("$")
+        if self.key == "number":
+            self.advance()
+        else:
+            self.name("a parameter's name")
+
+    def projects_map(self) -> bool:
+        """Say whether ``count {`` and the like is a map projection of a variable of that name."""
+        return self.ahead(2) in (".", "}") or (self.is_name(2) and self.ahead(3) in (":", ",", "}"))
+
+    def pattern_subquery(self, key: str) -> None:
+        """Read ``EXISTS { … }`` and its kin, which hold a query or a bare pattern."""
+        self.advance()
+        bare = self.ahead() == "(" or self.ahead(2) == "=" or self.ahead() in MATCH_MODE or self.ahead() in PATH_WORDS
+        if key == "COLLECT" or not bare:
+            outer, self.scope = self.scope, dict(self.scope)
+            self.subquery()
+            self.scope = outer
+            return
+        outer, self.scope = self.scope, dict(self.scope)
+        self.enter()
+        self.pipe = -1
+        self.match_mode()
+        self.patterns()
+        if self.accept("WHERE"):
+            self.expression()
+        self.leave("}")
+        self.scope = outer
+
+    def variable_or_call(self) -> None:
+        stop = self.at + 1
+        while self.tokens[stop].key == "." and self.is_name(stop + 1 - self.at):
+            stop += 2
+        if self.tokens[stop].key == "(":
+            self.function(stop)
+            return
+        variable = self.advance()
+        if self.key == "{":
+            self.map_projection(self.scope.get(variable.text))
+            return
+        owner = self.scope.get(variable.text)
+        if owner is None:
+            return
+        if self.key == "." and self.is_name(1):
+            self.advance()
+            self.property_of(owner, self.advance())
+        elif self.key == "[" and self.ahead() == "string" and self.ahead(2) == "]":
+            token = self.tokens[self.at + 1]
+            if "\\" not in token.text:
+                self.properties.append(PropertyUse(Name(token.text[1:-1], token.start), owner))
+        elif self.key == ":":
+            self.label_predicate(owner)
+
+    def property_of(self, owner: Binding | None, token: Token) -> None:
+        if owner is not None:
+            self.properties.append(PropertyUse(Name(token.text, token.start), owner))
+
+    def function(self, bracket: int) -> None:
+        first = self.tokens[self.at]
+        parts = self.tokens[self.at : bracket : 2]
+        name = ".".join(part.text for part in parts)  # a quoted name may hold dots of its own
+        if "." in name:
+            plain = name.lower().removeprefix("apoc.")
+            namespace, _, rest = plain.partition(".")
+            if plain not in FUNCTIONS and not (rest and namespace in FUNCTION_NAMESPACES):
+                known = [*FUNCTIONS.values(), *(f"{space}.{rest}" for space in FUNCTION_NAMESPACES)]
+                raise Unreadable(
+                    name,
+                    first.start,
+                    f"only functions known to read may be called, {shortened(name)} is not; "
+                    "use a function without a namespace" + or_take(plain, known),
+                    True,
+                )
+        elif first.key in WRITES:
+            raise self.writes(first)
+        while self.at < bracket:
+            self.advance()
+        outer = self.scope
+        self.enter()
+        if self.key == "*" and self.ahead() == ")":
+            self.advance()
+        elif self.key != ")":
+            if not self.keyword("DISTINCT"):
+                self.keyword("ALL")
+            self.arguments(trim=first.key == "TRIM" and len(parts) == 1)
+        self.leave(")")
+        self.scope = outer
+
+    def arguments(self, trim: bool = False) -> None:
+        """Read arguments, and the ``x IN list WHERE … | …`` of list functions."""
+        if trim:
+            if self.key in ("BOTH", "LEADING", "TRAILING") and self.ahead() not in VARIABLE_ENDS:
+                self.advance()
+            self.keyword("FROM")
+        while True:
+            self.list_variable()
+            self.expression()
+            if trim and self.accept("FROM"):
+                continue
+            if self.accept("WHERE"):
+                self.expression()
+            if self.accept("|"):
+                self.pipe = -1
+                self.expression()
+            if not self.accept(","):
+                return
+
+    def list_variable(self) -> None:
+        """Hide a variable of the query behind the one of ``x IN list``."""
+        if self.is_name() and self.ahead() == "IN" and self.tokens[self.at].text in self.scope:
+            self.scope = {name: bound for name, bound in self.scope.items() if name != self.tokens[self.at].text}
+
+    def list(self) -> None:
+        """Read a list, a list comprehension or a pattern comprehension."""
+        outer = self.scope
+        self.scope = dict(outer)
+        self.enter()
+        while self.key != "]":
+            self.list_variable()
+            self.expression()
+            if self.accept("WHERE"):
+                self.expression()
+            if self.accept("|"):
+                self.pipe = -1
+                self.expression()
+                break
+            if not self.accept(","):
+                break
+        self.leave("]")
+        self.scope = outer
+
+    def map(self, owner: Binding | None) -> None:
+        """Read ``{key: value}``; in a pattern the keys are properties of `owner`."""
+        self.enter()
+        self.pipe = -1
+        while self.key != "}":
+            if self.key == "string":
+                raise self.unexpected("keys of a map take no quotes; write {key: value}, or `a key` in backticks")
+            key = self.name("a key such as in {key: value}")
+            self.property_of(owner, key)
+            self.expect(":")
+            self.expression()
+            if not self.accept(","):
+                break
+        self.leave("}")
+
+    def map_projection(self, owner: Binding | None) -> None:
+        """Read ``{.name, .*, key: value, variable}`` behind a variable."""
+        self.enter()
+        self.pipe = -1
+        while self.key != "}":
+            if self.accept("."):
+                if not self.accept("*"):
+                    self.property_of(owner, self.name("a property"))
+            else:
+                self.name("a property such as in {.name}")
+                if self.accept(":"):
+                    self.expression()
+            if not self.accept(","):
+                break
+        self.leave("}")
+
+    def case(self) -> None:
+        self.deeper()
+        self.advance()
+        pipe, self.pipe = self.pipe, -1
+        if self.key != "WHEN":
+            self.expression()
+        if self.key != "WHEN":
+            raise self.unexpected("expected WHEN in CASE WHEN … THEN … END")
+        while self.accept("WHEN"):
+            while True:
+                if self.key in ("IS", ":", "::") or (self.key in ("STARTS", "ENDS") and self.ahead() == "WITH"):
+                    if self.operator():
+                        self.expression()
+                else:
+                    if self.key in _COMPARISONS:
+                        self.advance()
+                    self.expression()
+                if not self.accept(","):
+                    break
+            self.expect("THEN")
+            self.expression()
+        if self.accept("ELSE"):
+            self.expression()
+        self.expect("END")
+        self.pipe = pipe
+        self.unbracketed -= 1

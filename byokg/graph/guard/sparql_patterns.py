@@ -1,0 +1,392 @@
+"""Patterns and expressions of SPARQL."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from urllib.parse import urljoin
+
+from byokg.graph.guard.allowlist import (
+    SPARQL_FUNCTION_IRIS,
+    SPARQL_FUNCTIONS,
+    SPARQL_OUTSIDE,
+    SPARQL_UPDATES,
+    IriUse,
+    nearest_names,
+)
+from byokg.graph.guard.tokens import (
+    Cursor,
+    Edit,
+    RowLimit,
+    Token,
+    Unreadable,
+    apply,
+    check_brackets,
+    shortened,
+    with_comparisons,
+)
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = RDF + "type"
+
+_INFIX = frozenset("|| && = != < > <= >= + - * /".split())
+_VERBS = frozenset("var iri pname A ^ ! (".split())
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class SparqlPatterns(Cursor):
+    """Reads patterns and expressions, and notes the predicates and classes they name; a subclass reads queries."""
+
+    def __init__(self, text: str, tokens: list[Token], edits: list[Edit]) -> None:
+        super().__init__(with_comparisons(text, tokens))
+        check_brackets(self.tokens)
+        self.text = text
+        self.edits = edits
+        self.base = ""
+        self.prefixes: dict[str, str] = {}
+        self.limit: RowLimit | None = None
+        self.predicates: list[IriUse] = []
+        self.classes: list[IriUse] = []
+        self.template: list[tuple[str, str, str]] | None = None
+        """The triples read, while a template is read."""
+
+    @abstractmethod
+    def select(self, whole: bool = False) -> None:
+        """Read a SELECT, within braces or as the whole query."""
+
+    @abstractmethod
+    def values_clause(self) -> None:
+        """Read VALUES, if it is there."""
+
+    def unexpected(self, reason: str) -> Unreadable:
+        token = self.token
+        if token.key in SPARQL_UPDATES:
+            return Unreadable(token.text, token.start, f"{SPARQL_UPDATES[token.key]}; only queries run", True)
+        if token.key in SPARQL_OUTSIDE:
+            return Unreadable(token.text, token.start, SPARQL_OUTSIDE[token.key], True)
+        if token.key == "end":
+            reason = f"the query ends too early: {reason}"
+        return Unreadable(token.text or "end of the query", token.start, reason)
+
+    def written(self, start: int) -> str:
+        """Return the text from a place up to the token reached, as it is handed on."""
+        stop = self.tokens[self.at - 1].stop
+        inside = [edit for edit in self.edits if start <= edit.start and edit.stop <= stop]
+        return apply(self.text[start:stop], [Edit(a - start, b - start, new) for a, b, new in inside])
+
+    def absolute(self, iri: str) -> str:
+        try:
+            return iri if _SCHEME.match(iri) else urljoin(self.base, iri)
+        except ValueError:  # such as an address of version 6 that is none
+            return iri
+
+    # Patterns.
+
+    def group(self) -> None:
+        self.expect("{", "{ and a pattern")
+        if self.key == "SELECT":
+            self.select()
+            self.values_clause()
+        else:
+            while self.key != "}":
+                self.part()
+        self.expect("}")
+
+    def part(self) -> None:
+        match self.key:
+            case "{":
+                self.group()
+                while self.accept("UNION"):
+                    self.group()
+            case "OPTIONAL" | "MINUS" | "LATERAL":
+                self.advance()
+                self.group()
+            case "GRAPH":
+                self.advance()
+                if self.key not in ("var", "iri", "pname"):
+                    raise self.unexpected("expected a variable or an IRI behind GRAPH")
+                self.advance()
+                self.group()
+            case "FILTER":
+                self.advance()
+                self.constraint()
+            case "BIND":
+                self.advance()
+                self.named_expression("BIND")
+            case "VALUES":
+                self.advance()
+                self.values()
+            case ".":
+                self.advance()
+            case _:
+                self.triples()
+
+    def triples(self) -> None:
+        alone = self.key in ("[", "(", "<<")
+        subject = self.node()
+        if alone and self.key in (".", "}"):
+            return
+        self.property_list(subject)
+
+    def property_list(self, subject: str) -> None:
+        """Read predicates and objects behind a subject."""
+        while True:
+            verb = self.token
+            is_type = self.verb()
+            predicate = ""
+            if self.template is not None:
+                predicate = f"<{RDF_TYPE}>" if verb.key == "A" else self.written(verb.start)
+            while True:
+                if is_type and self.key in ("iri", "pname"):
+                    self.use(self.classes, self.token)
+                end = self.node()
+                if self.template is not None:
+                    self.template.append((subject, predicate, end))
+                self.annotations(end)
+                if not self.accept(","):
+                    break
+            if self.key != ";":
+                return
+            while self.accept(";"):
+                pass
+            if self.key not in _VERBS:
+                return
+
+    def annotations(self, end: str) -> None:
+        """Read the reifier and annotation blocks of SPARQL 1.2."""
+        while self.key in ("~", "{|"):
+            self.refuse_in_template("statements about triples")
+            if self.accept("~"):
+                if self.key in ("var", "iri", "pname", "blank"):
+                    self.advance()
+            else:
+                self.advance()
+                self.property_list(end)
+                self.expect("|}")
+
+    def refuse_in_template(self, what: str) -> None:
+        if self.template is not None:
+            raise self.unexpected(f"{what} cannot be constructed as rows; write SELECT")
+
+    def verb(self) -> bool:
+        """Read a predicate or a path; return whether it is the type predicate."""
+        if self.accept("var"):
+            return False
+        start = self.at
+        self.path()
+        token = self.tokens[start]
+        if self.at != start + 1:
+            self.refuse_in_template("paths")
+        return self.at == start + 1 and (token.key == "A" or self.expand(token) == RDF_TYPE)
+
+    def path(self) -> None:
+        while True:
+            while self.key in ("^", "!"):
+                self.advance()
+            if self.accept("("):
+                if self.key != ")":
+                    self.path()
+                self.expect(")")
+            elif self.key in ("iri", "pname"):
+                token = self.advance()
+                self.use(self.predicates, token)
+            elif not self.accept("A"):
+                raise self.unexpected("expected a predicate: a variable, an IRI, a prefixed name, a, or a path")
+            while self.key in ("*", "+", "?") or (self.key == "{" and self.ahead() in ("number", ",")):
+                if self.accept("{"):
+                    self.accept("number")
+                    self.accept(",")
+                    self.accept("number")
+                    self.expect("}")
+                else:
+                    self.advance()
+            if self.key not in ("/", "|"):
+                return
+            self.advance()
+
+    def node(self) -> str:
+        """Read a subject or object: a term, a list, a node in brackets, or a triple; return it as a template has it."""
+        start = self.token.start
+        if self.accept("["):
+            blank = f"_:{start}"
+            if self.key != "]":
+                self.property_list(blank)
+            self.expect("]")
+            return blank
+        if self.accept("("):
+            return self.collection(start)
+        if self.key == "<<":
+            self.refuse_in_template("statements about triples")
+        self.term()
+        return self.written(start) if self.template is not None else ""
+
+    def collection(self, start: int) -> str:
+        """Read the rest of a list; return its first node."""
+        items = []
+        while self.key != ")":
+            items.append(self.node())
+        self.expect(")")
+        nodes = [*(f"_:{start}.{number}" for number in range(len(items))), f"<{RDF}nil>"]
+        if self.template is not None:
+            for number, item in enumerate(items):
+                self.template.append((nodes[number], f"<{RDF}first>", item))
+                self.template.append((nodes[number], f"<{RDF}rest>", nodes[number + 1]))
+        return nodes[0]
+
+    def term(self) -> None:
+        match self.key:
+            case "var" | "iri" | "pname" | "blank" | "TRUE" | "FALSE" | "number":
+                self.advance()
+            case "string":
+                self.advance()
+                if self.accept("^^"):
+                    if self.key not in ("iri", "pname"):
+                        raise self.unexpected("expected a datatype behind ^^")
+                    self.advance()
+                else:
+                    self.accept("lang")
+            case "+" | "-":
+                self.advance()
+                self.expect("number", "a number")
+            case "<<":
+                self.advance()
+                inner = self.accept("(")
+                self.node()
+                self.verb()
+                self.annotations(self.node())
+                if inner:
+                    self.expect(")")
+                self.expect(">>")
+            case "name":
+                raise self.unexpected("this word means nothing here; text goes in quotes, names take a prefix or < >")
+            case _:
+                raise self.unexpected("expected a variable, an IRI, a prefixed name or a literal")
+
+    def expand(self, token: Token) -> str:
+        """Return the full IRI of an IRI or prefixed name; an unknown prefix stays as written."""
+        if token.key == "iri":
+            return self.absolute(token.text[1:-1])
+        prefix, colon, local = token.text.partition(":")
+        return self.prefixes.get(prefix + colon, prefix + colon) + local.replace("\\", "")
+
+    def use(self, where: list[IriUse], token: Token) -> None:
+        where.append(IriUse(self.expand(token), token.start))
+
+    # Expressions.
+
+    def constraint(self) -> None:
+        """Read what FILTER takes: an expression in parentheses, or a call."""
+        if self.key == "(":
+            self.advance()
+            self.expression()
+            self.expect(")")
+        elif self.key in SPARQL_FUNCTIONS or self.key in ("iri", "pname", "EXISTS", "NOT"):
+            self.operand()
+        else:
+            raise self.unexpected("expected an expression in parentheses, or a function")
+
+    def expression(self) -> None:
+        while True:
+            while self.key in ("!", "+", "-"):
+                self.advance()
+            self.operand()
+            while self.key == "IN" or (self.key == "NOT" and self.ahead() == "IN"):
+                self.accept("NOT")
+                self.advance()
+                self.expect("(")
+                self.arguments()
+            if self.key not in _INFIX:
+                return
+            self.advance()
+
+    def operand(self) -> None:
+        key = self.key
+        if key == "(":
+            self.advance()
+            self.expression()
+            self.expect(")")
+        elif key == "EXISTS":
+            self.advance()
+            self.group()
+        elif key == "NOT":
+            self.advance()
+            self.expect("EXISTS")
+            self.group()
+        elif key in SPARQL_FUNCTIONS and self.ahead() == "(":
+            self.advance()
+            self.advance()
+            self.accept("DISTINCT")
+            if self.key == "*" and self.ahead() == ")":
+                self.advance()
+            self.arguments()
+        elif key in ("iri", "pname"):
+            token = self.advance()
+            if self.key == "(":
+                self.check_function(token)
+                self.advance()
+                self.accept("DISTINCT")
+                self.arguments()
+        elif key[0].isupper() and self.ahead() == "(" and key not in SPARQL_UPDATES and key not in SPARQL_OUTSIDE:
+            near = " or ".join(nearest_names(key, SPARQL_FUNCTIONS)) or "a function of SPARQL 1.1"
+            raise self.unexpected(f"there is no function of this name; take {near}")
+        else:
+            self.term()
+
+    def arguments(self) -> None:
+        """Read expressions up to the closing parenthesis, and the SEPARATOR of GROUP_CONCAT."""
+        while self.key != ")":
+            self.expression()
+            if self.accept(";"):
+                self.expect("SEPARATOR")
+                self.expect("=")
+                self.expect("string", "a string")
+            if not self.accept(","):
+                break
+        self.expect(")")
+
+    def check_function(self, token: Token) -> None:
+        iri = self.expand(token)
+        prefix = token.text.partition(":")[0] + ":"
+        well_known = prefix in ("xsd:", "fn:", "geof:") and prefix not in self.prefixes  # many engines declare them
+        if not (well_known or iri.startswith(SPARQL_FUNCTION_IRIS)):
+            known = ", ".join(f"<{start}…>" for start in SPARQL_FUNCTION_IRIS[:4])
+            raise Unreadable(
+                token.text,
+                token.start,
+                f"only functions known to compute may be called, <{shortened(iri)}> is not; "
+                f"use a built-in one, or {known}",
+                True,
+            )
+
+    def named_expression(self, where: str) -> None:
+        self.expect("(")
+        self.expression()
+        self.expect("AS", f"AS ?name within the parentheses behind {where}")
+        self.expect("var", "a variable behind AS")
+        self.expect(")")
+
+    def values(self) -> None:
+        rows = self.key == "("
+        if rows:
+            self.advance()
+            while self.key == "var":
+                self.advance()
+            self.expect(")")
+        else:
+            self.expect("var", "a variable behind VALUES")
+        self.expect("{")
+        while self.key != "}":
+            if rows:
+                self.expect("(", "a row in parentheses, or }")
+                while self.key != ")":
+                    self.value()
+                self.expect(")")
+            else:
+                self.value()
+        self.expect("}")
+
+    def value(self) -> None:
+        if not self.accept("UNDEF"):
+            if self.key in ("var", "blank", "[", "("):
+                raise self.unexpected("VALUES takes IRIs, literals and UNDEF only")
+            self.term()

@@ -1,0 +1,457 @@
+"""Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
+
+`cypher_tokens` and `sparql_tokens` cut text with what is here. Both are strict: a character that they do not know, an
+unclosed string or an invisible character raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so
+that no engine can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some
+engines decode before they look for quotes become plain ones.
+
+A place in a list of tokens, and the steps that every parser takes from there.
+
+openCypher as tokens.
+
+SPARQL as tokens.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+MAX_CHARACTERS = 200_000
+"""Longer text is refused unread; no question needs it, and reading stays well under a second."""
+
+MAX_NESTING = 100
+"""Brackets within brackets; a limit keeps the parsers clear of Python's recursion limit."""
+
+
+class Token(NamedTuple):
+    """One word, name, literal or sign.
+
+    `key` is what parsers compare: a word in capitals, the sign itself, or a lower-case kind: ``name`` (quoted, or a
+    word with other than ASCII letters), ``string``, ``number``, and ``end`` behind the last token. SPARQL adds
+    ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes of names are gone, and so are
+    escapes that stand for a character by its number. It fills the characters from `start` up to `stop`.
+    """
+
+    key: str
+    text: str
+    start: int
+    stop: int
+
+
+class Edit(NamedTuple):
+    """Replace the characters from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    text: str
+
+
+class RowLimit(NamedTuple):
+    """The number of rows that a query asks for, from `start` to `stop`; or where it could, if `rows` is None."""
+
+    start: int
+    stop: int
+    rows: int | None
+
+
+class Unreadable(Exception):
+    """Text that is not one reading query as far as this package can tell.
+
+    `forbidden` is true where something was recognised that must not run (a write, a call to the outside, a second
+    statement), false where the text is merely not understood.
+    """
+
+    def __init__(self, found: str, start: int, reason: str, forbidden: bool = False) -> None:
+        super().__init__(reason)
+        self.found = shortened(found)
+        self.start = start
+        self.reason = reason
+        self.forbidden = forbidden
+
+
+def shortened(text: str) -> str:
+    """Return a text for a message: the whole, or its beginning where it is long."""
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def place(text: str, start: int) -> tuple[int, int]:
+    """Return line and column of a character, both counted from 1."""
+    before = re.split(r"\r\n|\r|\n", text[:start])
+    return len(before), len(before[-1]) + 1
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text with its edits made; they are sorted and do not overlap."""
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        pieces += text[at : edit.start], edit.text
+        at = edit.stop
+    return "".join([*pieces, text[at:]])
+
+
+_NUMBERED = r"\\u++([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})"
+_ESCAPE = re.compile(rf"{_NUMBERED}|\\.", re.DOTALL)
+NUMBERED_ESCAPE = re.compile(_NUMBERED)
+
+
+def character(escape: re.Match[str]) -> str:
+    """Return what an escape stands for; itself where it has no number, or one that is no character's."""
+    code = escape[1] or escape[2]
+    number = int(code, 16) if code else -1
+    return chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else escape[0]
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield the other ways in which an engine may read a text, where escapes or line ends leave room for them.
+
+    Some engines decode ``\\u0027`` before they look for strings and comments, with or without regard to a backslash
+    before it; and a lone carriage return ends a comment for some and not for others.
+    """
+    if "\\u" in text or "\\U" in text:
+        yield _ESCAPE.sub(character, text)
+        yield NUMBERED_ESCAPE.sub(character, text)
+    if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
+        yield bare
+
+
+_PLAIN_SPACES = frozenset(" \t\r\n")
+_STRUCTURAL = {"'": "\\'", '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+
+
+def blank(text: str) -> str:
+    """Return spaces in place of a text, keeping its line breaks so that places stay the same."""
+    return re.sub(r"[^\r\n]", " ", text)
+
+
+def _plain_string(text: str) -> str:
+    """Return a string literal in which escapes that stand for quotes, backslashes or line breaks are the short ones."""
+    return _ESCAPE.sub(lambda escape: _STRUCTURAL.get(character(escape), escape[0]), text)
+
+
+def tokenise(
+    text: str, start: int, stop: int, pattern: re.Pattern[str], name: Callable[[str, str, int, int], Token]
+) -> tuple[list[Token], list[Edit]]:
+    """Cut text by a pattern whose groups say what a token is.
+
+    Args:
+        text: holds what is to be cut from `start` up to `stop`.
+        start: the first character.
+        stop: behind the last character.
+        pattern: has the groups ``space``, ``comment``, ``string``, ``number``, ``sign``, and others for names.
+        name: makes a token of another group, given the group, the text, and the first and last place.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise Unreadable(
+            text,
+            0,
+            f"the query has {len(text):,} characters, at most {MAX_CHARACTERS:,} are read; "
+            "ask for less, or pass long lists as a parameter",
+        )
+    tokens: list[Token] = []
+    edits: list[Edit] = []
+    at = start
+    if at == 0 and text.startswith("\ufeff"):
+        edits.append(Edit(0, 1, " "))
+        at = 1
+    while at < stop:
+        found = pattern.match(text, at, stop)
+        if found is None:
+            raise _strange(text, at)
+        kind, value, end = found.lastgroup or "", found[0], found.end()
+        match kind:
+            case "space":
+                if not _PLAIN_SPACES.issuperset(value):
+                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
+            case "comment":
+                edits.append(Edit(at, end, blank(value)))
+            case "string":
+                if "\\" in value and (plain := _plain_string(value)) != value:
+                    edits.append(Edit(at, end, plain))
+                tokens.append(Token("string", value, at, end))
+            case "number":
+                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
+                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
+                tokens.append(Token("number", value, at, end))
+            case "sign":
+                tokens.append(Token(value, value, at, end))
+            case _:
+                token = name(kind, text, at, end)
+                end = token.stop
+                if kind != "quoted" and token.text != text[at:end]:
+                    edits.append(Edit(at, end, token.text))
+                tokens.append(token)
+        at = end
+    tokens.append(Token("end", "", stop, stop))
+    return tokens, edits
+
+
+def _strange(text: str, at: int) -> Unreadable:
+    """Say what is wrong with a character that starts no token."""
+    character = text[at]
+    unclosed = {
+        "'": "this string is never closed; end it with ', and write a ' inside it as \\'",
+        '"': 'this string is never closed; end it with ", and write a " inside it as \\"',
+        "`": "this quoted name is never closed; end it with `, and write a ` inside it twice",
+    }
+    if character in unclosed:
+        return Unreadable(text[at : at + 20], at, unclosed[character])
+    if text.startswith("/*", at):
+        return Unreadable("/*", at, "this comment is never closed; end it with */ or leave it out")
+    if character == "\\":
+        return Unreadable(text[at : at + 6], at, "an escape outside a string; write the character itself")
+    if unicodedata.category(character) in ("Cc", "Cf", "Co", "Cn", "Cs"):
+        return Unreadable(f"U+{ord(character):04X}", at, "an invisible character; delete it")
+    return Unreadable(character, at, "this character means nothing here; put text in quotes, or delete it")
+
+
+def check_brackets(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return the position of the closing bracket of each opening one.
+
+    Raises:
+        Unreadable: one has no partner, or they are nested too deep.
+    """
+    partner = {")": "(", "]": "[", "}": "{"}
+    opening = {value: key for key, value in partner.items()}
+    open_at: list[int] = []
+    pairs: dict[int, int] = {}
+    for number, token in enumerate(tokens):
+        if token.key in opening:
+            open_at.append(number)
+            if len(open_at) > MAX_NESTING:
+                raise Unreadable(
+                    token.key,
+                    token.start,
+                    f"more than {MAX_NESTING} brackets within one another; write the query flatter",
+                )
+        elif token.key in partner:
+            if not open_at or tokens[open_at[-1]].key != partner[token.key]:
+                expected = f"{opening[tokens[open_at[-1]].key]!r} comes first" if open_at else "nothing is open here"
+                raise Unreadable(token.key, token.start, f"this bracket closes nothing: {expected}")
+            pairs[open_at.pop()] = number
+    if open_at:
+        token = tokens[open_at[-1]]
+        raise Unreadable(token.key, token.start, f"this bracket is never closed; add {opening[token.key]!r}")
+    return pairs
+
+
+class Cursor(ABC):
+    """Walks over tokens; semicolons at their end are passed over."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        """Stand at the first of the tokens, of which the last has the key ``end``."""
+        last = len(tokens) - 2
+        while last >= 0 and tokens[last].key == ";":
+            last -= 1
+        end = tokens[-1].start
+        self.tokens = [*tokens[: last + 1], Token("end", "", end, end)]
+        self.at = 0
+        self.key = self.tokens[0].key
+        """The key of the token reached."""
+
+    @property
+    def token(self) -> Token:
+        """Return the token reached."""
+        return self.tokens[self.at]
+
+    def advance(self) -> Token:
+        """Go on to the next token, and return the one that was reached before."""
+        token = self.tokens[self.at]
+        self.at += 1
+        self.key = self.tokens[self.at].key
+        return token
+
+    def go_to(self, at: int) -> None:
+        """Go to another token, by its number."""
+        self.at = at
+        self.key = self.tokens[at].key
+
+    def ahead(self, count: int = 1) -> str:
+        """Return the key of a token further on."""
+        place = self.at + count
+        return self.tokens[place].key if place < len(self.tokens) else "end"
+
+    def accept(self, key: str) -> bool:
+        """Go on if the token reached has this key, and say whether it had."""
+        if self.key == key:
+            self.advance()
+            return True
+        return False
+
+    def expect(self, key: str, what: str = "") -> Token:
+        """Go on if the token reached has this key. Raises `Unreadable` otherwise, which says what was expected."""
+        if self.key != key:
+            raise self.unexpected(f"expected {what or key}")
+        return self.advance()
+
+    @abstractmethod
+    def unexpected(self, reason: str) -> Unreadable:
+        """Say what is wrong with the token reached."""
+
+
+# Dashes and arrow heads that openCypher takes for the ASCII ones.
+_DASHES = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_LEFT_HEADS = "\u27e8\u2329\u3008\ufe64\uff1c"
+_RIGHT_HEADS = "\u27e9\u232a\u3009\ufe65\uff1e"
+_SIGN = {
+    **dict.fromkeys(_DASHES, "-"),
+    **dict.fromkeys(_LEFT_HEADS, "<"),
+    **dict.fromkeys(_RIGHT_HEADS, ">"),
+}
+
+_CYPHER = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
+    | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
+    | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
+    | (?P<quoted>`[^`]*+(?:``[^`]*+)*+`)
+    | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
+                 (?:[eE][+-]?[0-9]++)?+)
+    | (?P<wide>["""
+    + _DASHES
+    + _LEFT_HEADS
+    + _RIGHT_HEADS
+    + r"""])
+    | (?P<sign>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\||/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
+    """Cut openCypher into tokens, and say how to rewrite it so that every engine reads the same.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
+    """
+    return tokenise(text, 0, len(text), _CYPHER, _cypher_name)
+
+
+def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
+    """Read a word, a name in backticks, or a sign that is not ASCII."""
+    if kind == "wide":
+        sign = _SIGN[text[start]]
+        return Token(sign, sign, start, stop)
+    if kind == "quoted":
+        return Token("name", _quoted_name(text[start:stop], start), start, stop)
+    stop, word = _word(text, start, stop)
+    return Token(word.upper() if word.isascii() else "name", word, start, stop)
+
+
+def _word(text: str, start: int, end: int) -> tuple[int, str]:
+    """Take combining marks into a word, which `\\w` leaves out, and decode its escapes."""
+    while end < len(text) and not text[end].isascii() and text[end] not in _SIGN and ("a" + text[end]).isidentifier():
+        end += 1
+        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+            end += 1
+    raw = text[start:end]
+    word = NUMBERED_ESCAPE.sub(character, raw) if "\\" in raw else raw
+    if "\\" in raw and not word.isidentifier():
+        raise Unreadable(raw, start, "an escape outside a string; write the character itself")
+    return end, word
+
+
+def _quoted_name(value: str, start: int) -> str:
+    name = value[1:-1].replace("``", "`")
+    if not name:
+        raise Unreadable(value, start, "a name is missing between the backticks")
+    if any(character(escape) in "`\\" for escape in NUMBERED_ESCAPE.finditer(name)):
+        raise Unreadable(value, start, "an escape inside a quoted name; write the character itself (a ` twice)")
+    return name
+
+
+_AFTER_OPERAND = frozenset("var number string lang iri pname ) TRUE FALSE".split())
+
+_CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_W = rf"(?:\w|{_CODE})"
+_PN_PART = rf"(?:[\w:\-]|{_CODE}|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?\#@%])"
+_SPARQL = re.compile(
+    rf"""
+      (?P<space>\s+)
+    | (?P<comment>\#[^\r\n]*+)
+    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|{_CODE})*+>)
+    | (?P<var>[?$]{_W}++)
+    | (?P<blank>_:{_W}(?:(?:[\w.\-]|{_CODE})*(?:[\w\-]|{_CODE}))?)
+    | (?P<pname>(?:(?:[^\W\d_]|{_CODE})(?:[\w\-]|{_CODE}|\.+(?=[\w\-\\])){{0,100}}+)?+:
+                (?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
+    | (?P<word>(?:[^\W\d]|{_CODE}){_W}*+)
+    | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
+                 | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
+    | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
+    | (?P<number>(?:[0-9]++\.[0-9]*+[eE][+-]?[0-9]++ | \.[0-9]++[eE][+-]?[0-9]++ | [0-9]++[eE][+-]?[0-9]++
+                 | [0-9]*+\.[0-9]++ | [0-9]++))
+    | (?P<sign>\^\^|&&|\|\||!=|<=|>=|<<|>>|\{{\||\|\}}|[()\[\]{{}},.;|!?$+\-*/^=<>~])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
+    """Cut SPARQL, or a part of it, into tokens, and say how to rewrite it so that every engine reads the same.
+
+    Returns:
+        Tokens in order, the last with the key ``end``; edits in order.
+
+    Raises:
+        Unreadable: a part of the text is no token, or the text is too long.
+    """
+    return tokenise(text, start, len(text) if stop is None else stop, _SPARQL, _sparql_name)
+
+
+def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
+    """Read a word, IRI, variable or the like, and decode its escapes, if it is still one of its kind then."""
+    value = text[start:stop]
+    if "\\" in value and (plain := NUMBERED_ESCAPE.sub(character, value)) != value:
+        found = _SPARQL.fullmatch(plain)
+        if found is None or found.lastgroup != kind:
+            reason = "an escape stands for a character that cannot be part of this; write the character itself"
+            raise Unreadable(value, start, reason)
+        value = plain
+    if kind == "word":
+        kind = value.upper() if value.isascii() else "name"
+    return Token(kind, value, start, stop)
+
+
+def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
+    """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
+
+    Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
+    hide in one read so; and an IRI follows an operand in lists and triples only, where it is not of this shape.
+    """
+    joined: list[Token] = []
+    opened: list[str] = []
+    before = ""
+    for token in tokens:
+        if token.key == "iri" and before in _AFTER_OPERAND and _compares(token.text[1:-1], opened[-1:] == ["("]):
+            parts, _ = tokenise_sparql(text, token.start + 1, token.stop)
+            joined += [Token("<", "<", token.start, token.start + 1), *parts[:-1]]
+        else:
+            joined.append(token)
+        if token.key in ("(", "{", "["):
+            opened.append(token.key)
+        elif token.key in (")", "}", "]") and opened:
+            opened.pop()
+        before = joined[-1].key
+    return joined
+
+
+def _compares(inner: str, in_parentheses: bool) -> bool:
+    """Tell from what stands between < and > behind an operand whether both are comparisons."""
+    if "#" in inner:
+        return False
+    joined = any(mark in inner for mark in ("&&", "(", ")", ","))
+    return inner[:1] in ("?", "$") or (in_parentheses and joined and "://" not in inner)

@@ -1,0 +1,507 @@
+"""Graphs as JSON, one triple, node or edge a line.
+
+| line                                                                        | is                                |
+|-----------------------------------------------------------------------------|-----------------------------------|
+| `["Alien", "directed_by", "Scott"]`                                         | an edge                           |
+| `{"head": …, "relation": …, "tail": …, "since": 1979}`                      | an edge with properties           |
+| `{"id": …, "name": …, "type": …, "born": 1937}`                             | a node with properties            |
+| `{"type": "node", "id": …, "labels": […], "properties": {…}}`               | a node as APOC exports it         |
+| `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
+| `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
+
+Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
+as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
+repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
+The graphs that questions bring along become one; `objects.from_record` holds each by itself.
+
+One line of JSON as nodes and edges, or the reason why it is neither; the formats are told in `json_lines`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as arrow_json
+
+from byokg.errors import GraphError, ImportFailed
+from byokg.graph.columnar.graph import property_batch, property_columns, several_types
+from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.importers.delimited import TEXT, Int64, Numbers, TextFile, distinct_rows, number_pairs
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
+
+EDGE_KEYS = ("head", "relation", "tail")
+NODE_KEYS = ("id", "name", "type")
+
+
+def records(path: Path, line: int, text: str) -> Sequence[Node | Triple]:
+    """Return what stands on a line: a node, an edge, or all edges of a question. Raises `ImportFailed`."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ImportFailed(path, line, f"this is no JSON: {error}; one record stands on each line") from error
+    graph = value.get("graph") if isinstance(value, dict) else None
+    if not isinstance(graph, list) or not all(isinstance(triple, list) for triple in graph):
+        return [_record(path, line, value, text)]
+    if not graph and "question" not in value:
+        return [_record(path, line, value, text)]
+    for triple in graph:
+        if len(triple) != 3:
+            raise ImportFailed(path, line, f"{_short(json.dumps(triple))} in graph is not [head, relation, tail]")
+    return [_edge(path, line, head, relation, tail, NO_PROPERTIES) for head, relation, tail in graph]
+
+
+def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
+    if isinstance(value, list) and len(value) == 3:
+        return _edge(path, line, value[0], value[1], value[2], NO_PROPERTIES)
+    if isinstance(value, dict):
+        inner = value.get("properties", {})
+        if not isinstance(inner, dict):
+            raise ImportFailed(path, line, f"properties is {inner!r}; it holds names and values")
+        if value.get("type") == "relationship" and {"start", "end", "label"} <= value.keys():
+            ends = [end.get("id") if isinstance(end, dict) else end for end in (value["start"], value["end"])]
+            return _edge(path, line, ends[0], value["label"], ends[1], inner)
+        if all(key in value for key in EDGE_KEYS) and not _is_node(value):
+            own = {key: item for key, item in value.items() if key not in (*EDGE_KEYS, "properties")}
+            return _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
+        if value.get("type") == "node" and isinstance(value.get("labels", []), list) and "id" in value:
+            labels = [str(label) for label in value.get("labels", [])]
+            more = {"labels": labels} if len(labels) > 1 else {}
+            return _node(path, line, value["id"], inner.get("name"), labels[0] if labels else "", {**inner, **more})
+        if "id" in value:
+            own = {key: item for key, item in value.items() if key not in (*NODE_KEYS, "properties")}
+            name = value.get("name", inner.get("name"))
+            return _node(path, line, value["id"], name, value.get("type"), {**own, **inner})
+    raise ImportFailed(
+        path,
+        line,
+        f"{_short(text)} is neither a triple, nor an object with head, relation and tail, nor one with an id",
+    )
+
+
+def _is_node(value: Mapping[str, Any]) -> bool:
+    """Tell whether an object with all keys of both is a node: one row of a table that holds both, empty cells null."""
+    return value.get("id") is not None and all(value[key] is None for key in EDGE_KEYS)
+
+
+def _node(path: Path, line: int, id_: object, name: object, type_: object, properties: Mapping[str, Any]) -> Node:
+    entity = _text(path, line, "id", id_)
+    shown = entity if name in (None, "") else _text(path, line, "name", name)
+    kind = "" if type_ is None else str(type_)
+    return Node(EntityId(entity), shown, kind, _properties(path, line, properties, leave_out="name"))
+
+
+def _edge(path: Path, line: int, head: object, relation: object, tail: object, properties: Mapping[str, Any]) -> Triple:
+    ends = [EntityId(_text(path, line, name, end)) for name, end in (("head", head), ("tail", tail))]
+    label = _text(path, line, "relation", relation)
+    return Triple(ends[0], label, ends[1], properties=_properties(path, line, properties))
+
+
+def _text(path: Path, line: int, name: str, value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return value
+    raise ImportFailed(path, line, f"the {name} is {value!r}; give it a text or a number")
+
+
+def _properties(path: Path, line: int, values: Mapping[str, Any], leave_out: str = "") -> Properties:
+    found: dict[str, Value] = {}
+    for key, value in values.items():
+        if value is None or key == leave_out:
+            continue
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ImportFailed(path, line, f"property {key!r} is {value}; give it a finite number or null")
+        found[key] = value if isinstance(value, str | int | float | bool) else _flat(value)
+    return found or NO_PROPERTIES
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str | int | float | bool) for item in value):
+        return ";".join(str(item) for item in value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+_EXPECTED = 'lines such as ["head", "relation", "tail"]'
+
+_PARSE_BYTES = 1 << 22
+"""Arrow parses a block in pieces of this size."""
+
+_PYTHON_TYPES = {TEXT: str, pa.int64(): int, pa.float64(): float, pa.bool_(): bool}
+
+_WHOLE = 1 << 63
+"""From here on a number that Arrow calls a float may be a whole number, which is refused."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The records of some lines."""
+
+    ends: pa.Array
+    """(2 E,) heads and then tails of the E edges."""
+    labels: pa.Array
+    """(E,) relations."""
+    edge_properties: Mapping[str, pa.Array]
+    ids: pa.Array
+    """(N,) ids of the N nodes."""
+    names: pa.Array
+    """(N,) null where the id is the name."""
+    types: pa.Array
+    """(N,) empty where a node has none."""
+    node_properties: Mapping[str, pa.Array]
+
+
+class JsonLinesFile:
+    """A file of nodes and edges; a `GraphStream`.
+
+    Lines of one kind, such as edges with the same keys, are read by Arrow. Whatever it does not take is read line by
+    line in Python, which decides what is right.
+    """
+
+    left_out = 0
+
+    def __init__(self, path: Path) -> None:
+        """Name the file."""
+        self._file = TextFile(path)
+        self._entities, self._labels = Interner(), Interner()
+        self._nodes: NodeColumns | None = None
+        self._kinds: dict[str, pa.DataType] = {}
+        self._fields: dict[str, pa.DataType] = {}
+        """Types that Arrow found, so that a text that looks like a date stays one in all blocks."""
+
+    @property
+    def name(self) -> str:
+        """Name the file."""
+        return str(self._file.path)
+
+    @property
+    def distinct(self) -> bool:
+        """Tell whether repetitions are left out: where no line is a node."""
+        return self._nodes is None
+
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Yield the edges. Raises `ImportFailed`, naming the line."""
+        self._nodes = self._read_nodes()
+        row = 0
+        for line, text, block in ahead(self._read(b"")):
+            ends = block.ends.dictionary_encode()
+            distinct, end_rows = number_pairs(ends)
+            labels = block.labels.dictionary_encode()
+            triples = np.empty((len(labels), 3), np.int32)
+            if self._nodes is None:
+                triples[:, [0, 2]] = self._entities.numbers(distinct)[end_rows]
+            else:
+                triples[:, [0, 2]] = self._entities.find(distinct)[end_rows]
+                if (triples[:, [0, 2]] < 0).any():
+                    self._refuse_unknown_end(line, text)
+            triples[:, 1] = self._labels.numbers(labels.dictionary)[labels.indices.to_numpy()]
+            properties = property_batch(block.edge_properties)
+            self._widen(self._kinds, block.edge_properties)
+            yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)))
+            row += len(triples)
+        if row == 0 and self._nodes is None:
+            raise ImportFailed(self._file.path, None, f"holds no records; expected {_EXPECTED}")
+
+    def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Int64 | None:
+        """Number the edges that have properties, so that none of them is a repetition."""
+        if self._nodes is not None:
+            return None
+        marks = np.zeros(count, np.int64)
+        for column in properties.columns if properties else ():
+            marks[column.is_valid().to_numpy(zero_copy_only=False)] = 1
+        return marks * np.arange(row + 1, row + 1 + count)
+
+    def nodes(self) -> NodeColumns:
+        """Return the nodes."""
+        return self._nodes or NodeColumns(self._entities.strings, hashes=self._entities.hashes)
+
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        labels: list[str] = self._labels.strings.to_pylist()
+        return labels
+
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the edges' properties."""
+        return self._kinds
+
+    def source(self) -> dict[str, Any]:
+        """Return what a graph's `source` says about the file."""
+        return {"kind": "JSON lines", "files": [self._file.description()]}
+
+    def _read_nodes(self) -> NodeColumns | None:
+        """Read the lines that are nodes; None when none is."""
+        numbers: list[Numbers] = []
+        kinds: dict[str, pa.DataType] = {}
+        parts: list[pa.RecordBatch] = []
+        for _, _, block in ahead(self._read(b'"id"')):
+            if not len(block.ids):
+                continue
+            coded = block.ids.dictionary_encode()
+            numbers.append(self._entities.numbers(coded.dictionary)[coded.indices.to_numpy()])
+            columns = {_NAME: block.names, _TYPE: block.types, **block.node_properties}
+            self._widen(kinds, columns)
+            parts.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
+        if not numbers:
+            return None
+        held = joined([converted(part, kinds, part.num_rows) for part in parts], kinds)
+        codes = np.concatenate(numbers)
+        if len(self._entities) < len(codes):
+            same = pc.equal(held.column(_NAME), self._entities.strings.take(pa.array(codes)))
+            names = pc.if_else(pc.fill_null(same, False), pa.scalar(None, TEXT), held.column(_NAME))
+            held = pa.RecordBatch.from_arrays([names, *held.columns[1:]], schema=held.schema)
+            rows, clash = distinct_rows(codes, len(self._entities), held)
+            if clash:
+                raise self._clash(clash.row, clash.before, clash.number)
+            held = held.take(pa.array(rows))
+        content = dict(zip(kinds, held.columns, strict=True))
+        ids = self._entities.strings
+        names, types = pc.coalesce(content.pop(_NAME), ids), content.pop(_TYPE)
+        untyped = pc.all(pc.equal(types, "")).as_py() is True
+        return NodeColumns(ids, names, None if untyped else types, content, self._entities.hashes)
+
+    def _widen(self, kinds: dict[str, pa.DataType], columns: Mapping[str, pa.Array]) -> None:
+        """Find types that hold the columns of one more block."""
+        for key, column in columns.items():
+            before = kinds.setdefault(key, column.type)
+            if {before, column.type} == {pa.int64(), pa.float64()}:
+                kinds[key] = pa.float64()
+            elif before != column.type:
+                found = [_PYTHON_TYPES[kind] for kind in (before, column.type)]
+                raise ImportFailed(self._file.path, None, several_types(key, found))
+
+    # Blocks of lines
+
+    def _read(self, marker: bytes) -> Iterator[tuple[int, bytes, _Block]]:
+        """Yield the records of each block of lines that holds some bytes, with the number of its first line."""
+        line = 1
+        for text in self._file.line_blocks():
+            if marker in text or b"\\u" in text:
+                yield line, text, self._by_arrow(text) or self._by_line(line, text)
+            line += text.count(b"\n")
+
+    def _by_line(self, line: int, text: bytes) -> _Block:
+        nodes: list[Node] = []
+        edges: list[Triple] = []
+        for _, record in self._records(line, text):
+            if isinstance(record, Triple):
+                edges.append(record)
+            else:
+                nodes.append(record)
+        ends = [edge.head for edge in edges] + [edge.tail for edge in edges]
+        try:
+            return _Block(
+                ends=pa.array(ends, TEXT),
+                labels=pa.array([edge.relation for edge in edges], TEXT),
+                edge_properties=property_columns([edge.properties for edge in edges]),
+                ids=pa.array([node.id for node in nodes], TEXT),
+                names=pa.array([node.name for node in nodes], TEXT),
+                types=pa.array([node.type for node in nodes], TEXT),
+                node_properties=property_columns([node.properties for node in nodes]),
+            )
+        except (GraphError, UnicodeEncodeError) as error:
+            raise ImportFailed(self._file.path, None, str(error)) from error
+
+    def _records(self, line: int, text: bytes) -> Iterator[tuple[int, Node | Triple]]:
+        """Yield number and record of each line that is not blank."""
+        path = self._file.path
+        for number, raw in enumerate(text.split(b"\n"), line):
+            content = raw.decode(errors="surrogateescape")
+            self._file.check_text(number, content)
+            if content.strip():
+                for record in records(path, number, content):
+                    yield number, record
+
+    def _refuse_unknown_end(self, line: int, text: bytes) -> None:
+        for number, record in self._records(line, text):
+            if isinstance(record, Triple):
+                ends = list(dict.fromkeys([record.head, record.tail]))
+                for end, known in zip(ends, self._entities.find(pa.array(ends, TEXT)).tolist(), strict=True):
+                    if known < 0:
+                        reason = f"{end!r} is the id of no node; add a line for it, or correct it"
+                        raise ImportFailed(self._file.path, number, reason)
+
+    def _clash(self, row: int, before: int, number: int) -> ImportFailed:
+        """Find the lines of two nodes, which count from 0."""
+        lines: dict[int, int] = {}
+        at, line = 0, 1
+        for text in self._file.line_blocks():
+            for where, record in self._records(line, text):
+                if isinstance(record, Node):
+                    lines[at] = where
+                    at += 1
+            line += text.count(b"\n")
+            lines = {node: where for node, where in lines.items() if node in (row, before)}
+        entity = self._entities.strings[number].as_py()
+        reason = f"node id {entity!r} is on line {lines[before]} already, with other content; keep one of the two"
+        return ImportFailed(self._file.path, lines[row], reason)
+
+    def _by_arrow(self, text: bytes) -> _Block | None:
+        """Read lines that are all lists, or all objects with plain values; None for any others."""
+        body = text.rstrip(b"\r\n")
+        lines = body.count(b"\n") + 1
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return None
+        starts = {sign: body.count(b"\n" + sign) + body.startswith(sign) for sign in (b"[", b"{")}
+        if starts[b"["] == lines:
+            return _listed(body, lines)
+        table = self._parsed(body) if starts[b"{"] == lines else None
+        return _objects(table) if table is not None and table.num_rows == lines else None
+
+    def _parsed(self, body: bytes) -> pa.Table | None:
+        """Parse objects to columns in order of appearance; texts are texts, whatever they look like."""
+        known, order = dict(self._fields), list(self._fields)
+        for _ in range(3):
+            try:
+                table = _parse(body, known)
+            except pa.ArrowInvalid:
+                if not known:
+                    return None
+                known, order = {}, []
+                continue
+            order += [name for name in table.schema.names if name not in order]
+            texts = {field.name: kind for field in table.schema if (kind := _as_text(field.type))}
+            if not any(_has_stamps(kind) for kind in table.schema.types):
+                self._fields = {**self._fields, **texts}
+                return table.select([name for name in order if name in table.schema.names])
+            known |= texts
+        return None
+
+
+_NAME, _TYPE = "\0name", "\0type"
+
+
+def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
+    # In Arrow's own memory, whose threads may read on for a moment after an error.
+    buffer = pa.allocate_buffer(len(body))
+    memoryview(buffer).cast("B")[:] = body
+    parse = arrow_json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="infer")
+    return arrow_json.read_json(pa.BufferReader(buffer), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse)
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType | None:
+    """Return how a column is asked for that is text, or taken for times by Arrow; None where nothing is to be said."""
+    if pa.types.is_struct(kind):
+        inner = [(field.name, text) for field in kind if (text := _as_text(field.type))]
+        return pa.struct(inner) if inner else None
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_timestamp(kind)
+    return TEXT if texts else None
+
+
+def _has_stamps(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_stamps(field.type) for field in kind)
+    return bool(pa.types.is_timestamp(kind))
+
+
+def _listed(body: bytes, lines: int) -> _Block | None:
+    """Read lines that are lists, made into objects with one list each."""
+    text = b'{"t":' + body.replace(b"\n[", b'\n{"t":[').replace(b"]\n", b"]}\n") + b"}"
+    try:
+        table = _parse(text, {"t": pa.list_(TEXT)})
+    except pa.ArrowInvalid:
+        return None
+    lists = pa.concat_arrays(table.column("t").chunks)
+    if table.num_columns > 1 or len(lists) != lines or not pc.all(pc.equal(pc.list_value_length(lists), 3)).as_py():
+        return None
+    head, relation, tail = (pc.list_element(lists, at) for at in range(3))
+    return _edges_and_nodes(head, relation, tail, {}, None)
+
+
+def _objects(table: pa.Table) -> _Block | None:
+    """Sort rows into edges and nodes; None where they are not certainly what `json_records` would make of them."""
+    columns = {name: _array(table.column(name)) for name in table.schema.names}
+    inner = columns.pop("properties", None)
+    if inner is not None and pa.types.is_struct(inner.type):
+        fields = dict(zip((field.name for field in inner.type), inner.flatten(), strict=True))
+        if fields.keys() & {*columns, "name"}:
+            return None
+        columns |= fields
+    elif inner is not None:
+        return None
+    columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
+    if not all(map(_is_plain, columns.values())):
+        return None
+    types = columns.get("type", pa.array([], TEXT))
+    if types.type == TEXT and pc.any(pc.is_in(types, pa.array(["node", "relationship"], TEXT))).as_py():
+        return None  # as APOC exports them
+    count = table.num_rows
+    keys = [columns.get(key, pa.nulls(count, TEXT)) for key in EDGE_KEYS]
+    given = np.array([key.is_valid().to_numpy(zero_copy_only=False) for key in keys]).sum(axis=0)
+    nodes = (given == 0) & columns.get("id", pa.nulls(count, TEXT)).is_valid().to_numpy(zero_copy_only=False)
+    edges = given == len(EDGE_KEYS)
+    if not (edges | nodes).all():
+        return None
+    head, relation, tail = (key.filter(pa.array(edges)) for key in keys)
+    node_columns = _some(columns, nodes, EDGE_KEYS) if nodes.any() else None
+    return _edges_and_nodes(head, relation, tail, _some(columns, edges, EDGE_KEYS), node_columns)
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece, texts as `TEXT`."""
+    array = pa.concat_arrays(column.chunks)
+    return array.cast(TEXT) if pa.types.is_string(array.type) else array
+
+
+def _is_plain(column: pa.Array) -> bool:
+    """Tell whether a column is text, int, bool, or float of which none can have been a whole number too long."""
+    if column.type == pa.float64():
+        return bool(pc.all(pc.less(pc.abs(column), float(_WHOLE))).as_py())  # false for what is no number, too
+    return column.type in (TEXT, pa.int64(), pa.bool_())
+
+
+def _some(columns: Mapping[str, pa.Array], rows: npt.NDArray[np.bool_], left_out: Sequence[str]) -> dict[str, pa.Array]:
+    """Return some rows, without the columns in which all of them are null."""
+    kept = {name: column.filter(pa.array(rows)) for name, column in columns.items() if name not in left_out}
+    return {name: column for name, column in kept.items() if column.null_count < len(column)}
+
+
+def _edges_and_nodes(
+    head: pa.Array,
+    relation: pa.Array,
+    tail: pa.Array,
+    properties: Mapping[str, pa.Array],
+    nodes: Mapping[str, pa.Array] | None,
+) -> _Block | None:
+    """Put a block together; None where a text is empty or a number that Arrow and Python write in different ways."""
+    told = dict(nodes or {})
+    ids, names, types = (told.pop(key, None) for key in NODE_KEYS)
+    none = pa.array([], TEXT)
+    count = 0 if ids is None else len(ids)
+    named = [head, relation, tail, *(column for column in (ids, names, types) if column is not None)]
+    if not all(column.type in (TEXT, pa.int64()) for column in named):
+        return None
+    ends = pa.concat_arrays([head.cast(TEXT), tail.cast(TEXT)]).dictionary_encode()
+    labels = relation.cast(TEXT).dictionary_encode()
+    given = none if ids is None else ids.cast(TEXT)
+    shown = pa.nulls(count, TEXT) if names is None else names.cast(TEXT)
+    shown = pc.if_else(pc.equal(shown, ""), pa.scalar(None, TEXT), shown)
+    for texts in (ends.dictionary, labels.dictionary, given, shown):
+        if pc.any(pc.equal(pc.utf8_trim_whitespace(texts), "")).as_py():
+            return None
+    if ends.null_count or labels.null_count:
+        return None
+    return _Block(
+        ends=ends,
+        labels=labels,
+        edge_properties=properties,
+        ids=given,
+        names=shown,
+        types=pa.repeat(pa.scalar("", TEXT), count) if types is None else pc.fill_null(types.cast(TEXT), ""),
+        node_properties=told,
+    )

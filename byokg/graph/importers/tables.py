@@ -1,0 +1,422 @@
+"""Tables of nodes and edges with properties: their headers, in our own manner or that of `neo4j-admin import`.
+
+Own manner: `id,name,type,<property>[:kind],…` for nodes, of which only `id` must be there, and
+`head,relation,tail,<property>[:kind],…` for edges. Kinds are string (the default), int, float, bool,
+date, and flag for 1 or 0.
+
+Manner of `neo4j-admin import`:
+
+| column of a node file   | becomes                                                                                |
+|-------------------------|----------------------------------------------------------------------------------------|
+| `:ID`, `key:ID(Space)`  | the id; `Space:id` where the files name several spaces. With a name, a property, too.   |
+| `:LABEL`                | the type: its first label; all of them as property `labels` where there are several     |
+| `name`, else `title`    | the name, where it is not empty; else the id. `title` stays a property, too.           |
+| `:IGNORE`               | nothing                                                                                |
+
+| column of an edge file        | becomes                                                                          |
+|-------------------------------|----------------------------------------------------------------------------------|
+| `:START_ID(A)`, `:END_ID(B)`  | head and tail                                                                    |
+| `:TYPE`                       | the relation; a file without it is one relation, named as the file               |
+
+Both kinds know its types, too: `long`, `int`, `short`, `byte`; `float`, `double`; `boolean`; `char`; `date`. The others
+(`datetime`, `duration`, `point`, …) and arrays such as `string[]` are kept as the text of the cell, `a;b;c`: a
+property has one value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.errors import ImportFailed
+from byokg.graph.columnar.graph import property_batch
+from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.importers.delimited import (
+    KINDS,
+    TEXT,
+    Clash,
+    Numbers,
+    Problem,
+    RecordFile,
+    blank,
+    distinct_rows,
+    number,
+    raise_first,
+    typed,
+    whole,
+    without_null,
+)
+
+NODE_COLUMNS = ("id", "name", "type")
+EDGE_COLUMNS = ("head", "relation", "tail")
+
+_ALIASES = {
+    **dict.fromkeys(("long", "short", "byte"), "int"),
+    "double": "float",
+    "boolean": "bool",
+    **dict.fromkeys(("char", "point", "time", "localtime", "datetime", "localdatetime", "duration"), "string"),
+}
+_MARKED = re.compile(r"(.*?):(ID|LABEL|START_ID|END_ID|TYPE|IGNORE)(?:\(([^)]*)\))?(?:\{.*\})?", re.DOTALL)
+_ROLES = {"ID": "id", "LABEL": "type", "START_ID": "head", "END_ID": "tail", "TYPE": "relation", "IGNORE": ""}
+_LABELS = "labels"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a file is used for."""
+
+    position: int
+    name: str
+    role: str
+    """What it is: `id`, `name`, `type`, `head`, `relation`, `tail`, `property`, or empty for one to leave out."""
+    kind: str = "string"
+    """One of `KINDS`."""
+    space: str = ""
+    """Id space of an id, head or tail."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of nodes or edges and what its columns are."""
+
+    file: RecordFile
+    fields: Sequence[str]
+    """The header as written; names of the columns where the header stands in another file."""
+    columns: Sequence[Column]
+    label: str = ""
+    """Type of all nodes, or relation of all edges, where no column says it."""
+    marked: bool = False
+    """Whether the header is in the manner of neo4j-admin."""
+    partial: bool = False
+    """Whether edges without both ends are left out; otherwise they are refused."""
+
+
+def is_marked(fields: Sequence[str]) -> bool:
+    """Tell whether a header is in the manner of neo4j-admin."""
+    roles = {match.group(2) for field in fields if (match := _MARKED.fullmatch(field.strip()))}
+    return "ID" in roles or {"START_ID", "END_ID"} <= roles
+
+
+def is_node_header(fields: Sequence[str]) -> bool:
+    """Tell whether a header in the manner of neo4j-admin is one of nodes."""
+    return any((match := _MARKED.fullmatch(field.strip())) and match.group(2) == "ID" for field in fields)
+
+
+def table(file: RecordFile, nodes: bool, header: RecordFile | None = None) -> Table:
+    """Read a header. Raises `ImportFailed` when it is none.
+
+    Args:
+        file: the records.
+        nodes: whether they are nodes; otherwise edges.
+        header: the file that holds the header and nothing else; None when `file` starts with it.
+    """
+    known = NODE_COLUMNS if nodes else EDGE_COLUMNS
+    needed = ("id",) if nodes else EDGE_COLUMNS
+    titled = header or file
+    line, fields = titled.first(f"a header such as {','.join(known)}")
+    marked = is_marked(fields)
+    columns: list[Column] = []
+    for field in fields:
+        column = _column(titled, line, fields, field, known, marked)
+        if column.role and any(column.name == other.name and other.role for other in columns):
+            raise ImportFailed(titled.path, line, f"column {column.name!r} stands twice in the header; rename one")
+        columns.append(replace(column, position=len(columns)))
+    roles = [column.role for column in columns]
+    for name in needed:
+        if name == "relation" and marked:
+            continue
+        if name not in roles:
+            reason = f"the header {','.join(fields)!r} has no column {name!r}; it starts {','.join(known)}"
+            raise ImportFailed(titled.path, line, reason)
+    label = "" if nodes else file.path.name.partition(".")[0]
+    used = [column for column in columns if column.role]
+    return Table(replace(file, titled=header is None), fields, used, label, marked)
+
+
+def _column(
+    file: RecordFile, line: int, fields: Sequence[str], field: str, known: Sequence[str], marked: bool
+) -> Column:
+    match = _MARKED.fullmatch(field.strip()) if marked else None
+    if match:
+        name, mark, space = match.groups()
+        return Column(0, name or f":{mark}", _ROLES[mark], space=space or "")
+    plain = field.strip()
+    if marked and plain.endswith("}"):
+        plain = plain.partition("{")[0]  # options of a type, such as its time zone
+    name, colon, kind = plain.rpartition(":")
+    if not colon:
+        name, kind = kind, "string"
+    if not name:
+        raise ImportFailed(file.path, line, f"the header has a column without a name in {','.join(fields)!r}")
+    element = kind.removesuffix("[]")
+    if element not in KINDS and element not in _ALIASES:
+        raise ImportFailed(
+            file.path, line, f"column {field!r} has the unknown type {kind!r}; types are {', '.join(KINDS)}"
+        )
+    role = name if name in known and not (marked and name != "name") else "property"
+    if role != "property" and kind != "string":
+        if not marked:
+            raise ImportFailed(file.path, line, f"column {name!r} is always text; leave out its type {kind!r}")
+        role = "property"
+    return Column(0, name, role, "string" if kind.endswith("[]") else _ALIASES.get(kind, kind))
+
+
+# Reading
+
+
+_NAME, _TYPE = "\0name", "\0type"
+_SHOWN = {_NAME: "name", _TYPE: "type"}
+"""Where names and types stand among the columns: under keys that no property has."""
+
+
+def several_spaces(tables: Sequence[Table]) -> bool:
+    """Tell whether ids come from several spaces, so that only space and id together are unique."""
+    ends = [column for one in tables for column in one.columns if column.role in ("id", "head", "tail")]
+    return len({column.space for column in ends}) > 1
+
+
+class PropertyTables:
+    """Tables of nodes and edges as one `GraphStream`. The nodes are held, the edges pass through."""
+
+    distinct = False
+    left_out = 0
+
+    def __init__(
+        self, name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool
+    ) -> None:
+        """Name the tables.
+
+        Args:
+            name: what to call the graph.
+            nodes: where the nodes are; a row may be repeated, another row of the same id is refused.
+            edges: where the edges are; both ends must be among the nodes. Parallel edges are all kept.
+            source: what the graph says it was made from.
+            spaced: whether an id's space becomes part of it, as `space:id`.
+
+        Raises:
+            ImportFailed: files give columns of one name several types.
+        """
+        self.name = name
+        self._node_tables, self._edge_tables, self._source, self._spaced = nodes, edges, source, spaced
+        self._node_types, self._edge_types = _common_types(nodes, _node_types), _common_types(edges, _property_types)
+        self._ids, self._labels = Interner(), Interner()
+        self._content: dict[str, pa.Array] = {}
+
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Read the nodes, and yield the edges. Raises `ImportFailed`, naming file, line and reason."""
+        self._read_nodes()
+        for one in self._edge_tables:
+            yield from self._edges(one)
+
+    def nodes(self) -> NodeColumns:
+        """Return the nodes."""
+        content, ids = dict(self._content), self._ids.strings
+        names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
+        if _LABELS in content and content[_LABELS].null_count == len(ids):
+            del content[_LABELS]
+        return NodeColumns(
+            ids,
+            names=None if names is None else pc.coalesce(names, ids),
+            types=None if types is None else without_null(types.dictionary_encode()),
+            properties=content,
+            hashes=self._ids.hashes,
+        )
+
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        labels: list[str] = self._labels.strings.to_pylist()
+        return labels
+
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the edges' properties."""
+        return self._edge_types
+
+    def source(self) -> dict[str, Any]:
+        """Return what the graph says it was made from."""
+        return dict(self._source)
+
+    def _read_nodes(self) -> None:
+        numbers: list[Numbers] = []
+        ends: list[int] = []
+        batches: list[pa.RecordBatch] = []
+        for one in self._node_tables:
+            rows = 0
+            for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+                coded, content = _node_columns(one, table, rows, self._spaced)
+                numbers.append(self._ids.numbers(coded.dictionary)[coded.indices.to_numpy()])
+                batches.append(converted(content, self._node_types, table.num_rows))
+                rows += table.num_rows
+            ends.append(rows)
+        held = joined(batches, self._node_types)
+        codes = np.concatenate([np.empty(0, np.int32), *numbers])
+        if len(self._ids) < len(codes):
+            kept, clash = distinct_rows(codes, len(self._ids), held)
+            if clash:
+                raise self._clash(clash, ends, held)
+            held = held.take(pa.array(kept)) if self._node_types else held
+        self._content = dict(zip(self._node_types, held.columns, strict=True))
+
+    def _clash(self, clash: Clash, ends: Sequence[int], held: pa.RecordBatch) -> ImportFailed:
+        column = held.column(clash.key)
+        values = [column[row].as_py() for row in (clash.before, clash.row)]
+        (file, line), (earlier, earlier_line) = (self._place(row, ends) for row in (clash.row, clash.before))
+        where = f"line {earlier_line}" if earlier == file else f"line {earlier_line} of {earlier.name}"
+        entity = self._ids.strings[clash.number].as_py()
+        return ImportFailed(
+            file,
+            line,
+            f"node id {entity!r} is on {where} already, with {_SHOWN.get(clash.key, clash.key)} {values[0]!r}, "
+            f"here with {values[1]!r}; keep one of the two, or give them different ids",
+        )
+
+    def _place(self, row: int, ends: Sequence[int]) -> tuple[Path, int]:
+        """Return file and line of a row counted over all node files, which have so many rows each."""
+        before = 0
+        for one, rows in zip(self._node_tables, ends, strict=True):
+            if row < before + rows:
+                return one.file.path, one.file.line_of(row - before)
+            before += rows
+        raise AssertionError("the row is behind the last file")
+
+    def _edges(self, one: Table) -> Iterator[EdgeBlock]:
+        place = self._node_tables[0].file.path.name if len(self._node_tables) == 1 else "any node file"
+        rows = 0
+        for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+            problems: list[Problem | None] = []
+            triples = np.empty((table.num_rows, 3), np.int32)
+            labels = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([one.label], TEXT))
+            properties: dict[str, pa.Array] = {}
+            for column in one.columns:
+                texts = table.column(column.position)
+                if column.role in EDGE_COLUMNS:
+                    coded = whole(texts, TEXT).dictionary_encode()
+                    if not one.partial:
+                        problems.append(blank(column.role, coded))
+                    if column.role == "relation":
+                        labels = coded
+                    else:
+                        numbers = self._look_up(column, coded)
+                        if not one.partial:
+                            problems.append(_unknown(column.role, coded, numbers, place))
+                        triples[:, 0 if column.role == "head" else 2] = numbers
+                elif column.role == "property":
+                    properties[column.name], problem = typed(column.name, column.kind, texts)
+                    problems.append(problem)
+            raise_first(one.file, problems, rows)
+            rows += table.num_rows
+            batch = property_batch(properties)
+            if one.partial:
+                kept = np.flatnonzero((triples[:, [0, 2]] >= 0).all(axis=1))
+                triples, taken = triples[kept], pa.array(kept)
+                labels = labels.take(taken).dictionary_decode().dictionary_encode()
+                batch = batch.take(taken) if batch else None
+            triples[:, 1] = self._numbered(labels)
+            yield EdgeBlock(triples, batch)
+
+    def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
+        """Return the node number of each end, -1 where there is no such node, or no end."""
+        numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
+        rows: Numbers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
+        return rows
+
+    def _numbered(self, labels: pa.DictionaryArray) -> Numbers:
+        """Return relation numbers, given in order of first appearance."""
+        distinct, codes = number(labels)
+        numbers: Numbers = self._labels.numbers(distinct)[codes]
+        return numbers
+
+
+def _node_columns(
+    one: Table, table: pa.Table, rows: int, spaced: bool
+) -> tuple[pa.DictionaryArray, pa.RecordBatch | None]:
+    """Return the ids and all that is said of some nodes, before which the file has so many rows."""
+    problems: list[Problem | None] = []
+    content: dict[str, pa.Array] = {}
+    for column in one.columns:
+        texts = table.column(column.position)
+        if column.role == "id":
+            coded = whole(texts, TEXT).dictionary_encode()
+            problems.append(blank("id", coded))
+            if one.marked and not column.name.startswith(":"):
+                content[column.name] = whole(texts, TEXT)
+            ids = pa.DictionaryArray.from_arrays(coded.indices, _spaced(coded.dictionary, column, spaced))
+        elif column.role == "name":
+            content[_NAME] = whole(texts, TEXT)
+        elif column.role == "type":
+            content[_TYPE] = labels = whole(texts, TEXT)
+            if one.marked:
+                several = pc.fill_null(pc.match_substring(labels, ";"), False)
+                content[_TYPE] = pc.replace_substring_regex(labels, ";.*", "") if several.true_count else labels
+                content[_LABELS] = pc.if_else(several, labels, pa.scalar(None, TEXT))
+        elif column.role == "property":
+            content[column.name], problem = typed(column.name, column.kind, texts)
+            problems.append(problem)
+    raise_first(one.file, problems, rows)
+    if one.label:
+        content[_TYPE] = pa.repeat(pa.scalar(one.label, TEXT), table.num_rows)
+    if _NAME in _node_types(one) and _NAME not in content:
+        content[_NAME] = content["title"]
+    return ids, property_batch(content)
+
+
+def _node_types(one: Table) -> dict[str, pa.DataType]:
+    """Return the columns that a node file gives, ids left out."""
+    types: dict[str, pa.DataType] = {}
+    for column in one.columns:
+        if column.role == "id" and one.marked and not column.name.startswith(":"):
+            types[column.name] = TEXT
+        elif column.role == "name":
+            types[_NAME] = TEXT
+        elif column.role == "type":
+            types |= {_TYPE: TEXT, _LABELS: TEXT} if one.marked else {_TYPE: TEXT}
+        elif column.role == "property":
+            types[column.name] = KINDS[column.kind][0]
+    if one.label:
+        types[_TYPE] = TEXT
+    if one.marked and types.get("title") == TEXT:
+        types.setdefault(_NAME, TEXT)
+    return types
+
+
+def _property_types(one: Table) -> dict[str, pa.DataType]:
+    """Return the properties that an edge file gives."""
+    return {column.name: KINDS[column.kind][0] for column in one.columns if column.role == "property"}
+
+
+def _common_types(
+    tables: Sequence[Table], types_of: Callable[[Table], dict[str, pa.DataType]]
+) -> dict[str, pa.DataType]:
+    """Return the columns that several files have together. Raises `ImportFailed` where two do not fit."""
+    common: dict[str, pa.DataType] = {}
+    for one in tables:
+        for key, kind in types_of(one).items():
+            before = common.setdefault(key, kind)
+            if {before, kind} == {pa.int64(), pa.float64()}:
+                common[key] = pa.float64()
+            elif before != kind:
+                reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
+                raise ImportFailed(one.file.path, None, reason)
+    return common
+
+
+def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:
+    if not (spaced and column.space):
+        return ids
+    return pc.binary_join_element_wise(pa.scalar(column.space, TEXT), ids, pa.scalar(":", TEXT))
+
+
+def _unknown(name: str, coded: pa.DictionaryArray, numbers: Numbers, place: str) -> Problem | None:
+    """Find the first end that is no node; an empty one is `blank`'s to report."""
+    missing = (numbers < 0) & coded.is_valid().to_numpy(zero_copy_only=False)
+    if not missing.any():
+        return None
+    row = int(missing.argmax())
+    return Problem(row, f"{name} {coded[row].as_py()!r} is not an id in {place}; add the node or correct it")

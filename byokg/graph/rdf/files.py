@@ -1,0 +1,322 @@
+"""RDF files, quad by quad or in blocks of columns: whole blocks of simple N-Triples without an object for each."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from byokg.errors import ImportFailed
+from byokg.graph.engines.oxigraph_process import import_pyoxigraph
+from byokg.graph.importers.delimited import TEXT, TextFile, arrow_buffer, uncompressed
+from byokg.graph.rdf.iris import RDF, RDF_REIFIES, XSD
+from byokg.graph.rdf.literals import Literal
+
+FORMATS = {
+    ".nt": "N_TRIPLES",
+    ".nq": "N_QUADS",
+    ".ttl": "TURTLE",
+    ".trig": "TRIG",
+    ".rdf": "RDF_XML",
+    ".owl": "RDF_XML",
+    ".xml": "RDF_XML",
+}
+"""Ending of a file's name to pyoxigraph's name for its format."""
+
+_LABELLED = ("N_TRIPLES", "N_QUADS")
+"""Formats in which every blank node has a label."""
+
+_QUADS = 1 << 16
+"""Quads of pyoxigraph's put into columns together."""
+
+_PARSE_BYTES = 1 << 22
+"""Arrow parses a block in pieces of this size."""
+
+_BACK = "\x01"
+"""A character that stands in no file of ours; where it does, the block is read by pyoxigraph."""
+
+_PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
+"""What pyoxigraph says of the place, which is one within a block."""
+
+# Terms that are surely what pyoxigraph would make of them; it looks at all others.
+_WIDE = r"\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}"
+_PLAIN_IRI = (
+    rf"[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~!$&'()*+,;=:@/{_WIDE}-]*)?|"
+    rf"[A-Za-z0-9._~!$&'()*+,;=:@{_WIDE}-]+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/{_WIDE}-]*)?"
+)
+_PLAIN_NODE = rf"^(?:<{_PLAIN_IRI}>|_:[A-Za-z0-9_]+)$"
+_PLAIN_PREDICATE = rf"^<{_PLAIN_IRI}>$"
+_PLAIN_LITERAL = (
+    rf'^"(?P<text>[^"\\\\]*)"(?:@(?P<language>[A-Za-z]{{2,3}}(?:-[A-Za-z]{{2,4}})?)|\^\^<(?P<datatype>{_PLAIN_IRI})>)?$'
+)
+
+
+@dataclass(frozen=True)
+class QuadBlock:
+    """Q quads in the order of the file, as columns. Nodes are written as ids: IRIs, and `_:b1`."""
+
+    subject: pa.DictionaryArray
+    predicate: pa.DictionaryArray
+    end: pa.DictionaryArray
+    """The object: an id, or the text of a literal."""
+    kind: npt.NDArray[np.int32]
+    """Where the object is a literal, the position of its datatype and language in `Document.kinds`; else -1."""
+    graph: pa.DictionaryArray | None = None
+    """Empty for the default graph; None where all are in that."""
+    statements: tuple[int, ...] = ()
+    """Rows whose subject is a statement about a triple that is no quad here: the one that the next row spells out."""
+    mentioned: npt.NDArray[np.bool_] | None = None
+    """Rows that are such triples, or that only mention their subject, but are not in the file as quads."""
+    lost: int = 0
+    """Quads that cannot be told otherwise: triples as objects of what is no `rdf:reifies`."""
+
+
+class Document:
+    """An RDF file being read; `prefixes` are those declared so far, so all of them once the quads have been read."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self._path = path
+        self._format = format
+        self.prefixes: dict[str, str] = {}
+        self.kinds: list[tuple[str, str]] = []
+        """Datatype and language of literals, in order of appearance."""
+        self._kind_numbers: dict[tuple[str, str], int] = {}
+
+    def blocks(self) -> Iterator[QuadBlock]:
+        """Yield the quads as columns. Raises `ImportFailed` for the first that is none."""
+        if self._format != "N_TRIPLES":
+            quads = self.quads()
+            while some := list(islice(quads, _QUADS)):
+                yield self._columns(some)
+            return
+        line = 1
+        for text in TextFile(self._path).line_blocks():
+            block = self._simple(text)
+            if block is not None:
+                yield block
+            else:
+                quads = self._parse(io.BytesIO(text), None, line - 1)
+                while some := list(islice(quads, _QUADS)):
+                    yield self._columns(some)
+            line += text.count(b"\n")
+
+    def _simple(self, text: bytes) -> QuadBlock | None:
+        """Split lines of N-Triples into columns; None where one is not plainly `subject predicate object .`."""
+        read = arrow_csv.ReadOptions(column_names=["line"], block_size=_PARSE_BYTES)
+        parse = arrow_csv.ParseOptions(delimiter=_BACK, quote_char=False)
+        try:
+            convert = arrow_csv.ConvertOptions(column_types={"line": TEXT})
+            lines = arrow_csv.read_csv(pa.BufferReader(arrow_buffer(memoryview(text))), read, parse, convert)
+        except pa.ArrowInvalid:
+            return None
+        parts = pc.split_pattern(pa.concat_arrays([pa.array([], TEXT), *lines.column(0).chunks]), " ", max_splits=2)
+        if not pc.all(pc.equal(pc.list_value_length(parts), 3)).as_py():
+            return None
+        subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
+        if not pc.all(pc.ends_with(rest.dictionary, " .")).as_py():
+            return None
+        ends = pc.utf8_slice_codeunits(rest.dictionary, 0, -2)
+        literal = pc.starts_with(ends, '"').to_numpy(zero_copy_only=False)
+        nodes = ends.filter(pa.array(~literal))
+        if not (_fit(subject.dictionary, _PLAIN_NODE) and _fit(nodes, _PLAIN_NODE)):
+            return None
+        if not _fit(predicate.dictionary, _PLAIN_PREDICATE):
+            return None
+        found = self._literals(ends.filter(pa.array(literal)))
+        if found is None:
+            return None
+        kind = np.full(len(ends), -1, np.int32)
+        kind[literal], texts = found
+        place = np.empty(len(ends), np.int64)
+        place[~literal], place[literal] = np.arange(len(nodes)), np.arange(len(nodes), len(ends))
+        values = pa.concat_arrays([_ids(nodes), texts]).take(pa.array(place))
+        codes = rest.indices.to_numpy()
+        return QuadBlock(
+            subject=pa.DictionaryArray.from_arrays(subject.indices, _ids(subject.dictionary)),
+            predicate=pa.DictionaryArray.from_arrays(predicate.indices, _ids(predicate.dictionary)),
+            end=_coded(codes, values),
+            kind=kind[codes],
+        )
+
+    def _literals(self, terms: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array] | None:
+        """Return kind and text of each of some literals, as N-Triples writes them; None where one is none."""
+        found = pc.extract_regex(terms, _PLAIN_LITERAL)
+        plain = found.is_valid().to_numpy(zero_copy_only=False)
+        texts, languages, datatypes = (found.field(name) for name in ("text", "language", "datatype"))
+        kinds = np.zeros(len(terms), np.int32)
+        said = pc.binary_join_element_wise(
+            datatypes, pc.utf8_lower(languages), pa.scalar("\0", TEXT)
+        ).dictionary_encode()
+        numbers = []
+        for one in said.dictionary.to_pylist():
+            datatype, _, language = (one or "\0").partition("\0")
+            usual = RDF + "langString" if language else XSD + "string"
+            numbers.append(self._kind(datatype or usual, language))
+        if plain.any():
+            kinds[plain] = np.array(numbers, np.int32)[said.indices.filter(pa.array(plain)).to_numpy()]
+        if not plain.all():
+            others = np.flatnonzero(~plain)
+            lines = "".join(f"<x:s> <x:p> {term} .\n" for term in terms.take(pa.array(others)).to_pylist())
+            pyoxigraph = import_pyoxigraph("reading RDF")
+            try:
+                parsed = [quad.object for quad in pyoxigraph.parse(lines.encode(), pyoxigraph.RdfFormat.N_TRIPLES)]
+            except SyntaxError:
+                return None
+            if len(parsed) != len(others) or not all(isinstance(term, pyoxigraph.Literal) for term in parsed):
+                return None
+            spelled = [_literal(term) for term in parsed]
+            kinds[others] = [self._kind(literal.datatype, literal.language) for literal in spelled]
+            texts = pc.replace_with_mask(texts, pa.array(~plain), pa.array([one.text for one in spelled], TEXT))
+        return kinds, texts
+
+    def _columns(self, quads: list[Any]) -> QuadBlock:
+        """Put pyoxigraph's quads into columns."""
+        pyoxigraph = import_pyoxigraph("reading RDF")
+        named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph
+        rows: list[tuple[str, str, str, int, str]] = []
+        statements: list[int] = []
+        mentioned: list[int] = []
+        lost = 0
+
+        def id_of(term: Any) -> str:
+            value: str = term.value
+            return value if isinstance(term, named) else f"_:{value}"
+
+        for subject, predicate, end, graph in quads:
+            head, label = id_of(subject), predicate.value
+            where = "" if isinstance(graph, default) else id_of(graph)
+            if isinstance(end, pyoxigraph.Literal):
+                literal = _literal(end)
+                rows.append((head, label, literal.text, self._kind(literal.datatype, literal.language), where))
+            elif not isinstance(end, pyoxigraph.Triple):
+                rows.append((head, label, id_of(end), -1, where))
+            else:
+                mentioned.append(len(rows))
+                inner = end.object
+                told = label == RDF_REIFIES and not isinstance(inner, pyoxigraph.Literal | pyoxigraph.Triple)
+                lost += label != RDF_REIFIES
+                if label == RDF_REIFIES:
+                    statements.append(len(rows))
+                rows.append((head, label, head, -1, ""))
+                if told:
+                    mentioned.append(len(rows))
+                    rows.append((id_of(end.subject), end.predicate.value, id_of(inner), -1, ""))
+        heads, labels, ends, kinds, graphs = zip(*rows, strict=True)
+        marks = np.zeros(len(rows), np.bool_)
+        marks[mentioned] = True
+        return QuadBlock(
+            subject=pa.array(heads, TEXT).dictionary_encode(),
+            predicate=pa.array(labels, TEXT).dictionary_encode(),
+            end=pa.array(ends, TEXT).dictionary_encode(),
+            kind=np.array(kinds, np.int32),
+            graph=pa.array(graphs, TEXT).dictionary_encode() if any(graphs) else None,
+            statements=tuple(statements),
+            mentioned=marks if mentioned else None,
+            lost=lost,
+        )
+
+    def _kind(self, datatype: str, language: str) -> int:
+        key = datatype, language
+        number = self._kind_numbers.setdefault(key, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(key)
+        return number
+
+    def quads(self) -> Iterator[Any]:
+        """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
+        pyoxigraph = import_pyoxigraph("reading RDF")
+        labelled = self._format in _LABELLED
+        relabel = _Relabelling(pyoxigraph)
+        # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
+        base = None if labelled else f"file:///{quote(self._path.name)}"
+        file = TextFile(self._path)
+        with file.reading(), file.open() as stream:
+            for quad in self._parse(stream, base):
+                yield quad if labelled else relabel.quad(quad)
+
+    def _parse(self, stream: Any, base: str | None, lines: int = 0) -> Iterator[Any]:
+        """Yield pyoxigraph's quads of a stream, before which there were so many lines."""
+        pyoxigraph = import_pyoxigraph("reading RDF")
+        parser = pyoxigraph.parse(stream, getattr(pyoxigraph.RdfFormat, self._format), base_iri=base)
+        while True:
+            try:
+                quad = next(parser, None)
+            except SyntaxError as error:
+                line = None if error.lineno is None else error.lineno + lines
+                reason = _PLACE.sub("", error.msg)
+                raise ImportFailed(self._path, line, f"{reason}; correct the file") from error
+            if quad is None:
+                break
+            yield quad
+        self.prefixes = dict(parser.prefixes)
+
+
+def _fit(texts: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def _ids(terms: pa.Array) -> pa.Array:
+    """Take IRIs out of their angle brackets; blank nodes have none."""
+    return pc.if_else(pc.starts_with(terms, "<"), pc.utf8_slice_codeunits(terms, 1, -1), terms)
+
+
+def _coded(codes: npt.NDArray[np.integer], values: pa.Array) -> pa.DictionaryArray:
+    """Return a dictionary-encoded column, each value once, as one text may be several literals."""
+    distinct = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(distinct.indices.to_numpy()[codes], distinct.dictionary)
+
+
+def _literal(term: Any) -> Literal:
+    return Literal(term.value, term.datatype.value, (term.language or "").lower())
+
+
+def read_rdf(path: str | Path) -> Document:
+    """Get ready to read an RDF file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
+    path = Path(path)
+    format = _format(path)
+    if format is None:
+        endings = ", ".join(FORMATS)
+        reason = f"the name does not tell the RDF format; end it in one of {endings}, and then .gz, .xz or .zst"
+        raise ImportFailed(path, None, reason)
+    if not path.is_file():
+        raise ImportFailed(path, None, "no such file")
+    return Document(path, format)
+
+
+def _format(path: Path) -> str | None:
+    return FORMATS.get(uncompressed(path).suffix.lower())
+
+
+class _Relabelling:
+    """Gives blank nodes the labels b1, b2, …: the parser's own differ from run to run where the file has none."""
+
+    def __init__(self, pyoxigraph: Any) -> None:
+        self._pyoxigraph = pyoxigraph
+        self._changed = (pyoxigraph.BlankNode, pyoxigraph.Triple)
+        self._new: dict[str, Any] = {}
+
+    def quad(self, quad: Any) -> Any:
+        subject, predicate, end, graph = quad
+        if isinstance(subject, self._changed) or isinstance(end, self._changed) or isinstance(graph, self._changed):
+            return self._pyoxigraph.Quad(self._term(subject), predicate, self._term(end), self._term(graph))
+        return quad
+
+    def _term(self, term: Any) -> Any:
+        if isinstance(term, self._pyoxigraph.BlankNode):
+            if term.value not in self._new:
+                self._new[term.value] = self._pyoxigraph.BlankNode(f"b{len(self._new) + 1}")
+            return self._new[term.value]
+        if isinstance(term, self._pyoxigraph.Triple):
+            return self._pyoxigraph.Triple(self._term(term.subject), term.predicate, self._term(term.object))
+        return term

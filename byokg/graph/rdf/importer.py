@@ -1,0 +1,409 @@
+"""RDF files as columnar graphs.
+
+| file                    | format                                        |
+|-------------------------|-----------------------------------------------|
+| `.nt`, `.nq`            | N-Triples, N-Quads                            |
+| `.ttl`, `.trig`         | Turtle, TriG                                  |
+| `.rdf`, `.owl`, `.xml`  | RDF/XML                                       |
+
+Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
+
+- IRIs are node ids. Blank nodes are nodes `_:b1`, `_:b2`, … in order of appearance; in N-Triples and N-Quads they keep
+  the labels of the file.
+- A triple between two nodes is an edge. Its relation is labelled `dbo:birthPlace`: by a prefix of the file, by one
+  that is well known, or by one made from the namespace. `source["prefixes"]` undoes it. An IRI that no prefix fits
+  stays whole.
+- `rdf:type` is the node's type: the local name of the first class in the file; `source["types"]` undoes it. Further
+  types are edges `rdf:type`. `owl:Thing` and its like are left out.
+- `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
+  without one is named after the end of its IRI.
+- A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
+  Of several values the property holds the first of the best language, and a second property, `dbo:populationTotal[]`,
+  holds all of them in file order as Turtle writes them: `"Paris"@en, "Parigi"@it`. It is there too where a value has
+  another language or datatype than most of that property; `source["literals"]` says what most have. A property whose
+  values are of several kinds is text throughout.
+- A statement about a triple (RDF-star, RDF 1.2, or `rdf:subject` with `rdf:predicate` and `rdf:object`) gives that
+  edge its properties, and several give parallel edges. A statement about a triple that is not in the file stays nodes
+  and edges if it is in the older form; in the newer forms it cannot, and `source["left_out"]` counts it.
+- The name of a graph in N-Quads or TriG becomes the property `graph` of its edges. A triple in two graphs is two edges.
+  Properties and types of nodes are those of all graphs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, collected
+from byokg.graph.importers.delimited import TEXT, TextFile, first_rows
+from byokg.graph.int_sets import distinct_rows
+from byokg.graph.rdf.files import QuadBlock, read_rdf
+from byokg.graph.rdf.iris import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
+from byokg.graph.rdf.literals import ALL_VALUES, Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.types import Properties, Value
+
+Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
+
+GRAPH = "graph"
+"""Property of an edge that holds the name of the graph it is in."""
+
+
+def import_rdf(path: str | Path) -> ColumnarGraph:
+    """Read an RDF file into memory, as described at the top of this module.
+
+    Raises:
+        ImportFailed: the file is not RDF by its name, is damaged, or has a syntax error; names the line where known.
+        MissingExtra: pyoxigraph is not installed.
+    """
+    return collected(RdfFile(Path(path)))
+
+
+class _Statement(NamedTuple):
+    """A statement about a triple: node numbers and the relation's number, -1 where a part is missing."""
+
+    head: int = -1
+    relation: int = -1
+    tail: int = -1
+
+
+class RdfFile:
+    """An RDF file; a `GraphStream`. What is held are numbers: 16 bytes a quad, besides the texts, each once."""
+
+    distinct = True
+
+    def __init__(self, path: Path) -> None:
+        """Name the file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
+        self._path, self._document = path, read_rdf(path)
+        self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
+        self._graphs.numbers(pa.array([""], TEXT))
+        self._quads: list[npt.NDArray[np.int32]] = []
+        """(B, 4) head, predicate, tail and graph of edges, in blocks."""
+        self._types: list[npt.NDArray[np.int32]] = []
+        """(B, 2) node and class."""
+        self._literals = LiteralStore(self._document.kinds)
+        self._statements: dict[int, _Statement] = {}
+        """What the newer forms say that some nodes are."""
+        self._unasserted = 0
+        self.left_out = 0
+        self._kept: Int64 = np.empty(0, np.int64)
+        """Which of the nodes are nodes of the graph."""
+        self._relations: Int64 = np.empty(0, np.int64)
+        """Which of the predicates are relations, in the order of their numbers."""
+        self._told_apart = False
+        """Whether repetitions have been left out already, and all edges that are left are different ones."""
+        self._columns: dict[str, pa.Array] = {}
+        """What statements say about edges."""
+        self._prefixes = Prefixes()
+        self._source: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Name the file."""
+        return str(self._path)
+
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Read the file, and yield its edges. Raises `ImportFailed`."""
+        for block in ahead(self._document.blocks()):
+            self._take(block)
+        self._add_further_types()
+        iris = [*self._labels(self._predicates), *self._labels(self._literals.predicates)]
+        self._prefixes = Prefixes().with_declared(self._document.prefixes).covering(iris)
+        absorbed = self._absorb()
+        self._drop_nodes(absorbed)
+        renumber = np.full(len(self._nodes), -1, np.int32)
+        renumber[self._kept] = np.arange(len(self._kept), dtype=np.int32)
+        relation_of = np.full(len(self._predicates), -1, np.int32)
+        relation_of[self._relations] = np.arange(len(self._relations), dtype=np.int32)
+        names = self._graphs.strings if len(self._graphs) > 1 else None
+        start = 0
+        while self._quads:
+            quads = self._quads.pop(0)
+            triples = np.column_stack((renumber[quads[:, 0]], relation_of[quads[:, 1]], renumber[quads[:, 2]]))
+            stop = start + len(quads)
+            columns = {key: column.slice(start, len(quads)) for key, column in self._columns.items()}
+            if names is not None:
+                graph = quads[:, 3]
+                columns[GRAPH] = names.take(pa.array(graph, mask=graph == 0))
+            marks = quads[:, 3].astype(np.int64) if names is not None else None
+            marks = np.arange(start, stop) if self._told_apart else marks
+            batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+            yield EdgeBlock(triples, batch, marks)
+            start = stop
+
+    def nodes(self) -> NodeColumns:
+        """Return the nodes with their names, types and properties."""
+        ids = self._nodes.strings
+        every = len(self._kept) == len(ids)
+        ids = ids if every else ids.take(pa.array(self._kept))
+        names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
+        types, self._source["types"] = self._type_column()
+        return NodeColumns(ids, names, types, columns, self._nodes.hashes if every else None)
+
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        iris = self._labels(self._predicates)
+        return [self._prefixes.label(iris[number]) for number in self._relations.tolist()]
+
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the edges' properties: what statements say, and the graph."""
+        types = {key: column.type for key, column in self._columns.items()}
+        return types | {GRAPH: TEXT} if len(self._graphs) > 1 else types
+
+    def source(self) -> dict[str, Any]:
+        """Return what a graph's `source` says about the file; complete when the nodes have been asked for."""
+        return {
+            "kind": "rdf",
+            "files": [TextFile(self._path).description()],
+            "prefixes": dict(self._prefixes.namespaces),
+            "types": self._source["types"],
+            "literals": self._source["literals"],
+            "left_out": self._unasserted,
+        }
+
+    def _labels(self, interner: Interner) -> list[str]:
+        texts: list[str] = interner.strings.to_pylist()
+        return texts
+
+    # Numbering
+
+    def _take(self, block: QuadBlock) -> None:
+        """Number nodes in order of appearance, subject before object, and sort quads into edges, types and literals."""
+        rows = np.arange(len(block.kind))
+        literal = block.kind >= 0
+        mentioned = np.zeros(len(rows), np.bool_) if block.mentioned is None else block.mentioned
+        wanted = pa.array([RDF_TYPE], TEXT)
+        labels = block.predicate.indices.to_numpy()
+        of_type = pc.is_in(block.predicate.dictionary, wanted).to_numpy(zero_copy_only=False)[labels]
+        of_type &= ~literal & ~mentioned & self._named(block.end)
+        linked = ~literal & ~of_type
+        heads, tails = self._number(block.subject, block.end, linked)
+        edge, typed = linked & ~mentioned, of_type
+        # Predicates that only literals or types have are no relations, unless they come to be.
+        of_edges = linked.copy()
+        of_edges[list(block.statements)] = False
+        predicate = np.full(len(rows), -1, np.int32)
+        predicate[of_edges] = self._intern(self._predicates, block.predicate, rows[of_edges])
+        graph = np.zeros(len(rows), np.int32)
+        if block.graph is not None:
+            graph[edge] = self._intern(self._graphs, block.graph, rows[edge])
+        self._quads.append(np.column_stack((heads, predicate, tails, graph))[edge])
+        classes = self._intern(self._classes, block.end, rows[typed])
+        self._types.append(np.column_stack((heads[typed], classes)))
+        if literal.any():
+            self._literals.add(heads[literal], block.predicate, block.end, block.kind, rows[literal])
+        for row in block.statements:
+            told = row + 1 < len(rows) and mentioned[row + 1] and (row + 1) not in block.statements
+            inner = (int(heads[row + 1]), int(predicate[row + 1]), int(tails[row + 1])) if told else ()
+            self._statements[int(heads[row])] = _Statement(*inner)
+        self._unasserted += block.lost
+
+    @staticmethod
+    def _named(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
+        """Tell which objects are IRIs, where they are no literals."""
+        blank = pc.starts_with(end.dictionary, "_:").to_numpy(zero_copy_only=False)
+        named: npt.NDArray[np.bool_] = ~blank[end.indices.to_numpy()]
+        return named
+
+    def _number(
+        self, subject: pa.DictionaryArray, end: pa.DictionaryArray, linked: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the node number of each subject, and of each object that is a node."""
+        rows = np.flatnonzero(linked)
+        both = pa.concat_arrays([subject.dictionary, end.dictionary]).dictionary_encode()
+        place = both.indices.to_numpy()
+        heads = place[subject.indices.to_numpy()]
+        tails = place[len(subject.dictionary) + end.indices.to_numpy()[rows]]
+        met = np.concatenate((heads, tails))
+        order = np.argsort(np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1)), kind="stable")
+        numbers = self._in_order(self._nodes, both.dictionary, met[order])
+        found = np.full(len(heads), -1, np.int32)
+        found[rows] = numbers[tails]
+        return numbers[heads], found
+
+    def _intern(self, interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:
+        """Return the numbers of some rows' texts, which are given in order of appearance."""
+        codes = column.indices.to_numpy()[rows]
+        numbers: npt.NDArray[np.int32] = self._in_order(interner, column.dictionary, codes)[codes]
+        return numbers
+
+    @staticmethod
+    def _in_order(interner: Interner, texts: pa.Array, codes: Numbers) -> npt.NDArray[np.int32]:
+        """Number texts in the order in which they are met; return the number of each text that is."""
+        used = np.zeros(len(texts), np.bool_)
+        used[codes] = True
+        first = first_rows(codes, len(texts))
+        met = np.flatnonzero(used)
+        met = met[np.argsort(first[met])]
+        numbers = np.full(len(texts), -1, np.int32)
+        numbers[met] = interner.numbers(texts.take(pa.array(met)))
+        return numbers
+
+    # Types
+
+    def _classed(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Return (node, class) without generic classes and repetitions, by node, and which is each node's first.
+
+        Nodes come in the order in which the file gives them a class, classes of one in the order of the file.
+        """
+        pairs = np.concatenate([np.empty((0, 2), np.int32), *self._types])
+        first = np.full(len(self._nodes), len(pairs), np.int64)
+        first[pairs[::-1, 0]] = np.arange(len(pairs))[::-1]
+        generic = pc.is_in(self._classes.strings, pa.array(sorted(GENERIC_TYPES), TEXT))
+        pairs = pairs[~generic.to_numpy(zero_copy_only=False)[pairs[:, 1]]]
+        none = np.zeros(len(pairs), np.int64)
+        pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
+        pairs = pairs[np.argsort(first[pairs[:, 0]], kind="stable")]
+        starts = np.ones(len(pairs), np.bool_)
+        starts[1:] = pairs[1:, 0] != pairs[:-1, 0]
+        return pairs, starts
+
+    def _add_further_types(self) -> None:
+        """Make edges of all classes of a node but the first."""
+        pairs, starts = self._classed()
+        further = pairs[~starts]
+        if len(further):
+            (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
+            codes, count = further[:, 1], len(self._classes)
+            tails = self._in_order(self._nodes, self._classes.strings.slice(0, count), codes)[codes]
+            zero = np.zeros(len(further), np.int32)
+            self._quads.append(np.column_stack((further[:, 0], zero + relation, tails, zero)).astype(np.int32))
+
+    def _type_column(self) -> tuple[pa.Array | None, dict[str, str]]:
+        """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
+        pairs, starts = self._classed()
+        class_of = np.full(len(self._nodes), -1, np.int64)
+        class_of[pairs[starts, 0]] = pairs[starts, 1]
+        class_of = class_of[self._kept]
+        said = class_of[class_of >= 0]
+        if len(said) == 0:
+            return None, {}
+        found, first = np.unique(said, return_index=True)
+        iris = self._labels(self._classes)
+        labels, types = [""] * (len(iris) + 1), {}
+        for number in found[np.argsort(first)].tolist():
+            label = local_name(iris[number])
+            if label in types:
+                label = self._prefixes.label(iris[number])
+            labels[number], types[label] = label, iris[number]
+        return pa.array(labels, TEXT).take(pa.array(class_of % len(labels))), types
+
+    # Statements about triples
+
+    def _old_statements(self) -> dict[int, _Statement]:
+        """Find nodes with rdf:subject, rdf:predicate and rdf:object, of each the last."""
+        parts = self._predicates.find(pa.array([RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT], TEXT)).tolist()
+        found: dict[int, _Statement] = {}
+        if max(parts) < 0:
+            return found
+        for quads in self._quads:
+            for head, part, tail, _ in quads[np.isin(quads[:, 1], [part for part in parts if part >= 0])].tolist():
+                place = parts.index(part)
+                if place == 1:  # a node that may be a predicate, too
+                    (tail,) = self._predicates.find(self._nodes.strings.slice(tail, 1)).tolist()
+                before = list(found.get(head, _Statement()))
+                before[place] = tail
+                found[head] = _Statement(*before)
+        return found
+
+    def _absorb(self) -> set[int]:
+        """Turn statements about triples into properties of edges; return the nodes that were statements."""
+        newer = set(self._statements)
+        statements = {**self._statements, **self._old_statements()}
+        if not statements:
+            return set()
+        quads = np.concatenate(self._quads)
+        rows_kept = distinct_rows(*quads.T)
+        self.left_out = len(quads) - len(rows_kept)
+        quads = quads[rows_kept]
+        wanted = set(statements.values())
+        heads = np.array(sorted({statement.head for statement in wanted}))
+        rows: dict[_Statement, int] = {}
+        for row in np.flatnonzero(np.isin(quads[:, 0], heads)).tolist():
+            triple = _Statement(*quads[row, :3].tolist())
+            if triple in wanted:
+                rows.setdefault(triple, row)
+        about: dict[int, list[int]] = {}
+        for node, statement in statements.items():
+            if statement in rows:
+                about.setdefault(rows[statement], []).append(node)
+            elif node in newer:
+                self._unasserted += 1
+        absorbed = {node for nodes in about.values() for node in nodes}
+        is_statement = np.zeros(len(self._nodes), np.bool_)
+        is_statement[list(absorbed)] = True
+        said = self._said(quads[is_statement[quads[:, 0]]], absorbed)
+        kept = np.flatnonzero(~is_statement[quads[:, 0]])
+        copies = np.ones(len(kept), np.int64)
+        place = {row: at for at, row in enumerate(kept.tolist()) if row in about}
+        for row, at in place.items():
+            copies[at] = len(about[row])
+        starts = copies.cumsum() - copies
+        properties = {
+            int(starts[at]) + copy: _edge_properties(said[node])
+            for row, at in place.items()
+            for copy, node in enumerate(about[row])
+        }
+        quads = np.repeat(quads[kept], copies, axis=0)
+        self._columns, self._quads, self._told_apart = _edge_columns(properties, len(quads)), [quads], True
+        return absorbed - set(quads[:, 2].tolist())
+
+    def _said(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:
+        """Return what absorbed statements say besides the triple that they are about."""
+        iris = self._labels(self._predicates)
+        label_of = self._prefixes.label
+        said = self._literals.of_nodes(absorbed, label_of)
+        left_out = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_TYPE)
+        for head, predicate, tail, _ in quads.tolist():
+            if iris[predicate] not in left_out:
+                value = Literal(self._nodes.strings[tail].as_py())
+                said[head].setdefault(label_of(iris[predicate]), []).append(value)
+        return said
+
+    def _drop_nodes(self, absorbed: set[int]) -> None:
+        """Keep the nodes that have an edge, a type or a property, and the predicates that are relations."""
+        used = np.zeros(len(self._nodes), np.bool_)
+        for pairs in self._types:
+            used[pairs[:, 0]] = True
+        used[self._literals.nodes()] = True
+        used[list(absorbed)] = False
+        first = np.full(len(self._predicates), -1, np.int64)
+        start = sum(map(len, self._quads))
+        for quads in reversed(self._quads):
+            used[quads[:, 0]] = used[quads[:, 2]] = True
+            start -= len(quads)
+            first[quads[::-1, 1]] = np.arange(start, start + len(quads))[::-1]
+        self._kept = np.flatnonzero(used)
+        met = np.flatnonzero(first >= 0)
+        self._relations = met[np.argsort(first[met])]
+
+
+def _edge_properties(said: Mapping[str, Sequence[Literal]]) -> Properties:
+    properties: dict[str, Value] = {}
+    for key, values in said.items():
+        best = preferred(values)
+        properties[key] = best.value
+        if len(values) > 1 or not best.plain:
+            properties[key + ALL_VALUES] = listed(values)
+    return properties
+
+
+def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str, pa.Array]:
+    """Return columns of `count` rows for what statements say about some of them."""
+    columns: dict[str, pa.Array] = {}
+    for key in dict.fromkeys(key for row in properties.values() for key in row):
+        values = {number: row[key] for number, row in properties.items() if key in row}
+        kinds = {type(value) for value in values.values()}
+        literals = {number: of_value(value) for number, value in values.items()}
+        if len(kinds) > 1 and kinds != {int, float}:
+            literals = {number: Literal(literal.text) for number, literal in literals.items()}
+        columns[key] = column_of(literals, count)
+    return columns

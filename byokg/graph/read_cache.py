@@ -1,0 +1,300 @@
+"""Schemas of servers, kept between runs, so that opening a large graph does not read its schema again.
+
+A file for each graph lies in the user's cache folder. It holds the schema, a fingerprint that is cheap to ask for
+(how many nodes and edges there are, and which labels and relation types), and the store's name, which never holds
+credentials. What was kept counts while the fingerprint is the same; where a server cannot give one, for a day. So an
+edit that leaves all counts as they are is not noticed: `byokg graph info GRAPH --refresh-schema` reads anew.
+
+Where things that can be made again are kept between runs.
+
+Edges that a server was asked for already, so that a question does not ask for them again.
+
+A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
+best. Over a network each of these hops costs a round trip, and those that start at hubs cost more than that.
+
+Nodes that were read lately, so that a question does not read them again: each of its stages names the same few.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
+
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.types import EntityId, Node
+
+
+def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return byokg's folder inside the user's cache folder; it need not exist."""
+    base = environment.get("XDG_CACHE_HOME", "")
+    # The XDG specification has relative paths ignored.
+    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "byokg"
+
+
+Int64 = npt.NDArray[np.int64]
+Ask = Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch]
+"""Fetches edges, as `GraphStore.edges` does."""
+
+_EVERY = -1
+"""Stands for all relations."""
+
+_Key = tuple[int, bool, int]
+"""A node, whether its incoming edges are meant, and a relation or `_EVERY`."""
+
+_NONE = np.empty((4, 0), np.int64)
+
+
+class EdgeMemory:
+    """Holds the edges of nodes, by direction and relation; forgets those that were not asked for longest.
+
+    Threads may share it. What a server changes meanwhile is not seen until `forget`.
+
+    Args:
+        space: whose numbers they are.
+        max_edges: edges held at most, at 32 bytes each.
+    """
+
+    def __init__(self, space: NumberSpace, max_edges: int = 1_000_000) -> None:
+        self._space = space
+        self._max_edges = max_edges
+        self._held: OrderedDict[_Key, Int64] = OrderedDict()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._held.clear()
+            self._count = 0
+
+    def edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, ask: Ask) -> EdgeBatch:
+        """Return the edges touching `nodes`, asking only for those of nodes whose edges are not held.
+
+        Args:
+            nodes: numbers that the store gave out.
+            direction: as for `GraphStore.edges`.
+            relations: likewise. Edges are held of all relations or of one; several others are asked for each time.
+            ask: fetches what is not held.
+        """
+        asked = np.asarray(nodes, np.int64)
+        ways = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
+        wanted = None if relations is None else np.unique(np.asarray(relations, np.int64))
+        kept = _EVERY if wanted is None else int(wanted[0]) if len(wanted) == 1 else None
+        columns, missing = [_NONE], []
+        for node in np.unique(asked).tolist():
+            held = [self._find(node, way, kept) for way in ways]
+            known = [edges for edges in held if edges is not None]
+            if len(known) == len(ways):
+                columns += known
+            else:
+                missing.append(node)
+        if missing:
+            batch = ask(np.array(missing, np.int64), direction, relations)
+            fetched = np.stack([np.asarray(each, np.int64) for each in (batch.head, batch.relation, batch.tail)])
+            fetched = np.concatenate((fetched, batch.edge[None]))
+            columns.append(fetched)
+            if kept is not None:
+                for way in ways:
+                    rows = np.flatnonzero(batch.inverse == way)
+                    bounds = np.searchsorted(batch.origin[rows], np.arange(len(missing) + 1)).tolist()
+                    for place, node in enumerate(missing):
+                        self._hold((node, way, kept), fetched[:, rows[bounds[place] : bounds[place + 1]]])
+        found = np.concatenate(columns, axis=1)
+        if wanted is not None:
+            found = found[:, np.isin(found[1], wanted)]
+        _, first = np.unique(found[3], return_index=True)  # an edge between two of the nodes is found from both
+        head, relation, tail, edge = found[:, first]
+        return around(asked, direction, head, relation, tail, edge, self._space)
+
+    def _find(self, node: int, way: bool, relation: int | None) -> Int64 | None:
+        """Return the edges of a node as columns head, relation, tail, edge: perhaps those of all its relations."""
+        with self._lock:
+            for key in ((node, way, _EVERY), (node, way, relation)):
+                if key in self._held:
+                    self._held.move_to_end(key)  # type: ignore[arg-type]
+                    return self._held[key]  # type: ignore[index]
+        return None
+
+    def _hold(self, key: _Key, edges: Int64) -> None:
+        with self._lock:
+            before = self._held.pop(key, None)
+            self._held[key] = edges.copy()  # and not a view, which would keep the whole answer
+            self._count += _size(edges) - (0 if before is None else _size(before))
+            while self._count > self._max_edges:
+                self._count -= _size(self._held.popitem(last=False)[1])
+
+
+def _size(edges: Int64) -> int:
+    """Return what an entry counts for: a node without edges takes memory too."""
+    return int(edges.shape[1]) + 4
+
+
+def around(
+    asked: Int64,
+    direction: Direction,
+    head: Int64,
+    relation: Int64,
+    tail: Int64,
+    edge: Int64,
+    space: NumberSpace,
+) -> EdgeBatch:
+    """Give each asked node the edges that touch it, in the order that `EdgeBatch` promises.
+
+    Args:
+        asked: (N,) node numbers.
+        direction: which edges, seen from them.
+        head: (E,) parallel to `relation`, `tail` and `edge`: every edge once.
+        relation: see `head`.
+        tail: see `head`.
+        edge: see `head`.
+        space: whose numbers they are.
+    """
+    picked, origins, inverses = [], [], []
+    for inverse, end in ((False, head), (True, tail)):
+        if direction is (Direction.OUT if inverse else Direction.IN):
+            continue
+        order = np.argsort(end, kind="stable")
+        start, stop = (np.searchsorted(end[order], asked, side) for side in ("left", "right"))
+        counts = stop - start
+        place = np.arange(counts.sum()) + np.repeat(start - (counts.cumsum() - counts), counts)
+        picked.append(order[place])
+        origins.append(np.repeat(np.arange(len(asked)), counts))
+        inverses.append(np.full(len(place), inverse))
+    rows, origin, backward = np.concatenate(picked), np.concatenate(origins), np.concatenate(inverses)
+    other = np.where(backward, head[rows], tail[rows])
+    order = np.lexsort((edge[rows], other, relation[rows], backward, origin))
+    rows = rows[order]
+    return EdgeBatch(head[rows], relation[rows], tail[rows], edge[rows], origin[order], backward[order], space)
+
+
+class NodeMemory:
+    """Holds nodes by their ids; forgets all of them where they would be too many. Threads may share it.
+
+    Args:
+        read: fetches nodes, as `GraphStore.nodes` does.
+        most: nodes held.
+    """
+
+    def __init__(self, read: Callable[[Sequence[EntityId]], list[Node]], most: int = 10_000) -> None:
+        self._read = read
+        self._most = most
+        self._held: dict[EntityId, Node] = {}
+
+    def __len__(self) -> int:
+        """Return how many nodes are held."""
+        return len(self._held)
+
+    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Return the nodes in the order asked, reading those that are not held. Raises what `read` raises."""
+        held = self._held  # another thread may put a new one in its place; this one only grows
+        missing = list(dict.fromkeys(id for id in ids if id not in held))
+        if not missing:
+            return [held[id] for id in ids]
+        read = dict(zip(missing, self._read(missing), strict=True))
+        found = [held.get(id) or read[id] for id in ids]
+        if len(held) + len(read) > self._most:
+            self._held = {}
+        if len(read) <= self._most:
+            self._held.update(read)
+        return found
+
+
+FORMAT, VERSION = "byokg-schema", 1
+
+UNCHECKED_S = 24 * 3600.0
+"""How long a schema counts whose graph has no fingerprint."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A schema as it is kept."""
+
+    schema: Schema
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What else the store has to know to use it."""
+
+
+class SchemaCache:
+    """Keeps schemas in a folder; several processes may use it at the same time.
+
+    Args:
+        folder: made when something is kept; None is `schemas` in the user's cache folder.
+        refresh: find nothing, so that everything is read and kept anew.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, refresh: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.folder = folder or user_cache() / "schemas"
+        self._refresh = refresh
+        self._clock = clock
+
+    def find(self, key: str, fingerprint: str | None) -> Kept | None:
+        """Return what was kept under a key for this fingerprint; None where there is nothing, or nothing readable."""
+        if self._refresh:
+            return None
+        try:
+            content = json.loads(self._file(key).read_bytes())
+            if (content["format"], content["version"], content["fingerprint"]) != (FORMAT, VERSION, fingerprint):
+                return None
+            if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
+                return None
+            return Kept(TypeAdapter(Schema).validate_python(content["schema"]), dict(content["extra"]))
+        except (OSError, ValueError, KeyError, TypeError, ValidationError):
+            return None  # not there, torn, or of another version: it is read and kept again
+
+    def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
+        """Keep a schema in the place of what was there. A folder that cannot be written keeps nothing.
+
+        Args:
+            key: what tells graphs apart; only a hash of it is written.
+            store: name of the store, for people who look into the folder.
+            fingerprint: see above; None where there is none.
+            kept: what `find` shall return.
+        """
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "store": store,
+            "fingerprint": fingerprint,
+            "read": round(self._clock(), 3),
+            "extra": dict(kept.extra),
+            "schema": asdict(kept.schema),
+        }
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor, partial = tempfile.mkstemp(prefix=".schema-", suffix=".partial", dir=self.folder)  # mode 600
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    json.dump(content, file, ensure_ascii=True)
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(partial).replace(self._file(key))
+            except BaseException:
+                with suppress(OSError):
+                    Path(partial).unlink()
+                raise
+
+    def _file(self, key: str) -> Path:
+        return self.folder / f"{hashlib.sha256(key.encode('utf-8', 'backslashreplace')).hexdigest()[:24]}.json"
+
+
+def digest(*parts: object) -> str:
+    """Return a SHA-256 of values as JSON."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=True).encode()).hexdigest()

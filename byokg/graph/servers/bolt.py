@@ -1,0 +1,480 @@
+"""Neo4j, and other servers that speak Bolt, through the official driver.
+
+    with Neo4jStore("neo4j://localhost:7687", id_property="id") as store:
+        store.run("MATCH (m:Movie) RETURN m.title LIMIT 3")
+
+Connections come from the driver's asynchronous half, in one background thread: it is the one that can drop a
+connection in the middle of an answer, so that a timeout holds even when the server keeps none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from byokg.errors import (
+    ByokgError,
+    ConfigError,
+    MissingExtra,
+    QueryFailed,
+    QueryInvalid,
+    QueryRefused,
+    QueryTimeout,
+    QueryTooLarge,
+    StoreUnavailable,
+)
+from byokg.graph.servers.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries, count_all
+from byokg.graph.servers.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
+
+if TYPE_CHECKING:
+    import neo4j
+
+Result = TypeVar("Result")
+
+SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+
+_CONNECT_S = 5.0
+_CLOSE_S = 0.5
+_PAGE = 10_000
+_PLANS = 1000
+"""Query texts whose plan is remembered as harmless."""
+
+_SCALARS = (bool, int, float, str, type(None))
+
+_NANOSECONDS = re.compile(r"\.(\d{9})")
+
+_TOO_LARGE = ("OutOfMemory", "MemoryLimit", "StackOverFlow", "queryMaxHeapElements", "queryMaxRange")
+_TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration", "QueryExecutionTimeout")
+_CREDENTIALS = (
+    "Neo.ClientError.Security.Unauthorized",
+    "Neo.ClientError.Security.CredentialsExpired",
+    "Neo.ClientError.Security.TokenExpired",
+    "Neo.ClientError.Security.AuthenticationRateLimit",
+)
+_FORBIDDEN = (
+    "Neo.ClientError.Security.Forbidden",
+    "Neo.ClientError.Statement.AccessMode",
+    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
+    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
+)
+
+
+class Neo4jStore(CypherStore):
+    """A graph in Neo4j, or in another server that speaks Bolt. Implements `GraphStore` and `QueryStore`.
+
+    Queries run in read access mode. Where the server is Neo4j itself, its planner also has to say that a query of
+    `run` only reads; other servers do not keep to either, so give them an account that may only read.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        database: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        id_property: str | None = None,
+        name_property: str | None = None,
+        timeout_s: float = 60.0,
+        fetch_size: int = 1000,
+    ) -> None:
+        """Get ready; the first call connects.
+
+        Args:
+            uri: `neo4j://host:port`, `bolt://host:port`, either with `+s` for TLS or `+ssc` for TLS with a
+                certificate that nobody signed; `/name` after the port chooses a database.
+            database: the database, if the URI does not say; None is the account's own.
+            username: the account; None takes NEO4J_USERNAME from the environment.
+            password: its password; None takes NEO4J_PASSWORD from the environment.
+            id_property: see `CypherStore`.
+            name_property: see `CypherStore`.
+            timeout_s: see `CypherStore`.
+            fetch_size: rows that the server sends at once.
+
+        Raises:
+            ConfigError: the URI is none that Bolt knows, or holds a password.
+            MissingExtra: the driver is not installed.
+        """
+        server = BoltServer(uri, database, username, password, fetch_size)
+        super().__init__(server, id_property, name_property, timeout_s)
+
+
+class BoltServer:
+    """Sends query text over Bolt; implements `CypherServer`."""
+
+    identity = "elementId"
+    anchor = "UNWIND $ids AS i MATCH (n) WHERE elementId(n) = i"
+
+    def __init__(
+        self,
+        uri: str,
+        database: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        fetch_size: int = 1000,
+    ) -> None:
+        """See `Neo4jStore`."""
+        try:
+            import neo4j
+        except ImportError as error:
+            raise MissingExtra("neo4j", "neo4j", "a graph behind a Bolt address") from error
+        self._neo4j = neo4j
+        self._address, in_uri = _split(uri)
+        if database and in_uri and database != in_uri:
+            raise ConfigError(f"the address {uri} names database {in_uri!r}, not {database!r}; name one of them")
+        self._database = database or in_uri or os.environ.get("NEO4J_DATABASE") or None
+        self.name = f"{self._address}/{self._database or ''}".rstrip("/")
+        user = username if username is not None else os.environ.get("NEO4J_USERNAME")
+        secret = password if password is not None else os.environ.get("NEO4J_PASSWORD")
+        self._auth = None if user is None and secret is None else neo4j.basic_auth(user or "neo4j", secret or "")
+        self._fetch_size = fetch_size
+        self._lock = threading.Lock()
+        self._background: _Background | None = None
+        self._agent: str | None = None
+        self._harmless: OrderedDict[str, None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<BoltServer {self.name}>"
+
+    # What CypherServer asks
+
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+        """Run one query in read access mode; see `CypherServer` for the values."""
+        columns, rows = self._run(lambda: self._fetch(text, parameters, timeout_s, max_rows), timeout_s)
+        plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
+        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
+
+    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
+        """Ask a genuine Neo4j whether the query only reads, once for each text."""
+        if self._agent is None:
+            self._agent = self._run(self._read_agent, timeout_s)
+        with self._lock:
+            if not planner_is_trusted(self._agent) or text in self._harmless:
+                return
+        summary = self._run(lambda: self._explain(text, parameters, timeout_s), timeout_s)
+        objection = planner_objection(self._agent, summary.query_type)
+        if objection is not None:
+            raise QueryRefused(text.strip().split("\n")[0][:60], 1, 1, objection)
+        with self._lock:
+            self._harmless[text] = None
+            if len(self._harmless) > _PLANS:
+                self._harmless.popitem(last=False)
+
+    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Return what `RETURN` gives for each node, from one cursor; `timeout_s` is for each page.
+
+        Where the server has a time limit of its own that a cursor over everything cannot keep to, all nodes come once
+        more, by a query for each page.
+        """
+        try:
+            yield from self._cursor_pages(returned, timeout_s)
+        except QueryTimeout:
+            yield from pages_by_id(self, returned, timeout_s)
+
+    def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Read all nodes from one cursor."""
+        session, result = self._run(lambda: self._open(f"MATCH (n) RETURN {returned}"), timeout_s)
+        background = self._background
+        try:
+            while page := self._run(lambda: result.fetch(_PAGE), timeout_s):
+                yield [record.values() for record in page]
+                if self._background is not background:
+                    raise StoreUnavailable(self.name, "it was closed while its nodes were being listed")
+        finally:
+            if self._background is background:
+                self._run(lambda: _close(session), timeout_s)
+
+    def catalogue(self, timeout_s: float) -> Catalogue:
+        """Say what there is, by the server's own lists where it has them."""
+        try:
+            labels = self.ask("CALL db.labels() YIELD label RETURN label", {}, timeout_s).rows
+            text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
+            relations = self.ask(text, {}, timeout_s).rows
+        except QueryTimeout:
+            raise
+        except QueryFailed:
+            return catalogue_by_queries(self, timeout_s)
+        sizes = count_all(self, timeout_s)
+        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+
+    def property_names(self, timeout_s: float) -> PropertyNames | None:
+        """List all property names with the procedures that a genuine Neo4j has; they look at the whole graph."""
+        text = "CALL db.schema.nodeTypeProperties() YIELD nodeLabels, propertyName RETURN nodeLabels, propertyName"
+        nodes = self.ask(text, {}, timeout_s).rows
+        text = "CALL db.schema.relTypeProperties() YIELD relType, propertyName RETURN relType, propertyName"
+        return listed_properties(nodes, self.ask(text, {}, timeout_s).rows)
+
+    def close(self) -> None:
+        """Close connections and end the background thread; using the server again starts it anew."""
+        with self._lock:
+            background, self._background = self._background, None
+        if background is not None:
+            background.close()
+
+    # Calls into the background thread
+
+    def _run(self, start: Callable[[], Coroutine[Any, Any, Result]], timeout_s: float) -> Result:
+        """Run a coroutine in the background thread, for so long; errors come out as ours."""
+        with self._lock:
+            if self._background is None:
+                self._background = _Background(self._connect)
+            background = self._background
+        began = time.monotonic()
+        try:
+            return background.run(start(), timeout_s)
+        except TimeoutError as error:
+            raise QueryTimeout(timeout_s) from error
+        except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
+            raise translated(error, self.name, round(time.monotonic() - began, 1)) from error
+        except (OSError, EOFError) as error:
+            raise StoreUnavailable(self.name, str(error)) from error
+
+    def _connect(self) -> neo4j.AsyncDriver:
+        try:
+            return self._neo4j.AsyncGraphDatabase.driver(
+                self._address,
+                auth=self._auth,
+                connection_timeout=_CONNECT_S,
+                max_transaction_retry_time=0,  # `patiently` tries again
+                telemetry_disabled=True,
+            )
+        except (self._neo4j.exceptions.DriverError, ValueError) as error:
+            raise ConfigError(f"the driver cannot use the address {self._address}: {error}") from error
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[neo4j.AsyncSession]:
+        session = self._new_session()
+        try:
+            yield session
+        except asyncio.CancelledError:
+            session.cancel()  # the connection is dropped, in the middle of whatever the server was saying
+            raise
+        except BaseException:
+            await _close(session)
+            raise
+        await _close(session)
+
+    def _new_session(self) -> neo4j.AsyncSession:
+        assert self._background is not None
+        return self._background.driver.session(
+            database=self._database, default_access_mode=self._neo4j.READ_ACCESS, fetch_size=self._fetch_size
+        )
+
+    async def _fetch(
+        self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None
+    ) -> tuple[tuple[str, ...], list[list[Any]]]:
+        """Run a query and return columns and rows, one more than `max_rows` where there are more."""
+        async with self._session() as session:
+            result = await session.run(self._neo4j.Query(text, timeout=timeout_s), dict(parameters))
+            records = await result.fetch(sys.maxsize if max_rows is None else max_rows + 1)
+            return tuple(result.keys()), [record.values() for record in records]
+
+    async def _explain(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> neo4j.ResultSummary:
+        async with self._session() as session:
+            result = await session.run(self._neo4j.Query(f"EXPLAIN {text}", timeout=timeout_s), dict(parameters))
+            return await result.consume()
+
+    async def _read_agent(self) -> str:
+        assert self._background is not None
+        return str((await self._background.driver.get_server_info()).agent)
+
+    async def _open(self, text: str) -> tuple[neo4j.AsyncSession, neo4j.AsyncResult]:
+        session = self._new_session()
+        try:
+            return session, await session.run(text)
+        except BaseException:
+            session.cancel()
+            raise
+
+    # Values
+
+    def _plain(self, value: Any) -> Any:
+        """Turn what the driver gives into what `CypherServer` promises."""
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if kind is list:
+            return [self._plain(item) for item in value]
+        if kind is dict:
+            return {key: self._plain(item) for key, item in value.items()} if value else value
+        graph = self._neo4j.graph
+        if isinstance(value, graph.Node):
+            return self._node(value)
+        if isinstance(value, graph.Relationship):  # each type is a class of its own
+            return self._edge(value)
+        if isinstance(value, graph.Path):
+            return ServerPath(tuple(map(self._node, value.nodes)), tuple(map(self._edge, value.relationships)))
+        if isinstance(value, self._neo4j.spatial.Point):
+            return {**dict(zip("xyz", value, strict=False)), "srid": value.srid}
+        if hasattr(value, "iso_format"):  # dates, times, and durations, which are tuples too
+            return _short(value.iso_format())
+        if isinstance(value, bytes | bytearray):
+            return value.hex()
+        return str(value)
+
+    def _node(self, node: Any) -> ServerNode:
+        return ServerNode(node.element_id, tuple(sorted(node.labels)), self._plain(dict(node)))
+
+    def _edge(self, edge: Any) -> ServerEdge:
+        ends = edge.start_node.element_id, edge.end_node.element_id
+        return ServerEdge(edge.element_id, edge.type, *ends, self._plain(dict(edge)))
+
+
+class _Background:
+    """A thread with an event loop, and a driver that lives in it."""
+
+    def __init__(self, connect: Callable[[], neo4j.AsyncDriver]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="bolt", daemon=True)
+        self._thread.start()
+
+        async def start() -> neo4j.AsyncDriver:
+            return connect()
+
+        try:
+            self.driver = self.run(start(), _CONNECT_S)
+        except BaseException:
+            self._end()
+            raise
+
+    def run(self, work: Coroutine[Any, Any, Result], timeout_s: float) -> Result:
+        """Run a coroutine and wait for it. Raises `TimeoutError` when it takes longer."""
+
+        async def limited() -> Result:
+            async with asyncio.timeout(timeout_s):
+                return await work
+
+        future = asyncio.run_coroutine_threadsafe(limited(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # when this thread was interrupted while it waited
+            raise
+
+    def close(self) -> None:
+        """Close connections and end the thread."""
+        try:
+            self.run(self.driver.close(), _CONNECT_S)
+        except TimeoutError:
+            pass  # the connections end with the loop
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self.run(self._loop.shutdown_default_executor(), _CONNECT_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _short(moment: str) -> str:
+    """Return an ISO 8601 time without the zeros that say nothing."""
+    return _NANOSECONDS.sub(lambda digits: f".{digits[1]}".rstrip("0").rstrip("."), moment).replace("+00:00", "Z")
+
+
+async def _close(session: neo4j.AsyncSession) -> None:
+    """Close a session; where the server has much to say before it can, drop the connection instead."""
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await session.close()
+    except TimeoutError:
+        session.cancel()
+
+
+def _split(uri: str) -> tuple[str, str | None]:
+    """Return the address that the driver takes, and the database that the path names."""
+    try:
+        parts = urlsplit(uri)
+        host, port, user = parts.hostname, parts.port, parts.username or parts.password
+    except ValueError as error:
+        raise ConfigError(f"the Bolt address cannot be read: {error}; write it as neo4j://host:7687/database") from None
+    if user is not None:
+        raise ConfigError(
+            f"the Bolt address for {host} holds credentials; set NEO4J_USERNAME and NEO4J_PASSWORD instead"
+        )
+    database = unquote(parts.path.strip("/"))
+    if parts.scheme not in SCHEMES or not host or "/" in database or parts.query or parts.fragment:
+        raise ConfigError(f"{uri!r} is no Bolt address; write it as neo4j://host:7687/database")
+    place = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{place}" + (f":{port}" if port else ""), database or None
+
+
+def planner_is_trusted(agent: str) -> bool:
+    """Tell from what a server calls itself whether it is Neo4j; others answer `EXPLAIN` with what says nothing."""
+    return agent.startswith("Neo4j/") and "compatible" not in agent.casefold()
+
+
+def planner_objection(agent: str, query_type: str | None) -> str | None:
+    """Say why the plan of a query forbids to run it; None when it only reads, or the planner is not trusted."""
+    if query_type == "r" or not planner_is_trusted(agent):
+        return None
+    does = {"rw": "reads and writes", "w": "writes", "s": "changes the schema"}
+    return f"Neo4j's planner says that it {does.get(query_type or '', 'may do more than read')}; only read"
+
+
+def listed_properties(nodes: Sequence[Sequence[Any]], edges: Sequence[Sequence[Any]]) -> PropertyNames:
+    """Sort what Neo4j's procedures list.
+
+    Args:
+        nodes: labels, and one property of nodes with just these labels, or None for nodes without any.
+        edges: a relation type as ``:`type` `` with backticks, and one property or None.
+    """
+    of_labels: dict[str, set[str]] = {}
+    for labels, name in nodes:
+        for label in labels or [""]:
+            of_labels.setdefault(label, set()).update([] if name is None else [name])
+    of_relations: dict[str, set[str]] = {}
+    for written, name in edges:
+        relation = written.removeprefix(":")
+        if relation.startswith("`"):
+            relation = relation[1:-1].replace("``", "`")
+        of_relations.setdefault(relation, set()).update([] if name is None else [name])
+    return PropertyNames(
+        {label: frozenset(names) for label, names in of_labels.items()},
+        {relation: frozenset(names) for relation, names in of_relations.items()},
+    )
+
+
+def translated(error: Exception, place: str, seconds: float) -> ByokgError:
+    """Say in our words what an exception of the driver means.
+
+    Args:
+        error: a `Neo4jError`, which has a code, or a `DriverError`, which has none.
+        place: the server, for the message.
+        seconds: how long the query ran: a server may have a limit of its own.
+    """
+    message = str(getattr(error, "message", None) or error).strip() or type(error).__name__
+    code = getattr(error, "code", None)
+    if code:
+        return meaning(code, message, place, seconds)
+    if "Configuration" in type(error).__name__:
+        return ConfigError(f"the driver cannot connect to {place}: {message}")
+    return StoreUnavailable(place, " ".join(message.split())[:300])
+
+
+def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
+    """Say in our words what a server's error code means; see `translated`."""
+    first_line = message.splitlines()[0] if message else code
+    if code in _CREDENTIALS:
+        return ConfigError(f"{place} does not accept the credentials; check NEO4J_USERNAME and NEO4J_PASSWORD")
+    if code == "Neo.ClientError.Database.DatabaseNotFound":
+        return ConfigError(f"{place}: no such database; name one after the port, as in neo4j://host:7687/name")
+    if code.endswith(_TIMED_OUT):
+        return QueryTimeout(seconds)
+    if any(word in code or word in message for word in _TOO_LARGE):
+        return QueryTooLarge(first_line)
+    if code in _FORBIDDEN:
+        return QueryRefused(first_line[:60], 1, 1, f"{place} does not allow it; only read")
+    if code.startswith("Neo.TransientError."):
+        return StoreUnavailable(place, f"{first_line} ({code})")
+    if code.startswith("Neo.ClientError.") or message.startswith("Unknown procedure"):
+        return QueryInvalid(message)
+    return QueryFailed(f"{place} failed at the query: {first_line} ({code}); write it another way")

@@ -1,0 +1,402 @@
+"""Finding out what a graph holds with Cypher that every server understands: no plugin needed.
+
+Up to `EXACT_SIZE` nodes and edges, two queries look at everything and all counts are exact. Above that, labels and
+relation types are listed and counted one by one, which servers answer from counters of their own; what stands at the
+ends of a relation, and which properties there are, is sampled. Kinds and examples of properties come from a few nodes
+and edges in either case.
+
+Query parameters as the plain data that openCypher has types for.
+
+Writing names into Cypher text, where a parameter cannot stand: labels, relation types, property names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from byokg.errors import QueryFailed, QueryInvalid
+from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.types import Cell, Value
+
+
+def plain_parameters(parameters: Mapping[str, Cell] | None) -> dict[str, Any]:
+    """Return None, bool, int, float, str, and lists and dicts of them. Raises `QueryInvalid` for anything else."""
+    return {name: _plain(name, value) for name, value in (parameters or {}).items()}
+
+
+def _plain(name: str, value: object) -> Any:
+    if value is None or isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise QueryInvalid(f"parameter {name!r} is {value}, which does not fit into 64 bits; pass it as text")
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(name, entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [_plain(name, entry) for entry in value]
+    raise QueryInvalid(
+        f"parameter {name!r} holds a {type(value).__name__}; pass text, numbers, true or false, lists or maps of them, "
+        "and instead of a node its id"
+    )
+
+
+MAX_WRITTEN = 200
+"""Relation types written into one pattern; more are passed as a parameter, so that the text stays short."""
+
+
+def quoted(name: str) -> str:
+    """Return a name in backticks, whatever it holds."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def writable(name: str) -> bool:
+    r"""Tell whether a name means itself when quoted.
+
+    Neo4j decodes `\u0060` before it looks for backticks, so a name that holds such a sequence could end its quotes
+    early. There are other ways to say such a name; see `node_pattern` and `edge_pattern`.
+    """
+    return bool(name) and "\\u" not in name
+
+
+def node_pattern(variable: str, label: str, parameter: str) -> str:
+    """Return `(n:label)`, or the same by a condition on `$parameter`, which must then hold the label."""
+    if writable(label):
+        return f"({variable}:{quoted(label)})"
+    return f"({variable}) WHERE ${parameter} IN labels({variable})"
+
+
+def edge_pattern(left: str, right: str, labels: Sequence[str] | None, parameter: str, inverse: bool = False) -> str:
+    """Return `(left)-[r:a|b]->(right)`, with every type when `labels` is None.
+
+    Labels that cannot be written stand in a condition on `$parameter`, which must then hold the list of labels.
+    """
+    written, condition = "", ""
+    if labels is not None:
+        if len(labels) <= MAX_WRITTEN and all(map(writable, labels)):
+            written = ":" + "|".join(map(quoted, labels))
+        else:
+            condition = f" WHERE type(r) IN ${parameter}"
+    arrow = f"<-[r{written}]-" if inverse else f"-[r{written}]->"
+    return f"({left}){arrow}({right}){condition}"
+
+
+def union_all(parts: Iterable[str]) -> str:
+    """Join queries with the same columns into one."""
+    return "\nUNION ALL\n".join(parts)
+
+
+EXACT_SIZE = 500_000
+"""Nodes and edges together, up to which everything is counted."""
+
+SAMPLE = 100
+"""Nodes looked at for each label, and edges for each relation type, in a larger graph."""
+
+LISTING_S = 10.0
+"""How long a server may list all property names; some look at the whole graph for it, and a sample does as well."""
+EXAMPLE_SAMPLE = 25
+"""Nodes of each label, and edges of each relation type, whose values are looked at."""
+
+_EXAMPLES, _EXAMPLE_LENGTH = 3, 60
+"""Values shown of a property, and characters in one."""
+
+_TOGETHER = 50
+"""Labels or relation types asked for in one round trip."""
+
+_DATE = re.compile(r"-?\d{4,}-\d\d-\d\d")
+
+_Writer = Callable[[str, int], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a server answers: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """How large a graph is, and which labels and relation types the server knows; some may have nothing left."""
+
+    nodes: int
+    edges: int
+    labels: tuple[str, ...]
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PropertyNames:
+    """Property names by label and by relation type."""
+
+    of_labels: Mapping[str, frozenset[str]]
+    of_relations: Mapping[str, frozenset[str]]
+
+
+class SchemaServer(Protocol):
+    """What reading a schema asks of a server."""
+
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+        """Run one query of ours."""
+
+    def catalogue(self, timeout_s: float) -> Catalogue:
+        """Say what there is."""
+
+    def property_names(self, timeout_s: float) -> PropertyNames | None:
+        """List all property names, where the server can do so by itself."""
+
+
+def catalogue_by_queries(server: SchemaServer, timeout_s: float) -> Catalogue:
+    """Say what there is by looking at all of it, for servers that keep no list."""
+    sizes = count_all(server, timeout_s)
+    labels = server.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
+    relations = server.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
+    return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+
+
+def count_all(server: SchemaServer, timeout_s: float) -> tuple[int, int]:
+    """Count nodes and edges."""
+    nodes = server.ask("MATCH (n) RETURN count(n) AS nodes", {}, timeout_s).rows
+    edges = server.ask("MATCH ()-[r]->() RETURN count(r) AS edges", {}, timeout_s).rows
+    return int(nodes[0][0]), int(edges[0][0])
+
+
+def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
+    """Choose the label that says most about a node: the rarest one, then the first by name; none gives ``""``."""
+    return min(labels, key=lambda label: (counts.get(label, 0), label), default="")
+
+
+def read_schema(
+    server: SchemaServer, timeout_s: float, exact_size: int = EXACT_SIZE, catalogue: Catalogue | None = None
+) -> Schema:
+    """Read node types, relations and properties.
+
+    A node with several labels counts for each of them, so counts may add up to more than there are nodes; at the
+    ends of relations stands the one label that `node_type` chooses. Nodes without a label stand under ``""``.
+
+    Args:
+        server: whom to ask.
+        timeout_s: for each round trip.
+        exact_size: nodes and edges up to which all are looked at.
+        catalogue: what the server said there is, if it was asked already.
+
+    Raises:
+        QueryTimeout: even a sample took too long.
+        StoreUnavailable: the server cannot be reached.
+    """
+    catalogue = catalogue or server.catalogue(timeout_s)
+    findings: _Findings | None = None
+    if catalogue.nodes + catalogue.edges <= exact_size:
+        with suppress(QueryFailed):  # it may be too much after all
+            findings = _everything(server, timeout_s)
+    if findings is None:
+        findings = _sample(server, catalogue, timeout_s)
+    _look_at_values(server, findings, timeout_s)
+    return findings.schema()
+
+
+@dataclass
+class _Findings:
+    """What was seen so far."""
+
+    types: Counter[str] = field(default_factory=Counter)
+    type_properties: dict[str, set[str]] = field(default_factory=dict)
+    relations: Counter[str] = field(default_factory=Counter)
+    relation_properties: dict[str, set[str]] = field(default_factory=dict)
+    ends: list[tuple[str, Sequence[str], Sequence[str], int]] = field(default_factory=list)
+    type_values: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    relation_values: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    sampled: str = ""
+
+    def schema(self) -> Schema:
+        """Put it into order: types by count, relations by name."""
+        domains: dict[str, Counter[str]] = {}
+        ranges: dict[str, Counter[str]] = {}
+        for relation, head, tail, count in self.ends:
+            domains.setdefault(relation, Counter())[node_type(head, self.types)] += count
+            ranges.setdefault(relation, Counter())[node_type(tail, self.types)] += count
+        types = _by_count(+self.types)
+        details = {label: _details(self.type_properties.get(label, ()), self.type_values.get(label)) for label in types}
+        return Schema(
+            node_types={label: self.types[label] for label in types},
+            relations=tuple(
+                RelationSchema(
+                    relation,
+                    self.relations[relation],
+                    tuple(_by_count(domains.get(relation, Counter()))),
+                    tuple(_by_count(ranges.get(relation, Counter()))),
+                    tuple(sorted(self.relation_properties.get(relation, ()))),
+                    _details(self.relation_properties.get(relation, ()), self.relation_values.get(relation)),
+                )
+                for relation in sorted(+self.relations)
+            ),
+            node_properties={
+                label: tuple(sorted(self.type_properties[label])) for label in types if self.type_properties.get(label)
+            },
+            node_property_details={label: found for label, found in details.items() if found},
+            sampled=self.sampled,
+        )
+
+
+def _details(names: Iterable[str], values: Mapping[str, Sequence[Any]] | None) -> tuple[PropertySchema, ...]:
+    """Describe each property by the values seen; nothing where none of an owner's values was."""
+    return tuple(property_schema(name, values.get(name, ())) for name in sorted(names)) if values else ()
+
+
+def property_schema(name: str, values: Sequence[Any]) -> PropertySchema:
+    """Say of which kind some values of a property are, and show a few that are short."""
+    kinds = {_kind(value) for value in values}
+    if kinds == {"int", "float"}:
+        kinds = {"float"}
+    shown: dict[Value, None] = {
+        value: None for value in values if isinstance(value, str | int | float) and len(str(value)) <= _EXAMPLE_LENGTH
+    }
+    return PropertySchema(name, kinds.pop() if len(kinds) == 1 else "", tuple(shown)[:_EXAMPLES])
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "int" if isinstance(value, int) else "float"
+    return "date" if isinstance(value, str) and _DATE.fullmatch(value) else "string"
+
+
+def _by_count(counts: Mapping[str, int]) -> list[str]:
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def _everything(server: SchemaServer, timeout_s: float) -> _Findings:
+    """Look at all nodes and edges, grouped by the server."""
+    findings = _Findings()
+    text = "MATCH (n) RETURN labels(n) AS labels, keys(n) AS keys, count(*) AS count"
+    for labels, keys, count in server.ask(text, {}, timeout_s).rows:
+        for label in labels or [""]:
+            findings.types[label] += count
+            findings.type_properties.setdefault(label, set()).update(keys)
+    text = (
+        "MATCH (a)-[r]->(b) "
+        "RETURN type(r) AS type, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    )
+    for relation, head, tail, keys, count in server.ask(text, {}, timeout_s).rows:
+        findings.relations[relation] += count
+        findings.relation_properties.setdefault(relation, set()).update(keys)
+        findings.ends.append((relation, head, tail, count))
+    return findings
+
+
+def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
+    """Count by label and by relation type, and look at a few of each."""
+    findings = _Findings()
+    findings.sampled = (
+        f"{SAMPLE} nodes of each label and {SAMPLE} edges of each relation: types at the ends of a relation, and "
+        "properties, may be missing"
+    )
+    labels, relations = sorted(catalogue.labels), sorted(catalogue.relations)
+    seen: Counter[str] = Counter()
+    names = _known_names(server, timeout_s)
+    if names is None:
+        for label, keys, count in _ask_each(server, labels, _some_nodes, timeout_s):
+            seen[label] += count
+            findings.type_properties.setdefault(label, set()).update(keys)
+    else:
+        findings.type_properties = {label: set(keys) for label, keys in names.of_labels.items()}
+        findings.relation_properties = {relation: set(keys) for relation, keys in names.of_relations.items()}
+    findings.types = _counts(server, labels, _all_nodes, timeout_s, seen)
+    bare = catalogue.nodes - findings.types.total()
+    if bare > 0:
+        findings.types[""] = bare
+    seen = Counter()
+    for relation, head, tail, keys, count in _ask_each(server, relations, _some_edges, timeout_s):
+        seen[relation] += count
+        findings.relation_properties.setdefault(relation, set()).update(keys)
+        findings.ends.append((relation, head, tail, count))
+    findings.relations = _counts(server, relations, _all_edges, timeout_s, seen)
+    return findings
+
+
+def _look_at_values(server: SchemaServer, findings: _Findings, timeout_s: float) -> None:
+    """Look at what a few nodes and edges hold; a server that fails at this leaves kinds and examples unknown."""
+    labels = sorted(label for label, names in findings.type_properties.items() if names and label)
+    relations = sorted(relation for relation, names in findings.relation_properties.items() if names)
+    with suppress(QueryFailed):
+        _add_values(findings.type_values, _ask_each(server, labels, _node_values, timeout_s))
+        _add_values(findings.relation_values, _ask_each(server, relations, _edge_values, timeout_s))
+        if findings.type_properties.get(""):
+            text = f"MATCH (n) WHERE size(labels(n)) = 0 WITH n LIMIT {EXAMPLE_SAMPLE} RETURN properties(n) AS held"
+            _add_values(findings.type_values, (("", held) for (held,) in server.ask(text, {}, timeout_s).rows))
+
+
+def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[Any]]) -> None:
+    """Sort the properties of nodes or edges by what they belong to."""
+    for owner, held in rows:
+        values = found.setdefault(owner, {})
+        for key, value in sorted(held.items()):
+            values.setdefault(key, []).append(value)
+
+
+def _node_values(label: str, number: int) -> str:
+    pattern = node_pattern("n", label, f"name{number}")
+    return f"MATCH {pattern} WITH n LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(n) AS held"
+
+
+def _edge_values(relation: str, number: int) -> str:
+    pattern = edge_pattern("", "", [relation], f"list{number}")
+    return f"MATCH {pattern} WITH r LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(r) AS held"
+
+
+def _some_nodes(label: str, number: int) -> str:
+    pattern = node_pattern("n", label, f"name{number}")
+    return f"MATCH {pattern} WITH n LIMIT {SAMPLE} RETURN $name{number} AS name, keys(n) AS keys, count(*) AS count"
+
+
+def _all_nodes(label: str, number: int) -> str:
+    return f"MATCH {node_pattern('n', label, f'name{number}')} RETURN $name{number} AS name, count(n) AS count"
+
+
+def _some_edges(relation: str, number: int) -> str:
+    return (
+        f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {SAMPLE} RETURN "
+        f"$name{number} AS name, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    )
+
+
+def _all_edges(relation: str, number: int) -> str:
+    return f"MATCH {edge_pattern('', '', [relation], f'list{number}')} RETURN $name{number} AS name, count(r) AS count"
+
+
+def _known_names(server: SchemaServer, timeout_s: float) -> PropertyNames | None:
+    try:
+        return server.property_names(min(timeout_s, LISTING_S))
+    except QueryFailed:
+        return None  # a list of everything is welcome, but not needed
+
+
+def _counts(
+    server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float, seen: Counter[str]
+) -> Counter[str]:
+    """Count what there is under each name; where the server is too slow for that, at least what was seen is known."""
+    try:
+        return Counter(dict(map(tuple, _ask_each(server, names, write, timeout_s))))
+    except QueryFailed:
+        return seen
+
+
+def _ask_each(server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float) -> Iterator[Sequence[Any]]:
+    """Ask one question about many names, several names to a round trip.
+
+    `write` gets a name and its number n, and may use the parameters `name<n>`, and `list<n>` with the name in a list.
+    """
+    for start in range(0, len(names), _TOGETHER):
+        group = names[start : start + _TOGETHER]
+        parameters: dict[str, Any] = {f"name{number}": name for number, name in enumerate(group)}
+        parameters |= {f"list{number}": [name] for number, name in enumerate(group)}
+        text = union_all(write(name, number) for number, name in enumerate(group))
+        yield from server.ask(text, parameters, timeout_s).rows

@@ -1,0 +1,784 @@
+"""A graph behind a server that speaks openCypher: what Neo4j and Neptune have in common.
+
+A `CypherServer` sends query text and turns what comes back into plain values. Everything else is here: which texts
+are sent, how nodes and edges get their numbers, what identifies and names a node, and how answers become cells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential,
+    wait_random,
+)
+
+from byokg.errors import (
+    EntityNotFound,
+    GraphError,
+    QueryTimeout,
+    QueryTooLarge,
+    RelationNotFound,
+    StoreUnavailable,
+)
+from byokg.graph.columnar.ids import Numbering
+from byokg.graph.guard.guard import check_cypher
+from byokg.graph.read_cache import EdgeMemory, Kept, SchemaCache, digest
+from byokg.graph.servers.cypher_schema import (
+    Catalogue,
+    SchemaServer,
+    Table,
+    edge_pattern,
+    node_type,
+    plain_parameters,
+    quoted,
+    read_schema,
+    union_all,
+    writable,
+)
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    Limits,
+    NodeArray,
+    NumberSpace,
+    RelationArray,
+    RelationCounts,
+    Rows,
+    Schema,
+)
+from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties, Value
+
+Int64 = npt.NDArray[np.int64]
+Answer = TypeVar("Answer")
+
+_TOGETHER = 10_000
+"""Node ids sent in one round trip."""
+
+_NODE_PAGE = 10_000
+"""Nodes in a page of all nodes."""
+
+_ATTEMPTS = 5
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+
+_SAMPLED_ROWS = 20_000
+"""Rows of one round trip when edges are sampled."""
+
+_SPREAD = 20
+"""How many times as many edges as wanted are looked at, so that a sample is spread over them."""
+
+_NAMING = ("name", "title", "label")
+
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
+
+
+@dataclass(frozen=True)
+class ServerNode:
+    """A node as the server sees it; `element` is the server's own id."""
+
+    element: str
+    labels: tuple[str, ...]
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ServerEdge:
+    """A relationship as the server sees it, between the elements `start` and `end`."""
+
+    element: str
+    type: str
+    start: str
+    end: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ServerPath:
+    """A path as the server sees it."""
+
+    nodes: tuple[ServerNode, ...]
+    edges: tuple[ServerEdge, ...]
+
+
+class CypherServer(SchemaServer, Protocol):
+    """Sends query text to one server. Errors come out as those of `byokg.errors`; nothing is tried twice.
+
+    Values in rows are None, bool, int, float, str, lists and mappings of them, and the `Server…` records. Dates and
+    times are ISO 8601 strings.
+    """
+
+    @property
+    def name(self) -> str:
+        """Say which server and database this is, without credentials."""
+
+    @property
+    def identity(self) -> str:
+        """Name the function that gives the id of an element."""
+
+    @property
+    def anchor(self) -> str:
+        """Return the clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
+
+    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
+        """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
+
+    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Return what `RETURN` gives for each node `n` of the graph, page by page."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+def guess_name_property(properties: Iterable[str]) -> str | None:
+    """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
+    by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
+    for wanted in _NAMING:
+        if wanted in by_folded:
+            return by_folded[wanted]
+    for wanted in _NAMING:
+        for folded, key in sorted(by_folded.items()):
+            if folded.endswith(wanted):
+                return key
+    return None
+
+
+def pages_by_id(server: CypherServer, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+    """Return what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
+    identity = f"{server.identity}(n)"
+    text = f"MATCH (n) WHERE {identity} > $after WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
+    after = ""
+    while rows := server.ask(f"{text}, {returned}", {"after": after}, timeout_s).rows:
+        yield [row[1:] for row in rows]
+        after = max(row[0] for row in rows)
+
+
+def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:
+    """Call until it works, with growing pauses after `StoreUnavailable`, for at most `timeout_s` in all.
+
+    Args:
+        call: gets the seconds that are left.
+        timeout_s: when to give up.
+    """
+    deadline = time.monotonic() + timeout_s
+    attempts = Retrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_exponential(_FIRST_PAUSE_S, _LONGEST_PAUSE_S) + wait_random(0, _FIRST_PAUSE_S),
+        stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(timeout_s),
+        reraise=True,
+    )
+    return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
+
+
+class CypherStore:
+    """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
+
+    Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
+    met stays as it was: `refresh` forgets the schema and the edges of nodes, a new store forgets everything.
+    """
+
+    def __init__(
+        self,
+        server: CypherServer,
+        id_property: str | None = None,
+        name_property: str | None = None,
+        timeout_s: float = 60.0,
+    ) -> None:
+        """Read a graph through a server.
+
+        Args:
+            server: whom to ask.
+            id_property: the property that identifies a node: unique, better indexed. Nodes that lack it, or all
+                nodes when it is None, are identified by the server's own id.
+            name_property: the property that holds a node's name; None, or a node without it, means the guess of
+                `guess_name_property` for its type, and the id where there is none.
+            timeout_s: for each round trip that is not part of `run`.
+        """
+        self._server = server
+        self._id_property = id_property
+        self._name_property = name_property
+        self._timeout_s = timeout_s
+        self._nodes: Numbering[EntityId] = Numbering()
+        self._edges: Numbering[str] = Numbering()
+        self._relations: Numbering[str] = Numbering()
+        self._elements: dict[EntityId, str] = {}
+        self._entities: dict[str, EntityId] = {}
+        self._edge_properties: dict[str, Properties] = {}
+        self._together = _TOGETHER
+        self._space = NumberSpace(server.name)
+        self._edge_memory = EdgeMemory(self._space)
+        self._schema: Schema | None = None
+        self._catalogue: Catalogue | None = None
+        self._cache: SchemaCache | None = None
+        self._naming: dict[str, str | None] = {}
+        self._schema_lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._server.close()
+
+    # What GraphStore asks
+
+    @property
+    def name(self) -> str:
+        """Say which server and database this is."""
+        return self._server.name
+
+    @property
+    def id_property(self) -> str | None:
+        """Return the property that identifies nodes; None where the server's own ids do."""
+        return self._id_property
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return relation types; a relation number is a position in this list, which only ever grows."""
+        self._known_schema()
+        return self._relations.keys()
+
+    def schema(self) -> Schema:
+        """Return labels and relation types with counts, read once; see `cypher_schema` and `refresh`.
+
+        The property that identifies nodes is left out. A node with several labels counts for each of them.
+        """
+        schema = self._known_schema()
+        kept = {
+            label: tuple(name for name in names if name != self._id_property)
+            for label, names in schema.node_properties.items()
+        }
+        details = {
+            label: tuple(detail for detail in found if detail.name != self._id_property)
+            for label, found in schema.node_property_details.items()
+        }
+        return replace(
+            schema,
+            node_properties={label: names for label, names in kept.items() if names},
+            node_property_details={label: found for label, found in details.items() if found},
+        )
+
+    def refresh(self) -> None:
+        """Forget the schema and edges, so that they are read again when next asked for."""
+        self._edge_memory.forget()
+        with self._schema_lock:
+            self._schema = None
+
+    def keep_schema(self, cache: SchemaCache) -> None:
+        """Look for the schema in a cache before it is read, and keep it there afterwards."""
+        self._cache = cache
+
+    @property
+    def node_count(self) -> int:
+        """Return how many nodes the server said it has when the schema was read."""
+        self._known_schema()
+        assert self._catalogue is not None
+        return self._catalogue.nodes
+
+    @property
+    def edge_count(self) -> int:
+        """Return how many edges the server said it has when the schema was read."""
+        self._known_schema()
+        assert self._catalogue is not None
+        return self._catalogue.edges
+
+    def entities(self) -> Iterator[EntityId]:
+        """Yield each entity once, heads and tails alike, in node-number order."""
+        returned = self._identified("n")
+        given = 0
+        for page in self._server.node_pages(returned, self._timeout_s):
+            self._meet([element for element, _ in page], [value for _, value in page])
+            # In number order whoever else is numbering nodes at the same time.
+            for entity in self._nodes.keys(given):
+                yield entity
+                given += 1
+        yield from self._nodes.keys(given)
+
+    def numbers(self, ids: Collection[EntityId]) -> NodeArray:
+        """Return the node number of each id: (N,) int64. Raises `EntityNotFound` for an unknown one."""
+        asked = list(ids)
+        unknown = [entity for entity in dict.fromkeys(asked) if entity not in self._nodes]
+        for start in range(0, len(unknown), _TOGETHER):
+            self._look_up(unknown[start : start + _TOGETHER])
+        for entity in unknown:
+            if entity not in self._nodes:
+                raise EntityNotFound(entity, self.name)
+        return self._nodes.add(asked)
+
+    def ids(self, nodes: NodeArray) -> list[EntityId]:
+        """Return the id of each node number."""
+        numbers = np.asarray(nodes, np.int64)
+        self._check_numbers(numbers)
+        key = self._nodes.key
+        return [key(number) for number in numbers.tolist()]
+
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
+        asked = list(ids)
+        self.numbers(asked)
+        found: dict[EntityId, Node] = {}
+        wanted = list(dict.fromkeys(asked))
+        self._known_schema()
+        elements = [self._element(entity) for entity in wanted]
+        text = f"{self._server.anchor} RETURN n"
+        for (stored,) in self._in_parts(elements, lambda part: self._ask(text, {"ids": part})):
+            node = self._node(stored)
+            found[node.id] = node
+        for entity in wanted:
+            if entity not in found:  # deleted since it was numbered
+                raise EntityNotFound(entity, self.name)
+        return [found[entity] for entity in asked]
+
+    def edges(
+        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, optionally of some relations only, in one round trip per 10,000 nodes.
+
+        Those that were asked for before are remembered (see `EdgeMemory`).
+
+        Raises:
+            EntityNotFound: a node number was not given out by this store.
+            RelationNotFound: a relation number is out of range.
+        """
+        self._check_numbers(np.asarray(nodes, np.int64))
+        if relations is not None:
+            self._labels(relations)
+        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
+
+    def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
+        """Ask for edges."""
+        numbers = np.asarray(nodes, np.int64)
+        labels = None if relations is None else self._labels(relations)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        if len(distinct) == 0 or labels == []:
+            return self._batch([], [], [], [], [], [])
+        inverses = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
+        elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
+        rows = self._in_parts(elements, lambda part: self._hop_rows(part, labels, inverses))
+        position = {element: place for place, element in enumerate(elements)}
+        others = self._meet([row[4] for row in rows], [row[5] for row in rows])
+        origin = np.array([position[row[0]] for row in rows], np.int64)
+        inverse = np.array([row[1] for row in rows], np.bool_)
+        here = distinct[origin] if len(rows) else np.empty(0, np.int64)
+        head, tail = np.where(inverse, others, here), np.where(inverse, here, others)
+        relation = self._number_relations([row[2] for row in rows])
+        edge = self._number_edges([row[3] for row in rows], head, relation, tail, [row[6] for row in rows])
+        order = np.lexsort((edge, others, relation, inverse, origin))
+        # Each node asked for more than once gets its edges again.
+        bounds = np.searchsorted(origin[order], np.arange(len(distinct) + 1))
+        counts = np.diff(bounds)[places]
+        repeated = np.repeat(bounds[:-1][places] - counts.cumsum() + counts, counts) + np.arange(counts.sum())
+        taken = order[repeated]
+        return EdgeBatch(
+            head[taken],
+            relation[taken],
+            tail[taken],
+            edge[taken],
+            np.repeat(np.arange(len(numbers)), counts),
+            inverse[taken],
+            self._space,
+        )
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`, counted by the server.
+
+        Raises:
+            EntityNotFound: a node number was not given out by this store.
+        """
+        numbers = np.asarray(nodes, np.int64)
+        self._check_numbers(numbers)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
+        rows: list[Sequence[Any]] = []
+        for start in range(0, len(elements), _TOGETHER):
+            text = union_all(self._hop_counts(inverse) for inverse in (False, True))
+            rows.extend(self._ask(text, {"ids": elements[start : start + _TOGETHER]}))
+        position = {element: place for place, element in enumerate(elements)}
+        return RelationCounts.spread(
+            places,
+            np.array([position[row[0]] for row in rows], np.int64),
+            self._number_relations([row[2] for row in rows]),
+            np.array([row[1] for row in rows], np.bool_),
+            np.array([row[3] for row in rows], np.int64),
+        )
+
+    def edge_properties(self, edges: Int64) -> list[Properties]:
+        """Return the properties that each edge had when it was met. Raises `GraphError` for an unknown number."""
+        numbers = np.asarray(edges, np.int64)
+        outside = np.flatnonzero((numbers < 0) | (numbers >= len(self._edges)))
+        if len(outside):
+            raise GraphError(f"no edge of number {numbers[outside[0]]} was met in {self.name}")
+        return [self._edge_properties.get(self._edges.key(number), NO_PROPERTIES) for number in numbers.tolist()]
+
+    def sample_edges(self, per_relation: int) -> EdgeBatch:
+        """Return up to `per_relation` edges of each relation, by relation.
+
+        They are spread evenly over the first edges that the server gives, 20 times as many as are wanted: Cypher has
+        no quick way to the others.
+        """
+        if per_relation <= 0:
+            return self._batch([], [], [], [], [], [])
+        looked_at = per_relation * _SPREAD
+        relations = [relation.name for relation in self._known_schema().relations]
+        together = max(1, _SAMPLED_ROWS // looked_at)
+        found: dict[str, list[Sequence[Any]]] = {relation: [] for relation in relations}
+        for start in range(0, len(relations), together):
+            group = relations[start : start + together]
+            text = union_all(self._some_edges(relation, number, looked_at) for number, relation in enumerate(group))
+            for row in self._ask(text, {f"list{number}": [relation] for number, relation in enumerate(group)}):
+                found[row[3]].append(row)
+        rows: list[Sequence[Any]] = []
+        for relation in relations:
+            some = sorted(found[relation], key=lambda row: _natural(row[2]))
+            taken = min(per_relation, len(some))
+            rows.extend(some[rank * len(some) // taken] for rank in range(taken))
+        ends = self._meet([row[i] for row in rows for i in (0, 4)], [row[i] for row in rows for i in (1, 5)])
+        head, tail = ends[0::2], ends[1::2]
+        relation_numbers = self._number_relations([row[3] for row in rows])
+        edge = self._number_edges([row[2] for row in rows], head, relation_numbers, tail, [row[6] for row in rows])
+        order = np.argsort(relation_numbers, kind="stable")
+        return self._batch(
+            head[order],
+            relation_numbers[order],
+            tail[order],
+            edge[order],
+            np.arange(len(order)),
+            np.zeros(len(order), np.bool_),
+        )
+
+    # What QueryStore asks
+
+    @property
+    def language(self) -> Language:
+        """Say which language `run` takes."""
+        return "cypher"
+
+    @property
+    def notes(self) -> str:
+        """Return nothing: a server's names stand in its schema as queries write them."""
+        return ""
+
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+        """Run one reading query; see `QueryStore.run`.
+
+        The guard looks at the text first, then the planner where it can be trusted, then the server runs it.
+        """
+        limits = limits or Limits()
+        checked = check_cypher(text, limits.max_rows + 1).text
+        values = plain_parameters(parameters)
+        self._known_schema()
+        deadline = time.monotonic() + limits.timeout_s
+
+        def ask(left_s: float) -> Table:
+            self._server.check_plan(checked, values, left_s)
+            return self._server.ask(checked, values, max(deadline - time.monotonic(), 0.001), limits.max_rows)
+
+        try:
+            table = patiently(ask, limits.timeout_s)
+            self._resolve(table.rows, max(deadline - time.monotonic(), 0.001))
+        except QueryTimeout as error:
+            raise QueryTimeout(limits.timeout_s) from error  # the last round trip had less
+        rows = tuple(tuple(self._cell(value) for value in row) for row in table.rows)
+        return Rows(table.columns, rows, table.truncated)
+
+    # Schema
+
+    def _known_schema(self) -> Schema:
+        with self._schema_lock:
+            if self._schema is None:
+                catalogue, schema = patiently(lambda _: self._find_schema(), self._timeout_s)
+                self._relations.add(relation.name for relation in schema.relations)
+                places = {name: place for place, name in enumerate(self._relations.keys())}
+                ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
+                self._naming = {label: guess_name_property(names) for label, names in schema.node_properties.items()}
+                self._catalogue, self._schema = catalogue, replace(schema, relations=tuple(ordered))
+            return self._schema
+
+    def _find_schema(self) -> tuple[Catalogue, Schema]:
+        """Return what there is, and its schema: the one that was kept, if there is still the same."""
+        catalogue = self._server.catalogue(self._timeout_s)
+        counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
+        key, fingerprint = digest(self.name), digest(*counts)
+        kept = self._cache.find(key, fingerprint) if self._cache else None
+        if kept is not None:
+            return catalogue, kept.schema
+        schema = read_schema(self._server, self._timeout_s, catalogue=catalogue)
+        if self._cache is not None:
+            self._cache.keep(key, self.name, fingerprint, Kept(schema))
+        return catalogue, schema
+
+    def _labels(self, relations: RelationArray) -> list[str]:
+        """Return the labels of relation numbers, each once, in number order."""
+        known = self.relations
+        wanted = np.unique(np.asarray(relations, np.int64)).tolist()
+        for number in wanted:
+            if not 0 <= number < len(known):
+                raise RelationNotFound(f"number {number}", self.name, known)
+        return [known[number] for number in wanted]
+
+    # Query texts
+
+    def _entity(self, variable: str) -> str:
+        """Write what identifies the node in `variable`, other than the server's id."""
+        if self._id_property is None:
+            return "null"
+        return f"{variable}.{quoted(self._id_property)}"
+
+    def _identified(self, variable: str) -> str:
+        """Write the two columns that `_remember` takes."""
+        return f"{self._server.identity}({variable}) AS element, {self._entity(variable)} AS entity"
+
+    def _hop_rows(
+        self, elements: Sequence[str], labels: Sequence[str] | None, inverses: Sequence[bool]
+    ) -> Sequence[Sequence[Any]]:
+        """Ask for the edges of some nodes: origin, inverse, relation, edge, other end, what identifies it, properties.
+
+        Servers send lists more than twice as fast as rows, but have to hold a list before they send it.
+        """
+        parameters = {"ids": elements, "types": labels or []}
+        try:
+            grouped = self._ask(union_all(self._hop(labels, inverse, True) for inverse in inverses), parameters)
+        except QueryTooLarge:
+            return self._ask(union_all(self._hop(labels, inverse, False) for inverse in inverses), parameters)
+        return [(*group, *edge) for *group, edges in grouped for edge in edges]
+
+    def _hop(self, labels: Sequence[str] | None, inverse: bool, grouped: bool) -> str:
+        """Write the query for the edges out of (or into) `n`."""
+        identity = self._server.identity
+        columns = {
+            "edge": f"{identity}(r)",
+            "other": f"{identity}(m)",
+            "entity": self._entity("m"),
+            "properties": "properties(r)",
+        }
+        if grouped:
+            returned = f"collect([{', '.join(columns.values())}]) AS edges"
+        else:
+            returned = ", ".join(f"{value} AS {name}" for name, value in columns.items())
+        return (
+            f"{self._server.anchor} MATCH {edge_pattern('n', 'm', labels, 'types', inverse)} RETURN "
+            f"{identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, type(r) AS relation, {returned}"
+        )
+
+    def _hop_counts(self, inverse: bool) -> str:
+        """Write the query that counts the edges out of (or into) `n` by relation."""
+        return (
+            f"{self._server.anchor} MATCH {edge_pattern('n', 'm', None, 'types', inverse)} RETURN "
+            f"{self._server.identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, "
+            "type(r) AS relation, count(r) AS edges"
+        )
+
+    def _some_edges(self, relation: str, number: int, count: int) -> str:
+        """Write the query for some edges of one relation."""
+        identity = self._server.identity
+        return (
+            f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {count} RETURN "
+            f"{identity}(a) AS head, {self._entity('a')} AS head_entity, {identity}(r) AS edge, "
+            f"type(r) AS relation, {identity}(b) AS tail, {self._entity('b')} AS tail_entity, "
+            "properties(r) AS properties"
+        )
+
+    def _in_parts(
+        self, keys: Sequence[str], ask: Callable[[Sequence[str]], Sequence[Sequence[Any]]]
+    ) -> list[Sequence[Any]]:
+        """Ask about many keys, so many at once as the server's own time limit allows."""
+        found: list[Sequence[Any]] = []
+        start = 0
+        while start < len(keys):
+            part = keys[start : start + self._together]
+            try:
+                found.extend(ask(part))
+            except QueryTimeout as error:
+                if len(part) == 1 or error.timeout_s >= self._timeout_s:
+                    raise  # it took all of our own time
+                self._together = max(1, len(part) // 4)
+                continue
+            start += len(part)
+        return found
+
+    def _ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float | None = None) -> Sequence[Sequence[Any]]:
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return patiently(lambda left_s: self._server.ask(text, parameters, left_s), timeout_s).rows
+
+    # Identity
+
+    def _batch(self, head: Any, relation: Any, tail: Any, edge: Any, origin: Any, inverse: Any) -> EdgeBatch:
+        numbers = [np.asarray(column, np.int64) for column in (head, relation, tail, edge, origin)]
+        columns = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+        return EdgeBatch(*columns, np.asarray(inverse, np.bool_), self._space)
+
+    def _check_numbers(self, numbers: Int64) -> None:
+        outside = np.flatnonzero((numbers < 0) | (numbers >= len(self._nodes)))
+        if len(outside):
+            raise EntityNotFound(f"number {numbers[outside[0]]}", self.name)
+
+    def _element(self, entity: EntityId) -> str:
+        """Return the server's id of a node that was met."""
+        return self._elements.get(entity, entity)
+
+    def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
+        """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
+        if self._id_property is None:
+            return cast(list[EntityId], list(elements))
+        entities = []
+        for element, value in zip(elements, values, strict=True):
+            entity = EntityId(element if value is None else str(_value(value)))
+            if self._elements.setdefault(entity, element) != element:
+                raise GraphError(
+                    f"two nodes of {self.name} have the value {entity!r} in {self._id_property!r}; choose a property "
+                    "that identifies nodes, or none, which takes the server's own ids"
+                )
+            self._entities[element] = entity
+            entities.append(entity)
+        return entities
+
+    def _meet(self, elements: Sequence[str], values: Sequence[Any]) -> Int64:
+        """Return the numbers of nodes; new ones are numbered in the order of what identifies them."""
+        entities = self._remember(elements, values)
+        self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=_natural))
+        return self._nodes.add(entities)
+
+    def _number_relations(self, labels: Sequence[str]) -> Int64:
+        self._relations.add(sorted(set(labels)))
+        return self._relations.add(labels)
+
+    def _number_edges(
+        self, elements: Sequence[str], head: Int64, relation: Int64, tail: Int64, properties: Sequence[Any]
+    ) -> Int64:
+        """Return the numbers of edges; new ones are numbered by head, relation, tail, and then as the server does."""
+        fresh = {}
+        rows = zip(elements, head.tolist(), relation.tolist(), tail.tolist(), properties, strict=True)
+        for element, *ends, held in rows:
+            if element not in self._edges:
+                fresh[element] = ends
+                if held:
+                    self._edge_properties[element] = {key: _value(value) for key, value in sorted(held.items())}
+        self._edges.add(sorted(fresh, key=lambda element: (fresh[element], _natural(element))))
+        return self._edges.add(elements)
+
+    def _look_up(self, entities: Sequence[EntityId]) -> None:
+        """Ask for nodes by what identifies them, and number those that exist in the order given."""
+        found: set[EntityId] = set()
+        if self._id_property is not None:
+            rows = self._by_property(self._id_property, entities)
+            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
+        missing = [entity for entity in entities if entity not in found]
+        if missing:
+            rows = self._ask(f"{self._server.anchor} RETURN {self._identified('n')}", {"ids": missing})
+            if self._id_property is not None:
+                rows = [row for row in rows if row[1] is None]  # the others are known by their property only
+            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
+        self._nodes.add(entity for entity in entities if entity in found)
+
+    def _by_property(self, name: str, entities: Sequence[EntityId]) -> Sequence[Sequence[Any]]:
+        """Find nodes by the property that identifies them: label by label, because indexes belong to labels."""
+        schema = self._known_schema()
+        labels = [label for label, names in schema.node_properties.items() if label and name in names]
+        matches = [f"MATCH (n:{quoted(label)})" for label in labels if writable(label)]
+        if "" in schema.node_types or len(matches) < len(labels):
+            matches = ["MATCH (n)"]
+        if not matches:
+            return []
+        # The graph may hold numbers where ids here are text.
+        values = [*entities, *(int(entity) for entity in entities if _INTEGER.fullmatch(entity))]
+        parts = [f"{match} WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}" for match in matches]
+        return self._ask("\nUNION\n".join(parts), {"values": values})
+
+    # Cells
+
+    def _resolve(self, rows: Sequence[Sequence[Any]], timeout_s: float) -> None:
+        """Find out what identifies the nodes at the ends of edges that were returned without them."""
+        if self._id_property is None:
+            return
+        wanted: dict[str, None] = {}
+        for record in _records(rows):
+            if isinstance(record, ServerNode):
+                self._remember([record.element], [record.properties.get(self._id_property)])
+            else:
+                wanted |= {record.start: None, record.end: None}
+        missing = [element for element in wanted if element not in self._entities]
+        text = f"{self._server.anchor} RETURN {self._identified('n')}"
+        for start in range(0, len(missing), _TOGETHER):
+            found = self._ask(text, {"ids": missing[start : start + _TOGETHER]}, timeout_s)
+            self._remember([row[0] for row in found], [row[1] for row in found])
+
+    def _cell(self, value: Any) -> Cell:
+        if isinstance(value, ServerNode):
+            return self._node_cell(value)
+        if isinstance(value, ServerEdge):
+            return self._edge(value)
+        if isinstance(value, ServerPath):
+            return PathCell(tuple(map(self._node_cell, value.nodes)), tuple(map(self._edge, value.edges)))
+        if isinstance(value, list | tuple):
+            return tuple(self._cell(item) for item in value)
+        if isinstance(value, Mapping):
+            return {str(key): self._cell(item) for key, item in value.items()}
+        return cast(Cell, value)
+
+    def _node_cell(self, value: ServerNode) -> NodeCell:
+        node = self._node(value)
+        return NodeCell(node.id, node.name, node.type, node.properties)
+
+    def _edge(self, edge: ServerEdge) -> EdgeCell:
+        head, tail = (self._entities.get(end, EntityId(end)) for end in (edge.start, edge.end))
+        properties = {key: _value(value) for key, value in sorted(edge.properties.items())}
+        return EdgeCell(head, edge.type, tail, properties or NO_PROPERTIES)
+
+    def _node(self, node: ServerNode) -> Node:
+        schema = self._known_schema()
+        label = node_type(node.labels, schema.node_types)
+        properties = {key: _value(value) for key, value in sorted(node.properties.items())}
+        identity = EntityId(str(properties.get(self._id_property or "", node.element)))
+        naming = next(
+            (key for key in (self._name_property, self._naming.get(label)) if key in properties),
+            None,
+        ) or guess_name_property(properties)
+        name = identity if naming is None else str(properties[naming])
+        kept = {key: value for key, value in properties.items() if key not in (self._id_property, naming)}
+        return Node(identity, name, label, kept or NO_PROPERTIES)
+
+
+def _records(value: Any) -> Iterator[ServerNode | ServerEdge]:
+    """Find every node and edge inside an answer."""
+    if isinstance(value, ServerNode | ServerEdge):
+        yield value
+    elif isinstance(value, ServerPath):
+        yield from value.nodes
+        yield from value.edges
+    elif isinstance(value, Mapping):
+        yield from _records(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _records(item)
+
+
+def _value(value: Any) -> Value:
+    """Return a property as one of the kinds that properties have; lists and maps become JSON text."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _natural(text: str) -> tuple[int, str]:
+    """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
+    return len(text), text

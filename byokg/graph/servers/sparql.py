@@ -1,0 +1,426 @@
+"""Any remote SPARQL 1.1 endpoint as a graph store, over the SPARQL protocol.
+
+    with SparqlEndpoint("https://dbpedia.org/sparql", languages=["en"]) as store:
+        store.run("SELECT ?who WHERE { dbr:Alien_(film) dbo:director ?who }")
+
+Credentials come from the environment: `BYOKG_SPARQL_TOKEN` (bearer), or `BYOKG_SPARQL_USER` with
+`BYOKG_SPARQL_PASSWORD` (basic). They are sent over HTTPS only, except to this machine.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import ipaddress
+import json
+import os
+import queue
+import random
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+
+from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.graph.rdf.iris import Prefixes
+from byokg.graph.read_cache import Kept, SchemaCache, digest
+from byokg.graph.servers import sparql_text as sparql
+from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlStore, Table, read_table
+from byokg.graph.store import Limits, Schema
+
+TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
+"""Environment variables that hold credentials."""
+
+T = TypeVar("T")
+
+_RESULTS = "application/sparql-results+json"
+_JSON_TYPES = (_RESULTS, "application/json")
+_LONG = 1800
+"""Characters of a URL from which the query is sent by POST."""
+_BUSY = (429, 502, 503)
+_FINGERPRINT_S = 10.0
+"""How long an endpoint may count its triples, before a schema is kept without a fingerprint."""
+_EXCERPT = 300
+_TIMED_OUT = re.compile(
+    r"time(?:d\s|-)?\s?out|(?:execution|evaluation|query) time .{0,60}(?:exceed|limit)", re.IGNORECASE
+)
+
+
+class SparqlEndpoint(SparqlStore):
+    """A graph behind a SPARQL 1.1 endpoint; implements `GraphStore` and `QueryStore`.
+
+    See `SparqlStore` for what nodes, edges and names are. Many endpoints cut long answers without saying so. Answers
+    to the traversal's requests are checked against a count until so many rows are known to come whole, and one that
+    was cut is asked again in smaller parts. A user's query that is cut is marked `truncated` once the endpoint's limit
+    is known from that, or where the endpoint says so.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        languages: Collection[str] | None = None,
+        prefixes: Prefixes | None = None,
+        default_graphs: Sequence[str] = (),
+        timeout_s: float = 60.0,
+        patience_s: float = 60.0,
+        attempts: int = 5,
+        page_rows: int = 10_000,
+        reply_mb: int = 256,
+        user_agent: str | None = None,
+        ca_file: str | None = None,
+    ) -> None:
+        """Get ready; nothing is sent yet.
+
+        Args:
+            url: address of the endpoint, `https://…`, `http://…`, or either with `sparql+` before it.
+            languages: tags of the texts to read, beside untagged ones; None reads all.
+            prefixes: how to write labels; None takes the well known ones.
+            default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph.
+            timeout_s: how long one request of the traversal may take.
+            patience_s: how long to wait in all, between attempts, for an endpoint that is busy.
+            attempts: how often to send a request of which the endpoint says that it is busy, or nothing.
+            page_rows: rows asked for at once.
+            reply_mb: size at which a reply is refused.
+            user_agent: what to call oneself; public endpoints want a way to reach you in it.
+            ca_file: certificates to trust instead of the system's.
+
+        Raises:
+            ConfigError: the address is no HTTP address, or credentials stand in it or would travel unencrypted.
+        """
+        url = url.removeprefix("sparql+")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{_bare(url)!r} is no address of a SPARQL endpoint; it should start with https://")
+        if parts.username is not None or parts.password is not None:
+            raise ConfigError(
+                f"credentials stand in the address of {parts.hostname}; remove them, and set {USER} and {PASSWORD}"
+            )
+        super().__init__(_bare(url), prefixes or Prefixes(), languages, timeout_s)
+        here = _is_loopback(parts.hostname)
+        headers, auth = _credentials()
+        if (headers or auth) and parts.scheme == "http" and not here:
+            raise ConfigError(
+                f"credentials would travel unencrypted to {parts.hostname}; use https://, or unset {TOKEN}"
+            )
+        self._url = url
+        self._graphs = tuple(default_graphs)
+        self._patience_s = patience_s
+        self._attempts = attempts
+        self._page = page_rows
+        self._reply = reply_mb << 20
+        self._trusted = 0
+        self._cut_at: int | None = None
+        agent = user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
+        self._key = digest(url, self._graphs, dict(self._prefixes.namespaces))
+        self._cache: SchemaCache | None = None
+        self._schema_lock = threading.RLock()
+        self._client = httpx.Client(
+            headers={"User-Agent": agent, "Accept": f"{_RESULTS}, application/json;q=0.5", **headers},
+            auth=auth,
+            verify=ssl.create_default_context(cafile=ca_file),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=8),
+            trust_env=not here,
+        )
+
+    def close(self) -> None:
+        """Close connections. The store cannot be used again."""
+        self._client.close()
+
+    def __enter__(self) -> SparqlEndpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def schema(self) -> Schema:
+        """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
+        with self._schema_lock:
+            if self._schema is None:
+                fingerprint = self._fingerprint() if self._cache else None
+                kept = self._cache.find(self._key, fingerprint) if self._cache else None
+                self._schema = self._use(kept) if kept else None
+            if self._schema is None:
+                try:
+                    self._schema = self._read_schema(None)
+                except QueryFailed:
+                    self._schema = self._read_schema(SAMPLE)
+                if self._cache is not None:
+                    extra = {
+                        "prefixes": dict(self._prefixes.namespaces),
+                        "relations": list(self._relations.keys()),
+                        "classes": list(self._classes or ()),
+                    }
+                    self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
+            return self._schema
+
+    def keep_schema(self, cache: SchemaCache) -> None:
+        """Look for the schema in a cache before it is read, and keep it there afterwards."""
+        self._cache = cache
+
+    def _fingerprint(self) -> str | None:
+        """Count the triples; None where the endpoint cannot do so quickly."""
+        try:
+            answer = self._ask(sparql.count("?s ?p ?o"), _FINGERPRINT_S, 0.0)
+            return f"{int(answer.table.bindings[0]['count']['value'])} triples"
+        except (QueryFailed, IndexError, KeyError, ValueError):
+            return None
+
+    def _use(self, kept: Kept) -> Schema | None:
+        """Take over a schema that was kept, with its relations' numbers and prefixes; None where that is too late."""
+        if len(self._relations):
+            return None  # some relations have numbers and labels already, and these may be others
+        try:
+            prefixes = Prefixes(dict(kept.extra["prefixes"]))
+            relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
+        except (KeyError, TypeError, ValueError):
+            return None
+        names = [relation.name for relation in kept.schema.relations]
+        if len(names) != len(relations):
+            return None
+        if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
+            return None
+        self._prefixes, self._classes = prefixes, tuple(classes)
+        self._relation_numbers(relations)
+        return kept.schema
+
+    # How a store is asked
+
+    def _select(
+        self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
+    ) -> tuple[Sequence[Binding], bool]:
+        rows_wanted, offset = page or (self._page, None)
+        answer = self._ask(sparql.select(variables, where, rows_wanted, offset), timeout_s, self._patience_s)
+        rows = answer.table.bindings
+        if page is not None or not rows:
+            return rows, not answer.cut
+        if answer.cut:
+            self._cut_at = len(rows)
+            return rows, False
+        if len(rows) < min(self._trusted, self._page):
+            return rows, True
+        counted = self._ask(sparql.count(where), timeout_s, self._patience_s).table.bindings
+        total = int(counted[0]["count"]["value"]) if counted else 0
+        if total <= len(rows):
+            self._trusted = max(self._trusted, len(rows))
+            return rows, True
+        if len(rows) < self._page:
+            self._cut_at = len(rows)
+        return rows, False
+
+    def _query(self, query: sparql.Sent, limits: Limits) -> Table:
+        answer = self._ask(query.text, limits.timeout_s, 0.0)
+        table = answer.table
+        if table.truth is None and 0 < len(table.bindings) <= limits.max_rows:
+            known_cut = self._cut_at is not None and len(table.bindings) == self._cut_at
+            return Table(table.variables, table.bindings, cut=answer.cut or known_cut)
+        return table
+
+    # One request
+
+    def _ask(self, text: str, timeout_s: float, patience_s: float) -> _Answer:
+        """Send a query, again while the endpoint is busy, and read the answer."""
+        until = time.monotonic() + timeout_s + patience_s
+        attempts = Retrying(
+            retry=retry_if_exception_type(_Again),
+            stop=stop_after_attempt(self._attempts),
+            wait=lambda state: _pause(state, until),
+            reraise=True,
+        )
+        try:
+            return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s))
+        except _Again as error:
+            raise StoreUnavailable(self._name, str(error)) from error
+
+    def _once(self, text: str, left_s: float, timeout_s: float) -> _Answer:
+        """Send a query once."""
+        if left_s <= 0:
+            raise QueryTimeout(timeout_s)
+        try:
+            status, headers, body = _within(left_s, lambda until: self._exchange(text, until))
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise QueryTimeout(timeout_s) from error
+        except httpx.ConnectError as error:
+            if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
+                raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error
+            raise _Again(f"no connection ({error})") from error
+        except httpx.HTTPError as error:
+            raise _Again(f"the connection broke ({error or type(error).__name__})") from error
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if status not in (200, 206):
+            raise self._failure(status, headers, body, timeout_s)
+        if kind not in _JSON_TYPES:
+            reason = (
+                f"it answered {kind or 'without a content type'} instead of SPARQL results: {_excerpt(body)!r}; "
+                "is this the address of a SPARQL endpoint"
+            )
+            raise StoreUnavailable(self._name, reason)
+        try:
+            reply = json.loads(body)
+        except ValueError as error:
+            if _TIMED_OUT.search(body[-2000:].decode("utf-8", "replace")):
+                raise QueryTimeout(timeout_s) from error  # some engines notice after they have begun to answer
+            raise _Again(f"its reply is no JSON, or breaks off ({error})") from error
+        return _Answer(read_table(reply, self._name), status == 206 or "x-sql-state" in headers)
+
+    def _exchange(self, text: str, until: float) -> tuple[int, httpx.Headers, bytes]:
+        fields = [("query", text), *(("default-graph-uri", graph) for graph in self._graphs)]
+        joint = "&" if urlsplit(self._url).query else "?"
+        address = f"{self._url}{joint}{urlencode(fields)}"
+        left_s = max(until - time.monotonic(), 0.01)
+        if len(address) <= _LONG:
+            request = self._client.build_request("GET", address, timeout=left_s)
+        else:
+            request = self._client.build_request("POST", self._url, data=_form(fields), timeout=left_s)
+        response = self._client.send(request, stream=True)
+        try:
+            body = bytearray()
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > self._reply:
+                    raise QueryTooLarge(f"the reply has more than {self._reply >> 20:,} MB")
+                if time.monotonic() > until:
+                    raise TimeoutError
+            return response.status_code, response.headers, bytes(body)
+        finally:
+            response.close()
+
+    def _failure(self, status: int, headers: httpx.Headers, body: bytes, timeout_s: float) -> Exception:
+        """Say what a status other than success means."""
+        said = _excerpt(body)
+        if status == 504 or (status >= 400 and status != 429 and _TIMED_OUT.search(said)):
+            return QueryTimeout(timeout_s)
+        if status in _BUSY:
+            return _Again(f"it is busy (HTTP {status})", _retry_after(headers))
+        if status == 400:
+            return QueryInvalid(f"the endpoint does not understand the query: {said}")
+        if status in (401, 403):
+            reason = f"it refuses the credentials (HTTP {status}); set {TOKEN}, or {USER} and {PASSWORD}"
+            return StoreUnavailable(self._name, reason)
+        if 300 <= status < 400:
+            moved = _bare(headers.get("location", ""))
+            return StoreUnavailable(self._name, f"it has moved to {moved!r} (HTTP {status}); use that address")
+        if status == 413:
+            return QueryTooLarge("the endpoint says that the request is too large")
+        return StoreUnavailable(self._name, f"HTTP {status}: {said}")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What an endpoint answered, and whether it said that something is missing."""
+
+    table: Table
+    cut: bool
+
+
+class _Again(Exception):
+    """The request may be sent again, after some seconds where the endpoint says so."""
+
+    def __init__(self, reason: str, after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_s = after_s
+
+
+def _pause(state: RetryCallState, until: float) -> float:
+    """Return seconds to wait before the next attempt: as long as the endpoint asks, else longer each time."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    asked = error.after_s if isinstance(error, _Again) else None
+    pause = 0.5 * 2 ** (state.attempt_number - 1) * random.uniform(0.75, 1.25) if asked is None else asked
+    if isinstance(error, _Again) and time.monotonic() + pause >= until:
+        raise _Again(f"{error}; it wants to be asked again in {pause:.0f} s, which is longer than we may wait")
+    return pause
+
+
+def _retry_after(headers: httpx.Headers) -> float | None:
+    """Read `Retry-After`: seconds, or a date."""
+    text = headers.get("retry-after", "").strip()
+    if text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max((moment - datetime.now(UTC if moment.tzinfo else None)).total_seconds(), 0.0)
+
+
+def _within(seconds: float, work: Callable[[float], T]) -> T:
+    """Do something that takes a moment of `time.monotonic` as its deadline, and give up on it then.
+
+    It runs in a thread of its own: the client's timeouts count from the last byte, so an endpoint that sends one now
+    and then would hold us for ever.
+
+    Raises:
+        TimeoutError: time is up.
+    """
+    outcome: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    until = time.monotonic() + seconds
+
+    def run() -> None:
+        try:
+            outcome.put((work(until), None))
+        except BaseException as error:
+            outcome.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        value, error = outcome.get(timeout=seconds + 0.1)
+    except queue.Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]
+
+
+def _form(fields: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    form: dict[str, list[str]] = {}
+    for name, value in fields:
+        form.setdefault(name, []).append(value)
+    return form
+
+
+def _credentials() -> tuple[dict[str, str], httpx.BasicAuth | None]:
+    if token := os.environ.get(TOKEN):
+        return {"Authorization": f"Bearer {token}"}, None
+    if user := os.environ.get(USER):
+        return {}, httpx.BasicAuth(user, os.environ.get(PASSWORD, ""))
+    return {}, None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _bare(url: str) -> str:
+    """Return an address without what may be secret: credentials and parameters."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("?")[0].rpartition("@")[2]
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _excerpt(body: bytes) -> str:
+    """Return the start of what an endpoint said, on one line and without markup."""
+    text = re.sub(r"<[^>]*>", " ", body[:4000].decode("utf-8", "replace"))
+    return " ".join(text.split())[:_EXCERPT]
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("byokg")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"

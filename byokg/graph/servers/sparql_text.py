@@ -1,0 +1,333 @@
+"""The SPARQL 1.1 that is sent to RDF stores, embedded and remote alike.
+
+Edges are the triples between two IRIs, except `rdf:type`, which is a node's type. Properties are the triples that end
+in a literal. An edge that has properties of its own, or parallel ones, is described by statements besides its triple:
+`?statement rdf:subject ?head ; rdf:predicate ?relation ; rdf:object ?tail`, one for each parallel edge, each with its
+properties.
+
+A pattern function returns the inside of a WHERE clause; what it binds stands in its docstring.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from byokg.errors import QueryInvalid
+from byokg.graph.guard.tokens import tokenise_sparql
+from byokg.graph.rdf.iris import (
+    GENERIC_TYPES,
+    RDF_OBJECT,
+    RDF_PREDICATE,
+    RDF_REIFIES,
+    RDF_SUBJECT,
+    RDF_TYPE,
+    Prefixes,
+    node_iri,
+)
+from byokg.graph.rdf.literals import of_value
+from byokg.graph.store import Direction
+from byokg.types import Cell, NodeCell
+
+STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
+
+_FEW_RELATIONS = 8
+"""Up to so many relations are looked up one by one; of more, each node's edges are read and filtered."""
+
+_EXTREMES = "(MIN(?v) AS ?least) (MAX(?v) AS ?most)"
+
+_UNSAFE = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
+
+
+def addressable(iri: str) -> bool:
+    """Tell whether an IRI from an answer can stand in a query."""
+    return ":" in iri and _UNSAFE.search(iri) is None
+
+
+def select(variables: str, where: str, limit: int | None = None, offset: int | None = None) -> str:
+    """Write a query; with an offset, rows are ordered so that pages fit together."""
+    text = f"SELECT {variables} WHERE {{ {where} }}"
+    if offset is not None:
+        text += f" ORDER BY {variables}"
+    if limit is not None:
+        text += f" LIMIT {limit}"
+    return text if not offset else f"{text} OFFSET {offset}"
+
+
+def count(where: str) -> str:
+    """Write the query that counts the rows of a pattern as ?count."""
+    return f"SELECT (COUNT(*) AS ?count) WHERE {{ {where} }}"
+
+
+# Patterns
+
+
+def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, reified: bool) -> str:
+    """Match edges that touch nodes: ?s ?p ?o, and ?e in rows that tell of a statement."""
+    parts = []
+    for inverse in (False, True):
+        if direction is (Direction.OUT if inverse else Direction.IN):
+            continue
+        near, far = ("?o", "?s") if inverse else ("?s", "?o")
+        given = f"{_values(near, iris)} {_relation_values(relations)}"
+        wanted = f"isIRI({far}) && {_relation_filter(relations)}"
+        parts.append(f"{given} ?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified and inverse)}")
+        if reified:
+            end = RDF_OBJECT if inverse else RDF_SUBJECT
+            other = RDF_SUBJECT if inverse else RDF_OBJECT
+            statement = f"?e <{end}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{other}> {far} ."
+            parts.append(f"{given} {statement} FILTER({wanted} && isIRI(?e))")
+    return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else parts[0]
+
+
+def touching_counts(iris: Sequence[str], reified: bool) -> str:
+    """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in"."""
+    parts = []
+    for way, near, far in (("out", "?n", "?m"), ("in", "?m", "?n")):
+        wanted = f"isIRI(?m) && {_relation_filter(None)}"
+        told = f"?e <{RDF_SUBJECT}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> {far} ."
+        plain = f"{near} ?p {far} . FILTER({wanted}){_no_statement('?m', reified and way == 'in')}"
+        edge = f"{plain} FILTER NOT EXISTS {{ {told} }}" if reified else plain
+        given = f"{_values('?n', iris)} BIND({of_value(way)} AS ?way)"
+        parts.append(f"{given} {edge}")
+        if reified:
+            parts.append(f"{given} {told} FILTER({wanted} && isIRI(?e))")
+    united = " UNION ".join(f"{{ {part} }}" for part in parts)
+    return f"{{ SELECT ?n ?p ?way (COUNT(*) AS ?edges) WHERE {{ {united} }} GROUP BY ?n ?p ?way }}"
+
+
+def existing(iris: Sequence[str], reified: bool) -> str:
+    """Match as ?n those that are nodes: heads, tails, or bearers of a property or type."""
+    return f"{_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"
+
+
+def every_node(reified: bool, after: str | None = None) -> str:
+    """Match each node once as ?n; with `after`, those whose IRI comes later."""
+    later = "" if after is None else f" FILTER(STR(?n) > {of_value(after)})"
+    return f"{{ SELECT DISTINCT ?n WHERE {{ {_node_triples(reified)} FILTER(isIRI(?n)){later} }} }}"
+
+
+def described(iris: Sequence[str], languages: Collection[str] | None) -> str:
+    """Match properties and types of nodes: ?n ?k ?v."""
+    wanted = f"?k = <{RDF_TYPE}> || (isLiteral(?v){_language_filter(languages)})"
+    return f"{_values('?n', iris)} ?n ?k ?v . FILTER({wanted})"
+
+
+def met(iris: Sequence[str], languages: Collection[str] | None) -> str:
+    """Match properties and types as `described` does; an IRI that is a relation or class comes in a row without ?k."""
+    used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
+    return f"{{ {described(iris, languages)} }} UNION {{ {_values('?n', iris)} {used} }}"
+
+
+def statements(iris: Sequence[str]) -> str:
+    """Match the properties of statements: ?n ?k ?v."""
+    return f"{_values('?n', iris)} ?n ?k ?v . FILTER(?k NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}))"
+
+
+def some_edges(windows: Sequence[tuple[str, int, int]]) -> str:
+    """Match some edges of relations: ?s ?p ?o.
+
+    Args:
+        windows: for each, the relation's IRI, how many edges to leave out first, and how many to take then.
+    """
+    parts = []
+    for relation, offset, limit in windows:
+        inner = f"VALUES ?p {{ <{relation}> }} ?s ?p ?o . FILTER(isIRI(?s) && isIRI(?o))"
+        skip = f" OFFSET {offset}" if offset else ""
+        parts.append(f"{{ SELECT ?s ?p ?o WHERE {{ {inner} }} LIMIT {limit}{skip} }}")
+    return " UNION ".join(parts)
+
+
+# Patterns for the schema. `sample` is None for all triples, or how many to look at; `repeats` says that one triple may
+# be matched several times, once for each graph it is in.
+
+
+def relation_counts(sample: int | None, reified: bool, repeats: bool) -> str:
+    """Match each relation once: ?p ?count."""
+    return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {_edge_triples(sample, reified, repeats)} }} GROUP BY ?p }}"
+
+
+def relation_types(sample: int | None, reified: bool, repeats: bool) -> str:
+    """Match the node types at the ends of each relation: ?p ?from ?to ?count; an end may be unbound."""
+    ends = f"OPTIONAL {{ {_typed('?s', '?from')} }} OPTIONAL {{ {_typed('?o', '?to')} }}"
+    where = f"{_edge_triples(sample, reified, repeats)} {ends}"
+    return f"{{ SELECT ?p ?from ?to (COUNT(*) AS ?count) WHERE {{ {where} }} GROUP BY ?p ?from ?to }}"
+
+
+def parallel_counts() -> str:
+    """Match how many edges of a relation come on top of its triples: ?p ?count."""
+    parts = f"?e <{RDF_SUBJECT}> ?s ; <{RDF_PREDICATE}> ?p ; <{RDF_OBJECT}> ?o ."
+    inner = f"{{ SELECT ?s ?p ?o (COUNT(?e) AS ?n) WHERE {{ {parts} }} GROUP BY ?s ?p ?o }}"
+    return f"{{ SELECT ?p (SUM(?n - 1) AS ?count) WHERE {{ {inner} }} GROUP BY ?p }}"
+
+
+def edge_properties() -> str:
+    """Match the properties that the statements of a relation have: ?p ?k, and ?least and ?most of their values."""
+    where = f"?e <{RDF_PREDICATE}> ?p ; ?k ?v . FILTER(?k NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}))"
+    return f"{{ SELECT ?p ?k {_EXTREMES} WHERE {{ {where} }} GROUP BY ?p ?k }}"
+
+
+def type_counts(sample: int | None) -> str:
+    """Match each node type once: ?t ?count."""
+    inner = f"{_typed('?n', '?t')} FILTER(isIRI(?n))"
+    if sample is not None:
+        inner = f"{{ SELECT ?n ?t WHERE {{ {inner} }} LIMIT {sample} }}"
+    return f"{{ SELECT ?t (COUNT(*) AS ?count) WHERE {{ {inner} }} GROUP BY ?t }}"
+
+
+def untyped_count(reified: bool) -> str:
+    """Match how many nodes have no type: ?count."""
+    where = f"{every_node(reified)} FILTER NOT EXISTS {{ {_typed('?n', '?t')} }}"
+    return f"{{ SELECT (COUNT(?n) AS ?count) WHERE {{ {where} }} }}"
+
+
+def node_properties(sample: int | None, reified: bool) -> str:
+    """Match the properties that nodes of a type, or of none, have: ?t ?k, and ?least and ?most of their values."""
+    inner = f"?n ?k ?v . FILTER(isLiteral(?v) && isIRI(?n)){_no_statement('?n', reified)}"
+    if sample is not None:
+        inner = f"{{ SELECT ?n ?k ?v WHERE {{ {inner} }} LIMIT {sample} }}"
+    where = f"{inner} OPTIONAL {{ {_typed('?n', '?t')} }}"
+    return f"{{ SELECT ?t ?k {_EXTREMES} WHERE {{ {where} }} GROUP BY ?t ?k }}"
+
+
+def any_statement() -> str:
+    """Match one statement as ?e, where there is any."""
+    return f"?e <{RDF_SUBJECT}> ?s ; <{RDF_PREDICATE}> ?p ; <{RDF_OBJECT}> ?o"
+
+
+def _edge_triples(sample: int | None, reified: bool, repeats: bool) -> str:
+    wanted = f"isIRI(?s) && isIRI(?o) && {_relation_filter(None)}"
+    triples = f"?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified)}"
+    if sample is not None:
+        return f"{{ SELECT ?s ?p ?o WHERE {{ {triples} }} LIMIT {sample} }}"
+    return f"{{ SELECT DISTINCT ?s ?p ?o WHERE {{ {triples} }} }}" if repeats else triples
+
+
+def _node_triples(reified: bool) -> str:
+    """Match ?n in every triple that makes it a node."""
+    edge = f"FILTER(?q NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}))"
+    return f"{{ ?n ?p ?v{_no_statement('?n', reified)} }} UNION {{ ?s ?q ?n . {edge}{_no_statement('?s', reified)} }}"
+
+
+def _no_statement(variable: str, reified: bool) -> str:
+    """Leave out statements about triples, where there are any."""
+    return f" FILTER NOT EXISTS {{ {variable} <{RDF_PREDICATE}> ?any }}" if reified else ""
+
+
+def _typed(node: str, kind: str) -> str:
+    return f"{node} <{RDF_TYPE}> {kind} . FILTER({kind} NOT IN ({_iris(sorted(GENERIC_TYPES))}))"
+
+
+def _values(variable: str, iris: Sequence[str]) -> str:
+    return f"VALUES {variable} {{ {' '.join(f'<{iri}>' for iri in iris)} }}"
+
+
+def _iris(iris: Sequence[str]) -> str:
+    return ", ".join(f"<{iri}>" for iri in iris)
+
+
+def _relation_values(relations: Sequence[str] | None) -> str:
+    return "" if relations is None or len(relations) > _FEW_RELATIONS else _values("?p", relations)
+
+
+def _relation_filter(relations: Sequence[str] | None) -> str:
+    if relations is None:
+        return f"?p NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))})"
+    return "true" if len(relations) <= _FEW_RELATIONS else f"?p IN ({_iris(relations)})"
+
+
+def _language_filter(languages: Collection[str] | None) -> str:
+    if languages is None:
+        return ""
+    tags = ", ".join(str(of_value(tag)) for tag in dict.fromkeys(["", *(tag.lower() for tag in languages)]))
+    return f" && LCASE(LANG(?v)) IN ({tags})"
+
+
+# What users write
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A query as it is sent: prefixed names as IRIs, parameters in place. Its lines are those of the query written."""
+
+    text: str
+    moved: Mapping[int, Sequence[tuple[int, int]]]
+    """For each line, counting from 1: (column from which on, how far columns are to the right of those written)."""
+
+    def written(self, line: int, column: int) -> tuple[int, int]:
+        """Return where in the query as written a line and column of the text sent stand."""
+        shift = 0
+        for start, distance in self.moved.get(line, ()):
+            if column < start:
+                break
+            shift = distance
+        return line, max(column - shift, 1)
+
+
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def chooses_graphs(text: str) -> bool:
+    """Tell whether a query that `guard.check_sparql` handed on says FROM, and so does not ask all graphs."""
+    return any(token.key == "FROM" for token in tokenise_sparql(text)[0])
+
+
+def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> Sent:
+    """Write prefixed names as IRIs, and put parameters in the place of the variables they name.
+
+    Not every engine reads all prefixed names (pyoxigraph stumbles over `fb:people.person.parents`), but all read IRIs.
+
+    Args:
+        text: the query as `guard.check_sparql` hands it on.
+        parameters: variable name without `?` to value; a `NodeCell` becomes the node's IRI, a list `1, 2` (for
+            `IN (?x)`).
+        prefixes: what may be used undeclared.
+
+    Raises:
+        QueryInvalid: no variable has a parameter's name, or a value has no SPARQL form.
+    """
+    spelled = {name: _spelled(name, value) for name, value in parameters.items()}
+    namespaces = {f"{prefix}:": namespace for prefix, namespace in prefixes.namespaces.items()}
+    met: set[str] = set()
+    parts: list[str] = []
+    moved: dict[int, list[tuple[int, int]]] = {}
+    last, line, line_start, shift = 0, 1, 0, 0
+    tokens, _ = tokenise_sparql(text)
+    before = ""
+    for token, following in pairwise(tokens):
+        new = None
+        declares, before = before == "PREFIX", token.key
+        if token.key == "var" and token.text[1:] in spelled:
+            met.add(token.text[1:])
+            new = spelled[token.text[1:]]
+        elif token.key == "pname" and declares and following.key == "iri":
+            namespaces[token.text] = following.text[1:-1]
+        elif token.key == "pname":
+            prefix, colon, local = token.text.partition(":")
+            iri = namespaces.get(prefix + colon, "") + _ESCAPED.sub(lambda part: part[1], local)
+            new = f"<{iri}>" if prefix + colon in namespaces and addressable(iri) else None
+        if new is None:
+            continue
+        parts += [text[last : token.start], new]
+        breaks = text.count("\n", last, token.start)
+        if breaks:
+            line, line_start, shift = line + breaks, text.rindex("\n", last, token.start) + 1, 0
+        shift += len(new) - (token.stop - token.start)
+        moved.setdefault(line, []).append((token.stop - line_start + shift + 1, shift))
+        last = token.stop
+    for name in parameters:
+        if name not in met:
+            raise QueryInvalid(f"parameter {name!r} is given, but ?{name} is nowhere in the query")
+    return Sent("".join([*parts, text[last:]]), moved)
+
+
+def _spelled(name: str, value: Cell) -> str:
+    if isinstance(value, NodeCell):
+        return f"<{node_iri(value.id)}>"
+    if isinstance(value, bool | int | float | str):
+        return str(of_value(value))
+    if isinstance(value, Sequence):
+        return ", ".join(_spelled(name, item) for item in value)
+    raise QueryInvalid(f"parameter {name!r} is a {type(value).__name__}; SPARQL takes text, numbers, nodes and lists")

@@ -1,0 +1,364 @@
+"""Rerankers that are language models with a score behind each layer, such as bge-reranker-v2-minicpm-layerwise.
+
+transformers has no such architecture, and the model's own code, which it would run instead, was written for its version
+4.38. None of that is needed: MiniCPM is Llama with two constant factors, on the embeddings and on what each layer adds,
+and factors can be multiplied into the weights.
+
+What rates how well texts fit a question.
+
+Cross-encoders as rerankers: question and text are read together, which is slower and better than apart.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError, MissingExtra
+from byokg.index.embedders import Embedder, Vectors
+
+Scores = npt.NDArray[np.float64]
+
+
+class Reranker(Protocol):
+    """Rates texts against a question; scores of two rerankers do not compare."""
+
+    @property
+    def name(self) -> str:
+        """Identify model and settings, for run records."""
+
+    def score(self, question: str, texts: Sequence[str]) -> Scores:
+        """Return how well each of N texts fits, higher is better: (N,) float64."""
+
+
+class BiEncoder:
+    """Rates by cosine, question and text encoded apart: the quickest reranker, and it needs no model of its own.
+
+    Args:
+        embedder: encodes both.
+        kept: vectors of texts that are kept, since a graph's relations come up in every question.
+    """
+
+    def __init__(self, embedder: Embedder, kept: int = 20_000) -> None:
+        self._embedder = embedder
+        self._kept = kept
+        self._vectors: dict[str, Vectors] = {}
+
+    @property
+    def name(self) -> str:
+        """Identify the embedder."""
+        return f"bi-encoder-{self._embedder.name}"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scores:
+        """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
+        if not texts:
+            return np.zeros(0)
+        # Not `@`, whose sums depend on how many rows there are.
+        cosines: Scores = np.einsum("ij,j->i", self._encoded(texts), self._encoded([question])[0]).astype(np.float64)
+        return np.round(cosines, 6)
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
+        vectors = {text: found for text in texts if (found := self._vectors.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if new:
+            encoded = dict(zip(new, self._embedder.encode(new), strict=True))
+            vectors |= encoded
+            if len(self._vectors) + len(encoded) > self._kept:
+                self._vectors = {}
+            self._vectors.update(encoded)
+        return np.concatenate([vectors[text] for text in texts]).reshape(len(texts), -1)  # quicker than `np.stack`
+
+
+BGE_BASE = "BAAI/bge-reranker-base"
+
+
+class CrossEncoderReranker:
+    """Rates with a sentence-transformers cross-encoder; it is loaded when it is first needed.
+
+    Safe to share between threads, which wait for each other.
+
+    Args:
+        model: a folder, or a model-hub name.
+        device: `cpu`, `cuda`, `cuda:1`, …; None lets sentence-transformers choose.
+        batch_size: pairs per forward pass.
+        max_length: tokens of question and text together; what exceeds them is cut off the longer one.
+        revision: branch, tag or commit of a model-hub name.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Graph Reranker", the lightweight reranker.
+    """
+
+    def __init__(
+        self,
+        model: str = BGE_BASE,
+        device: str | None = None,
+        batch_size: int = 64,
+        max_length: int = 512,
+        revision: str | None = None,
+    ) -> None:
+        for name, value in (("batch_size", batch_size), ("max_length", max_length)):
+            if value < 1:
+                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
+        self._model = model
+        self._device = device
+        self._batch_size = batch_size
+        self._max_length = max_length
+        self._revision = revision
+        self._loaded: Any = None
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """Identify the model."""
+        return f"cross-encoder-{self._model}" + (f"@{self._revision}" if self._revision else "")
+
+    def score(self, question: str, texts: Sequence[str]) -> Scores:
+        """Return the model's raw scores (logits), rounded to six decimals: (N,).
+
+        Raises:
+            MissingExtra: sentence-transformers is not installed.
+            ConfigError: the model cannot be loaded, or gives several scores for a pair.
+        """
+        if not texts:
+            return np.zeros(0)
+        with self._lock:
+            model = self._load()
+            scores = model.predict(
+                [(question, text) for text in texts], batch_size=self._batch_size, show_progress_bar=False
+            )
+        rated: Scores = np.asarray(scores, np.float64)
+        return np.round(rated, 6)
+
+    def _load(self) -> Any:
+        if self._loaded is not None:
+            return self._loaded
+        try:
+            import torch
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            raise MissingExtra("sentence-transformers", "embeddings", f"the reranker {self._model!r}") from error
+        folder = Path(self._model).expanduser()
+        try:
+            model = CrossEncoder(
+                str(folder) if folder.is_dir() else self._model,
+                device=self._device,
+                revision=self._revision,
+                max_length=self._max_length,
+                local_files_only=folder.is_dir(),  # a folder is complete by itself
+                # By default one number a pair goes through a sigmoid, in which the best ones become equal.
+                activation_fn=torch.nn.Identity(),
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ConfigError(
+                f"the cross-encoder {self._model!r} cannot be loaded: {reason}; give a folder or a model-hub name"
+            ) from error
+        if model.num_labels != 1:
+            raise ConfigError(
+                f"the cross-encoder {self._model!r} gives {model.num_labels} scores for a pair; give a reranker, "
+                f"which gives one, such as {BGE_BASE}"
+            )
+        self._loaded = model
+        return model
+
+
+MINICPM = "BAAI/bge-reranker-v2-minicpm-layerwise"
+
+PROMPT = (
+    "Given a query A and a passage B, determine whether the passage contains an answer to the query by providing a "
+    "prediction of either 'Yes' or 'No'."
+)
+"""What the model was trained with; it stands behind query and passage."""
+
+
+class LayerwiseReranker:
+    """Rates with a causal language model that stops after one of its later layers.
+
+    A pair is read as `A: question`, `B: text` and the prompt, on a line each, with the token that begins a text in
+    front; the score is that of the last token. Pairs are padded on the left, so that it stands at the end of each. The
+    model is loaded when it is first needed, and of its layers only those that are computed. Safe to share between
+    threads, which wait for each other.
+
+    Args:
+        model: a folder, or a model-hub name.
+        cutoff_layer: the layer whose score counts. 28 of 40 is what the model's card shows, 8 the first with a score.
+        device: `cpu`, `cuda`, …; None takes a GPU where there is one.
+        batch_size: pairs per forward pass.
+        max_length: tokens of question and text together; a question is cut at three quarters of them.
+        revision: branch, tag or commit of a model-hub name.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Graph Reranker", the more powerful reranker; prompt and layers are those
+    of the model's card.
+    """
+
+    def __init__(
+        self,
+        model: str = MINICPM,
+        cutoff_layer: int = 28,
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 1024,
+        revision: str | None = None,
+    ) -> None:
+        for name, value in (("cutoff_layer", cutoff_layer), ("batch_size", batch_size), ("max_length", max_length)):
+            if value < 1:
+                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
+        self._model = model
+        self._cutoff_layer = cutoff_layer
+        self._device = device
+        self._batch_size = batch_size
+        self._max_length = max_length
+        self._revision = revision
+        self._loaded: tuple[Any, Any, Any] | None = None
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """Identify model and layer."""
+        revision = f"@{self._revision}" if self._revision else ""
+        return f"layerwise-{self._model}{revision}-layer{self._cutoff_layer}"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scores:
+        """Return the scores of the chosen layer, rounded to six decimals: (N,).
+
+        Raises:
+            MissingExtra: torch or transformers is not installed.
+            ConfigError: the model cannot be loaded, or is no layerwise reranker, or has no score behind this layer.
+        """
+        if not texts:
+            return np.zeros(0)
+        with self._lock:
+            model, head, tokenizer = self._load()
+            pairs = self._encoded(tokenizer, question, texts)
+            # Pairs of like length go together, so that little is padded.
+            order = np.argsort([len(pair) for pair in pairs], kind="stable")
+            scores = np.empty(len(texts))
+            for start in range(0, len(order), self._batch_size):
+                part = order[start : start + self._batch_size]
+                scores[part] = _forward(model, head, [pairs[at] for at in part.tolist()])
+        return np.round(scores, 6)
+
+    def _encoded(self, tokenizer: Any, question: str, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each pair, prompt and all."""
+
+        def tokens(text: str) -> list[int]:
+            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+        line, prompt = tokens("\n"), tokens(PROMPT)
+        start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+        asked = [*start, *tokens(f"A: {question}")[: self._max_length * 3 // 4], *line]
+        room = max(1, self._max_length - len(asked))
+        return [[*asked, *tokens(f"B: {text}")[:room], *line, *prompt] for text in texts]
+
+    def _load(self) -> tuple[Any, Any, Any]:
+        """Return the model's first layers, the (1, D) weights that make a score of their output, and the tokenizer."""
+        if self._loaded is not None:
+            return self._loaded
+        try:
+            import torch
+            from transformers import LlamaModel, PreTrainedTokenizerFast
+        except ImportError as error:
+            raise MissingExtra(error.name or "transformers", "local", f"the reranker {self._model!r}") from error
+        device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
+        folder = Path(self._model).expanduser()
+        place = str(folder) if folder.is_dir() else self._model
+        # Half precision is what the model was made in, and slow without a GPU.
+        dtype = torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
+        try:
+            said = _said(place, self._revision)
+            config, head_name = self._described(said)
+            model = LlamaModel.from_pretrained(place, config=config, revision=self._revision, torch_dtype=dtype)
+            head = _tensor(place, self._revision, head_name).to(device, dtype)
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(place, revision=self._revision)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ConfigError(
+                f"the reranker {self._model!r} cannot be loaded: {reason}; give {MINICPM} or a folder that holds it"
+            ) from error
+        with torch.no_grad():
+            model.embed_tokens.weight.mul_(said["scale_emb"])
+            share = said["scale_depth"] / math.sqrt(said["num_hidden_layers"])
+            for layer in model.layers:
+                layer.self_attn.o_proj.weight.mul_(share)
+                layer.mlp.down_proj.weight.mul_(share)
+        self._loaded = (model.to(device).eval(), head, tokenizer)
+        return self._loaded
+
+    def _described(self, said: Mapping[str, Any]) -> tuple[Any, str]:
+        """Return the configuration of the layers up to the chosen one, and the name of the score's weights."""
+        from transformers import LlamaConfig
+
+        if said.get("architectures") != [_ARCHITECTURE] or not said["head_multi"] or said["head_type"] != "simple":
+            raise ConfigError(
+                f"the model {self._model!r} has the architecture {', '.join(said.get('architectures') or ['(none)'])}, "
+                f"and not {_ARCHITECTURE} with a score a layer; give {MINICPM} or one made from it, or use "
+                "CrossEncoderReranker"
+            )
+        first, last = said["start_layer"], said["num_hidden_layers"]
+        if not first <= self._cutoff_layer <= last:
+            raise ConfigError(
+                f"layer {self._cutoff_layer} of the reranker {self._model!r} has no score; "
+                f"give a cutoff_layer from {first} to {last}"
+            )
+        config = LlamaConfig(**{key: said[key] for key in _TAKEN if key in said})
+        config.num_hidden_layers = self._cutoff_layer
+        return config, f"lm_head.{self._cutoff_layer - first}.linear_head.weight"
+
+
+_ARCHITECTURE = "LayerWiseMiniCPMForCausalLM"
+
+_TAKEN = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "hidden_act"),
+    *("max_position_embeddings", "rms_norm_eps", "rope_theta", "attention_bias"),
+)
+"""What MiniCPM's configuration shares with Llama's."""
+
+_INDEX, _WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+
+
+def _said(place: str, revision: str | None) -> dict[str, Any]:
+    """Read what `config.json` says; no code is run for it."""
+    from transformers import PretrainedConfig
+
+    said: dict[str, Any] = PretrainedConfig.get_config_dict(place, revision=revision)[0]
+    return said
+
+
+def _tensor(place: str, revision: str | None, name: str) -> Any:
+    """Read one tensor out of a model's weights."""
+    from safetensors import safe_open
+    from transformers.utils import cached_file
+
+    index = cached_file(place, _INDEX, revision=revision, _raise_exceptions_for_missing_entries=False)
+    file = _WEIGHTS if index is None else json.loads(Path(index).read_bytes())["weight_map"][name]
+    with safe_open(cached_file(place, file, revision=revision), "pt") as tensors:
+        return tensors.get_tensor(name)
+
+
+def _forward(model: Any, head: Any, pairs: Sequence[Sequence[int]]) -> Scores:
+    """Return the score of each of B pairs of tokens: (B,)."""
+    import torch
+
+    longest = max(map(len, pairs))
+    ids = [[0] * (longest - len(pair)) + list(pair) for pair in pairs]  # what stands for nothing is masked
+    mask = [[0] * (longest - len(pair)) + [1] * len(pair) for pair in pairs]
+    with torch.inference_mode():
+        states = model(
+            input_ids=torch.tensor(ids, device=model.device),
+            attention_mask=torch.tensor(mask, device=model.device),
+            use_cache=False,
+        ).last_hidden_state
+        scores = states[:, -1] @ head.T
+    return np.asarray(scores.float().cpu().numpy().reshape(-1), np.float64)

@@ -1,0 +1,307 @@
+"""Scoring metapaths against a question: which words explain which hop.
+
+A hop is explained by the words of one stretch of the question, and stretches follow each other from the topic entity
+outwards, as in «who directed the films *written by* X»: the words next to X belong to the first hop. All ways to cut
+the question into one stretch a hop are tried. Two edges joined by a nameless (mediator) node make one hop, and a hop
+straight back over the relation just walked («films that *share directors* with X») may go unexplained.
+
+This replaces the KG-Linker's language model where there is none; no paper is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.index.embedders import Embedder, unit_rows
+from byokg.linking.question_words import Reading
+from byokg.linking.relation_meaning import Steps
+
+Float = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+
+MAX_HOPS = 3
+"""Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
+
+_MAX_WORDS = 12
+
+_FEWEST_STEPS = 20
+"""A smaller graph counts as one of so many steps: having few relations does not make long paths likelier."""
+
+_DATES = frozenset({"year", "years", "date", "dates"})
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each feature of a metapath counts; found on dev splits by `scripts/fit_path_scorer.py`."""
+
+    coverage: float = 40.0
+    """Share of the question's content words that some hop explains."""
+    likeness: float = 23.0
+    """Cosine of the question with the text of all relations."""
+    asked: float = 75.0
+    """Cosine of who, when or where with the names at the end."""
+    focus: float = 31.0
+    """Cosine of the noun asked for with the names at the end."""
+    weakest: float = 22.0
+    """How well the least explained hop is explained."""
+    weakest_of_several: float = 20.0
+    """The same again where there are several hops."""
+    choice: float = -18.0
+    """For each hop, the logarithm of the number of steps in the graph: what it costs to name one."""
+    hop: float = 3.0
+    """For each hop."""
+    third: float = 17.5
+    """For a third hop."""
+    back: float = 6.5
+    """For each hop straight back."""
+    to_and_fro: float = -31.0
+    """More than one hop straight back."""
+
+
+@dataclass(frozen=True)
+class AlignmentSettings:
+    """How stretches of the question are matched with hops."""
+
+    inherit: float = 0.8
+    """Share of its neighbour's explanation that a hop straight back may take over."""
+    reorder: float = 0.05
+    """Cost of reading the question in another order than by distance from the topic entity."""
+    expected: float = 0.5
+    """Explanation expected of every content word, when coverage is turned into a share."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What P metapaths of equally many steps have to say for themselves."""
+
+    features: Float
+    """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
+    best: Float
+    """(N,) the best explanation of each content word by any of the metapaths."""
+
+
+class PathScorer:
+    """Scores metapaths of one graph against questions; safe to share between threads."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        embedder: Embedder,
+        weights: Weights | None = None,
+        settings: AlignmentSettings | None = None,
+        importance: Callable[[str], float] = lambda word: 1.0,
+    ) -> None:
+        self.steps = steps
+        self.importance = importance
+        self.weights = weights or Weights()
+        self.settings = settings or AlignmentSettings()
+        self._embedder = embedder
+        self._joins = bool((steps.nameless > 0.5).any())
+
+    def question(self, reading: Reading) -> QuestionScorer:
+        """Prepare to score metapaths against one question."""
+        return QuestionScorer(self, reading, self._embedder.encode([" ".join(reading.unmasked)])[0])
+
+    def units(self, metapaths: Int64) -> list[tuple[tuple[int, ...], ...]]:
+        """Cut each metapath into hops: steps joined by a nameless node make one hop."""
+        rows = [tuple(row) for row in metapaths.tolist()]
+        if not self._joins:
+            return [tuple((step,) for step in row) for row in rows]
+        nameless = self.steps.nameless
+        cut = []
+        for row in rows:
+            hops: list[tuple[int, ...]] = [(row[0],)]
+            for before, step in pairwise(row):
+                if nameless[before] > 0.5:
+                    hops[-1] += (step,)
+                else:
+                    hops.append((step,))
+            cut.append(tuple(hops))
+        return cut
+
+
+class QuestionScorer:
+    """Scores metapaths against one question."""
+
+    def __init__(self, scorer: PathScorer, reading: Reading, vector: Float) -> None:
+        self._scorer = scorer
+        self._vector = vector
+        steps, words = scorer.steps, reading.words
+        self._orders = [order[:_MAX_WORDS] for order in reading.orders]
+        self._phrase = reading.phrase
+        self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
+        self._row = {position: row for row, position in enumerate(self._content)}
+        self._relation = self._rows([steps.relation(words[position]) for position in self._content])
+        self._kind = self._rows([steps.kind(words[position]) for position in self._content])
+        # After «who is» may come a noun (`who is the director`) or a verb (`who was born`), which no end is a kind of.
+        named = [steps.relation, steps.reach] if reading.asks in ("who", "whom") else [steps.reach]
+        self._reach = self._rows(
+            [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
+        )
+        self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
+        self._focus_rows = [self._row[position] for position in reading.focus]
+        none = np.zeros(steps.count, np.float32)
+        self._asked = (
+            steps.kinship("who" if reading.asks == "whom" else reading.asks)
+            if reading.asks in ("who", "whom", "when", "where")
+            else none
+        )
+        focus = [words[position] for position in reading.focus]
+        self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
+        if reading.asks == "when":
+            self._asked = np.maximum(self._asked, steps.years)
+        if _DATES & set(focus):
+            self._asked_noun = np.maximum(self._asked_noun, steps.years)
+
+    def _rows(self, rows: list[Float]) -> Float:
+        return np.stack(rows) if rows else np.empty((0, self._scorer.steps.count), np.float32)
+
+    def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead mostly to nodes without a name, which are no answers: (P,)."""
+        told: npt.NDArray[np.bool_] = self._scorer.steps.nameless[steps] > 0.5
+        return told
+
+    def align(self, metapaths: Int64) -> Aligned:
+        """Compute the features of P metapaths of equal length: (P, L) steps."""
+        scorer = self._scorer
+        units = scorer.units(metapaths)
+        columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
+        relation = np.stack([self._relation[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        kind = np.stack([self._kind[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        either = np.maximum(relation, kind)
+        reach = np.stack([self._reach[:, unit[-1]] for unit in columns], axis=1)
+        explained = np.zeros(len(units), np.float32)
+        weakest = np.zeros(len(units), np.float32)
+        hops = np.array([len(path) for path in units])
+        back = np.zeros(len(units), np.float32)
+        for count in np.unique(hops).tolist():
+            rows = np.flatnonzero(hops == count)
+            numbers = np.array([[columns[unit] for unit in units[row]] for row in rows])
+            returns = np.array(
+                [[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows]
+            )
+            returns = returns.reshape(len(rows), count - 1)
+            explained[rows], weakest[rows] = self._best_cut(relation, kind, reach, numbers, returns)
+            back[rows] = returns.sum(axis=1)
+        text = unit_rows(scorer.steps.text_vectors[metapaths >> 1].sum(axis=1))
+        last = metapaths[:, -1]
+        features = {
+            "coverage": explained,
+            "likeness": text @ self._vector,
+            "asked": self._asked[last],
+            "focus": self._asked_noun[last],
+            "weakest": weakest,
+            "weakest_of_several": weakest * (hops > 1),
+            "choice": hops * np.log10(max(_FEWEST_STEPS, scorer.steps.count)),
+            "hop": hops,
+            "third": hops > 2,
+            "back": back,
+            "to_and_fro": back > 1,
+        }
+        columns_in_order = [features[field.name] for field in fields(Weights)]
+        return Aligned(np.stack(columns_in_order, axis=1).astype(np.float32), either.max(axis=1, initial=0.0))
+
+    def features(self, aligned: Sequence[Aligned]) -> Float:
+        """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
+        rows = np.concatenate([part.features for part in aligned])
+        rows[:, 0] /= self._whole(np.max([part.best for part in aligned], axis=0))
+        return rows
+
+    def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
+        """Turn features into scores that can be compared with each other: one (P,) array for each `Aligned`."""
+        scores = self.features(aligned) @ np.array(astuple(self._scorer.weights), np.float32)
+        return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
+
+    def _whole(self, best: Float) -> float:
+        """Return the explanation that makes a coverage of 1, given the best there is for each content word."""
+        return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
+
+    def _best_cut(
+        self, relation: Float, kind: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
+    ) -> tuple[Float, Float]:
+        """Find, for each metapath of H hops, the cut that explains most: (P,) explained words, (P,) weakest hop.
+
+        Args:
+            relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
+            kind: (N, C) what it leads to.
+            reach: (F, C) how well it leads to what each focus word names.
+            units: (P, H) columns of `relation`, `kind` and `reach`.
+            returns: (P, H - 1) whether a hop goes straight back over the one before.
+        """
+        count, hops = units.shape
+        focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
+        focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
+        whole = self._whole(np.maximum(relation, kind).max(axis=1, initial=0.0))
+        best_value = np.full(count, -np.inf)
+        best_explained, best_weakest = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        everything = np.arange(count)
+        for number, order in enumerate(self._orders):
+            peak, total = self._stretches(relation, kind, order)
+            cuts = _cuts(len(order), hops)
+            supports = [peak[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)]
+            explained = sum(total[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)) + focus_sum
+            supports[-1] = np.maximum(supports[-1], focus_best)
+            self._inherit(supports, returns)
+            value = sum(supports) / hops + explained / whole - self._scorer.settings.reorder * (number > 0)
+            cut = value.argmax(axis=0)
+            top = value[cut, everything]
+            better = top > best_value
+            best_value = np.where(better, top, best_value)
+            best_explained = np.where(better, explained[cut, everything], best_explained)
+            best_weakest = np.where(better, np.minimum.reduce(supports)[cut, everything], best_weakest)
+        return best_explained, best_weakest
+
+    def _inherit(self, supports: list[Float], returns: npt.NDArray[np.bool_]) -> None:
+        """Let a hop straight back and the one before share their explanation, at a discount."""
+        share = self._scorer.settings.inherit
+        for hop in range(1, len(supports)):
+            before, after = supports[hop - 1], supports[hop]
+            supports[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
+            supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
+
+    def _stretches(self, relation: Float, kind: Float, order: Sequence[int]) -> tuple[Float, Float]:
+        """For every stretch of an order of n words, say how well each hop explains it.
+
+        Returns:
+            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
+            phrases in there add up to: a hop is named once and what it leads to is named once, so it explains one
+            phrase for each, not every mention.
+        """
+        count, columns = len(order), relation.shape[1]
+        peak = np.zeros((count + 1, count + 1, columns), np.float32)
+        total = np.zeros((count + 1, count + 1, columns), np.float32)
+        rows = [self._row[position] for position in order]
+        phrases = [self._phrase[position] for position in order]
+        support = np.maximum(relation[rows], kind[rows])
+        credits = np.stack((relation[rows], kind[rows], support)) * self._importance[rows, None]
+        for first in range(count):
+            named: list[Float] = []  # for each phrase so far (3, C): as relation, as kind, as either
+            for last in range(first, count):
+                peak[first, last + 1] = np.maximum(peak[first, last], support[last])
+                if last > first and phrases[last] == phrases[last - 1]:
+                    named[-1] = named[-1] + credits[:, last]
+                else:
+                    named.append(credits[:, last])
+                best = named[-1][2]
+                for earlier in named[:-1]:
+                    best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
+                total[first, last + 1] = np.maximum(total[first, last], best)
+        return peak, total
+
+
+def _returns(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    return len(before) == len(after) == 1 and before[0] ^ after[0] == 1
+
+
+def _cuts(words: int, hops: int) -> Int64:
+    """Return every way to cut `words` words into `hops` stretches: (K, hops + 1) ascending borders, 0 first."""
+    grids = np.meshgrid(*[np.arange(words + 1)] * (hops - 1), indexing="ij")
+    inner = np.stack([grid.ravel() for grid in grids], axis=1) if hops > 1 else np.empty((1, 0), np.int64)
+    inner = inner[(np.diff(inner, axis=1) >= 0).all(axis=1)]
+    ends = np.zeros((len(inner), 1), np.int64)
+    return np.concatenate((ends, inner, ends + words), axis=1)

@@ -1,0 +1,443 @@
+"""Tying relation labels that a language model wrote to those of the graph.
+
+Words that mean nearly the same: by stem, as far as English endings go.
+
+What the steps of a graph mean: the words of each relation, and the kind of node that a step reaches.
+
+A step is a relation walked one way, numbered as in `graph.metapaths`. Everything here is learnt from the graph at
+hand: relation labels, node types if there are any, and a sample of the names at the ends of each relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz import fuzz, process
+
+from byokg.errors import ConfigError
+from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.index.embedders import Embedder, Vectors, unit_rows
+from byokg.linking.question_words import split_words
+from byokg.text import FUNCTION_WORDS, is_identifier, normalize_name
+from byokg.types import INVERSE
+
+Float = npt.NDArray[np.float32]
+
+_SUFFIXES = frozenset(
+    "s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en "
+    "n tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian "
+    "ians ity ical ic ics iage ages age red ring ren rian rians ional ish ese".split()
+) | {""}
+"""Endings of English words: `written` and `writers` are related because they part after `writ`."""
+
+_STEM = 4
+"""Letters of a stem that need no further proof."""
+
+_HALF = 4
+"""Letters of the first half of a compound (`home|town`)."""
+
+
+class Lexicon:
+    """A list of words, searched for the relatives of another word.
+
+    Args:
+        words: N words, casefolded and distinct.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self._beginning: dict[str, list[int]] = defaultdict(list)
+        self._containing: dict[str, list[int]] = defaultdict(list)
+        for position, word in enumerate(self.words):
+            self._beginning[word[:3]].append(position)
+            for cut in _halves(word):
+                self._containing[word[cut : cut + 3]].append(position)
+
+    def kin(self, word: str, derived: float) -> Float:
+        """Say how each word is related to `word`: (N,) 1 where equal, `derived` where the stem is shared, else 0."""
+        starts = [word[:3], *(word[cut : cut + 3] for cut in _halves(word))]
+        near = {position for start in starts for position in self._beginning.get(start, ())}
+        near.update(self._containing.get(word[:3], ()))
+        out = np.zeros(len(self.words), np.float32)
+        for position in near:
+            if self.words[position] == word:
+                out[position] = 1.0
+            elif related(word, self.words[position]):
+                out[position] = derived
+        return out
+
+
+def related(word: str, other: str) -> bool:
+    """Tell whether two words share a stem, as a whole or as the second half of a compound.
+
+    >>> related("written", "writers"), related("screenwriter", "written"), related("start", "star")
+    (True, True, False)
+    """
+    return (
+        _same_stem(word, other)
+        or any(_same_stem(word[cut:], other) for cut in _halves(word) if len(other) >= _STEM)
+        or any(_same_stem(other[cut:], word) for cut in _halves(other) if len(word) >= _STEM)
+    )
+
+
+def _halves(word: str) -> range:
+    """Return where the second half of a compound may begin."""
+    return range(_HALF, len(word) - _STEM + 1)
+
+
+def _same_stem(word: str, other: str) -> bool:
+    """Tell whether two words differ in English endings alone."""
+    same = 0
+    for here, there in zip(word, other, strict=False):
+        if here != there:
+            break
+        same += 1
+    return any(
+        stem >= 3
+        and word[stem:] in _SUFFIXES
+        and other[stem:] in _SUFFIXES
+        and (stem >= _STEM or min(len(word), len(other)) <= stem + 2)
+        for stem in (same, same - 1)
+    )
+
+
+Int64 = npt.NDArray[np.int64]
+
+_YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
+_SEPARATORS = re.compile(r"[./#:]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+_CACHE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How words are compared with steps; all found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    sample: int = 48
+    """Edges of each relation looked at to learn what its ends are."""
+    kinds: int = 8
+    """Node kinds kept for a step, the most frequent ones."""
+    derived: float = 0.6
+    """Added to the cosine of two words that share a stem."""
+    namespace: float = 0.5
+    """Worth of a word in a relation's namespace against one in its own name (`film.director.film`)."""
+    names: float = 0.57
+    """Worth of resembling the names at the end of a step against resembling the relation."""
+    profile: float = 1.0
+    """Worth of resembling the other relations of the nodes reached, where nodes have no types."""
+    common: float = 0.2
+    """Kinds that more than this share of steps reach say nothing (`topic`); typed nodes are exempt."""
+    enough: float = 0.35
+    """Share of a step's ends from which a kind counts fully."""
+    threshold: float = 0.3
+    """Similarities up to here count as none; the rest is stretched to [0, 1]."""
+
+
+class Steps:
+    """Compares words with the S = 2 · R steps of a graph with R relations.
+
+    Built once per graph from a sample of edges; safe to share between threads.
+
+    Args:
+        store: the graph.
+        embedder: gives the vectors of words, names and relations.
+        settings: weights and thresholds.
+    """
+
+    def __init__(self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None) -> None:
+        self.settings = settings or StepSettings()
+        self.count = 2 * len(store.relations)
+        self._embedder = embedder
+        labels = [label_words(label) for label in store.relations]
+        self._own = [_content(own) for _, own in labels]
+        self._namespace = [_content(namespace) for namespace, _ in labels]
+        self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
+        self._word_vectors = embedder.encode(self._lexicon.words)
+        self._own_vectors = embedder.encode([" ".join(own) for _, own in labels])
+        self.text_vectors: Float = embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels])
+        """(R, D) one vector for each relation with its namespace."""
+        self._read_ends(store)
+        self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
+
+    def relation(self, word: str) -> Float:
+        """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
+        return self._compared(word)[0]
+
+    def kind(self, word: str) -> Float:
+        """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
+        return self._compared(word)[1]
+
+    def reach(self, word: str) -> Float:
+        """Return how well each step leads to what a noun names: (S,) in [0, 1].
+
+        That is its kind; besides, a relation's own name tells what its tail is (`capital`), and its namespace what
+        its head is (`film.…`).
+        """
+        return self._compared(word)[2]
+
+    def kinship(self, word: str) -> Float:
+        """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
+        return self._compared(word)[3]
+
+    def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
+        settings = self.settings
+        vector = self._embedder.encode([word])[0]
+        cosines = _nearer(self._word_vectors @ vector, self._lexicon.kin(word, settings.derived))
+        cosines = np.append(cosines, np.float32(-1.0))  # for the padding
+        own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
+        namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        kin = np.append(self._kind_lexicon.kin(word, settings.derived), np.float32(0.0))
+        kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
+        kind = (np.maximum(np.append(kinds, np.float32(0.0)), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
+        kinship: Float = self._name_vectors @ vector
+        end = np.maximum(settings.names * kinship, kind)
+        reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
+        return (
+            self._stretched(np.repeat(np.maximum(own, namespace), 2)),
+            self._stretched(end),
+            self._stretched(reach),
+            kinship,
+        )
+
+    def _stretched(self, similarity: Float) -> Float:
+        """Map similarities above the threshold to (0, 1], others to 0."""
+        threshold = self.settings.threshold
+        stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
+        return stretched
+
+    # What lies at the ends
+
+    def _read_ends(self, store: GraphStore) -> None:
+        """Sample edges and learn of each step: a name vector, kinds, and the shares of identifiers and years."""
+        batch = store.sample_edges(self.settings.sample)
+        ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
+        step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
+        step, place = pairs // max(1, len(ends)), pairs % max(1, len(ends))
+        nodes = store.nodes(store.ids(ends))
+        identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
+        years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
+        size = np.maximum(1, np.bincount(step, minlength=self.count))
+        self.nameless: Float = (np.bincount(step, identifiers[place], self.count) / size).astype(np.float32)
+        """(S,) share of ends that have no name of their own."""
+        self.years: Float = (np.bincount(step, years[place], self.count) / size).astype(np.float32)
+        """(S,) share of ends that are years or dates."""
+        vectors = self._embedder.encode([node.name for node in nodes])
+        vectors[identifiers] = 0
+        self._name_vectors = unit_rows(_sum_rows(vectors[place], step, self.count))
+        types = [node.type for node in nodes]
+        if any(types):
+            self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
+        elif any(self._namespace):
+            names = sorted({" ".join(words) for words in self._namespace if words})
+            owner, kind = self._namespaces(store.edges(ends, Direction.OUT), names)
+            self._set_kinds(names, owner, kind, step, place, size, self.settings.common)
+        else:
+            self._set_profiles(store.edges(ends, Direction.OUT), len(ends), step, place, size)
+
+    def _namespaces(self, batch: EdgeBatch, names: Sequence[str]) -> tuple[Int64, Int64]:
+        """Return pairs of an end and a namespace among its outgoing relations, each pair once."""
+        number = {name: position for position, name in enumerate(names)}
+        of_relation = np.array([number.get(" ".join(words), -1) for words in self._namespace], np.int64)
+        kind = of_relation[batch.relation]
+        pairs = np.unique((batch.origin * len(names) + kind)[kind >= 0])
+        return pairs // len(names), pairs % len(names)
+
+    def _set_kinds(
+        self, names: Sequence[str], owner: Int64, kind: Int64, step: Int64, place: Int64, size: Int64, common: float
+    ) -> None:
+        """Keep the most frequent kinds of each step.
+
+        Args:
+            names: K kinds.
+            owner: an end, ascending, and
+            kind: a kind it is of; parallel.
+            step: a step, and
+            place: an end it leads to; parallel.
+            size: (S,) ends of each step.
+            common: share of steps above which a kind is left out.
+        """
+        first, last = np.searchsorted(owner, place), np.searchsorted(owner, place + 1)
+        counts = last - first
+        row = np.repeat(np.arange(len(place)), counts)
+        found = kind[np.arange(len(row)) + (first - (np.cumsum(counts) - counts))[row]]
+        keys, times = np.unique(step[row] * len(names) + found, return_counts=True)
+        step_of, kind_of = keys // len(names), keys % len(names)
+        share = times / size[step_of]
+        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(1, self.count)
+        kept = (spread <= common)[kind_of]
+        step_of, kind_of, share = step_of[kept], kind_of[kept], share[kept]
+        order = np.lexsort((kind_of, -share, step_of))
+        step_of, kind_of, share = step_of[order], kind_of[order], share[order]
+        rank = np.arange(len(step_of)) - np.searchsorted(step_of, step_of)
+        top = rank < self.settings.kinds
+        self._step_kinds = np.full((self.count, self.settings.kinds), len(names), np.int64)
+        self._kind_weights = np.zeros((self.count, self.settings.kinds), np.float32)
+        self._step_kinds[step_of[top], rank[top]] = kind_of[top]
+        self._kind_weights[step_of[top], rank[top]] = np.minimum(1.0, share[top] / self.settings.enough)
+        self._kind_vectors = self._embedder.encode(list(names))
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
+
+    def _set_profiles(self, batch: EdgeBatch, ends: int, step: Int64, place: Int64, size: Int64) -> None:
+        """Describe the ends of each step by their own relations, for want of types: one kind a step."""
+        pairs = np.unique(batch.origin * max(1, self.count) + batch.relation)
+        owner, relation = pairs // max(1, self.count), pairs % max(1, self.count)
+        profile = _sum_rows(self._own_vectors[relation], owner, ends)
+        having = np.bincount(owner, minlength=ends) > 0
+        self._kind_vectors = unit_rows(_sum_rows(profile[place], step, self.count))
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([[]] * self.count)
+        self._step_kinds = np.arange(self.count)[:, None]
+        share = np.bincount(step, having[place], self.count) / size
+        self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
+
+
+def label_words(label: str) -> tuple[list[str], list[str]]:
+    """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
+    local = re.split(r"[/#]", label)[-1] if "://" in label else label
+    segments = [segment for segment in _SEPARATORS.split(local) if segment]
+    words = [split_words(_CAMEL.sub(" ", segment).replace("_", " ")) for segment in segments]
+    words = [segment for segment in words if segment] or [[label.casefold()]]
+    return (words[-2] if len(words) > 1 else []), words[-1]
+
+
+def _content(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def _numbered(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
+    """Make a lexicon of all words, and turn each list of words into numbers, filled up with -1."""
+    lexicon = Lexicon(sorted({word for words in lists for row in words for word in row}))
+    number = {word: position for position, word in enumerate(lexicon.words)}
+    return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
+
+
+def _nearer(cosines: Float, kin: Float) -> Float:
+    """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
+    nearer: Float = np.where(kin >= 1, np.float32(1.0), np.minimum(1.0, cosines + kin))
+    return nearer
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int64:
+    """Return the rows as one array, filled up with -1."""
+    out = np.full((len(rows), max(1, max(map(len, rows), default=1))), -1, np.int64)
+    for position, row in enumerate(rows):
+        out[position, : len(row)] = row
+    return out
+
+
+def _typed(types: Sequence[str]) -> tuple[Int64, Int64]:
+    names = sorted(set(types) - {""})
+    number = {name: position for position, name in enumerate(names)}
+    owner = [position for position, name in enumerate(types) if name]
+    return np.array(owner, np.int64), np.array([number[types[position]] for position in owner], np.int64)
+
+
+def _sum_rows(rows: Vectors, group: Int64, groups: int) -> Vectors:
+    """Add up the rows of each group: (N, D) and (N,) to (groups, D)."""
+    out = np.zeros((groups, rows.shape[1]), np.float32)
+    if len(rows):
+        order = np.argsort(group, kind="stable")
+        present, first = np.unique(group[order], return_index=True)
+        out[present] = np.add.reduceat(rows[order], first)
+    return out
+
+
+MatchMethod = Literal["exact", "folded", "fuzzy", "dense"]
+
+_REMEMBERED = 1 << 14
+
+
+@dataclass(frozen=True)
+class RelationMatch:
+    """What a written label was taken for."""
+
+    written: str
+    """Without the sign of inversion."""
+    relation: str
+    method: MatchMethod
+    score: float
+    """In [0, 1]; 1 when equal, also after folding."""
+
+
+class RelationMatcher:
+    """Finds the relation that a written label means: exactly, folded, by letters, then by meaning.
+
+    Args:
+        relations: R labels of the graph; of equally good ones the first counts.
+        embedder: compares meanings; None compares letters only.
+        fuzzy_cutoff: lowest similarity in letters, in [0, 1].
+        dense_cutoff: lowest cosine.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
+    Differs: the paper follows only labels that the graph has; models misspell and shorten them.
+    """
+
+    def __init__(
+        self,
+        relations: Sequence[str],
+        embedder: Embedder | None = None,
+        fuzzy_cutoff: float = 0.86,
+        dense_cutoff: float = 0.7,
+    ) -> None:
+        for name, value in (("fuzzy_cutoff", fuzzy_cutoff), ("dense_cutoff", dense_cutoff)):
+            if not 0 <= value <= 1:
+                raise ConfigError(f"{name}={value} is no similarity; use a number from 0 to 1")
+        self._relations = tuple(dict.fromkeys(relations))
+        self._known = frozenset(self._relations)
+        self._texts = [_folded(relation) for relation in self._relations]
+        self._folded: dict[str, str] = {}
+        for text, relation in zip(self._texts, self._relations, strict=True):
+            self._folded.setdefault(text, relation)
+        self._fuzzy_cutoff = fuzzy_cutoff
+        self._dense_cutoff = dense_cutoff
+        self._embedder = embedder
+        self._vectors = embedder.encode(self._texts) if embedder is not None and self._relations else None
+        self.match = lru_cache(_REMEMBERED)(self._match)
+        """Return what a written label means, None when nothing is like it; see the class."""
+
+    def nearest(self, written: str, count: int = 3) -> list[str]:
+        """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
+        text = _folded(written.removeprefix(INVERSE).strip())
+        if self._embedder is not None and self._vectors is not None:
+            scores = self._vectors @ self._embedder.encode([text])[0]
+        else:
+            scores = np.array([fuzz.ratio(text, each) for each in self._texts])
+        # Rounded, so that the order does not hang on the last digit of a sum.
+        order = np.argsort(-np.round(scores, 6), kind="stable")[:count].tolist()
+        return [self._relations[at] for at in order]
+
+    def _match(self, written: str) -> RelationMatch | None:
+        written = written.removeprefix(INVERSE).strip()
+        if written in self._known:
+            return RelationMatch(written, written, "exact", 1.0)
+        text = _folded(written)
+        if not text:
+            return None
+        if text in self._folded:
+            return RelationMatch(written, self._folded[text], "folded", 1.0)
+        found = process.extractOne(text, self._texts, scorer=fuzz.ratio, score_cutoff=100 * self._fuzzy_cutoff)
+        if found is not None:
+            return RelationMatch(written, self._relations[found[2]], "fuzzy", found[1] / 100)
+        if self._embedder is None or self._vectors is None:
+            return None
+        cosines = self._vectors @ self._embedder.encode([text])[0]
+        best = int(np.argmax(cosines))
+        if cosines[best] < self._dense_cutoff:
+            return None
+        return RelationMatch(written, self._relations[best], "dense", min(1.0, float(cosines[best])))
+
+
+def _folded(label: str) -> str:
+    """Fold case and the marks that join words: `directedBy`, `DIRECTED_BY` and `directed by` are one."""
+    spaced = "".join(
+        f" {char}" if char.isupper() and at and label[at - 1].islower() else char for at, char in enumerate(label)
+    )
+    return normalize_name(spaced)

@@ -1,0 +1,436 @@
+"""Answering many calls at half price through Anthropic's Message Batches API.
+
+What was sent is noted in `batches.jsonl` beside the requests before and after it is sent, so that a process that is
+killed, or a machine that restarts, goes on waiting for the same batches and pays for nothing twice.
+
+Calls put aside: what a run waits for, to be answered together later.
+
+Requests as files: what a run without a network waits for, for another machine to send.
+
+A folder holds the same requests in three layouts; each line names its request by the call's key, under which
+`byokg cache import` takes the reply:
+
+- `requests.jsonl`, ours: `{"id": KEY, "question": …, "stage": …, "provider": …, "model": …, "messages": [{"role": …,
+  "text": …}], "parameters": {…}, "sample": 0}`;
+- `requests.anthropic.jsonl`, as Anthropic's Message Batches take them: `{"custom_id": KEY, "params": {…}}`;
+- `requests.openai.jsonl`, as OpenAI's batches take them: `{"custom_id": KEY, "method": "POST", "url":
+  "/v1/chat/completions", "body": {…}}`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from byokg.errors import LlmError, RunError
+from byokg.llm.failures import RetryPolicy, as_llm_error
+from byokg.llm.messages import MOST_MARKS, Call, Message
+from byokg.llm.replies import RecordedReplies, call_record
+from byokg.llm.reply_files import Imported, import_replies
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A call without a reply yet, and what it is for."""
+
+    call: Call
+    stage: str
+    question_id: str
+
+
+class PendingCalls:
+    """Collects calls from many threads; each call once, whoever asks for it.
+
+    Args:
+        store: told which replies to expect, so that they can be imported by key.
+    """
+
+    def __init__(self, store: RecordedReplies) -> None:
+        self.store = store
+        self.failed: dict[str, str] = {}
+        """Keys of calls that will never be answered, with the reasons."""
+        self._calls: dict[str, PendingCall] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, call: Call, stage: str, question_id: str) -> None:
+        """Put a call aside."""
+        with self._lock:
+            if call.key in self._calls:
+                return
+            self._calls[call.key] = PendingCall(call, stage, question_id)
+        self.store.expect(call, stage)
+
+    def take(self) -> list[PendingCall]:
+        """Return what was collected, in an order that does not depend on threads, and begin anew."""
+        with self._lock:
+            taken, self._calls = self._calls, {}
+        return sorted(taken.values(), key=lambda each: (each.question_id, each.stage, each.call.key))
+
+
+OWN, ANTHROPIC, OPENAI = "requests.jsonl", "requests.anthropic.jsonl", "requests.openai.jsonl"
+
+_MAX_TOKENS = 4096
+"""Anthropic wants a limit; this is the one that `llm=anthropic` has where none is set."""
+
+
+def write_requests(calls: Sequence[PendingCall], folder: Path) -> None:
+    """Write the three files; what an earlier pass wrote is replaced. Each file appears whole.
+
+    Raises:
+        RunError: they cannot be written.
+    """
+    layouts: Mapping[str, Callable[[PendingCall], Mapping[str, Any]]] = {
+        OWN: _own,
+        ANTHROPIC: lambda each: {"custom_id": each.call.key, "params": anthropic_params(each.call)},
+        OPENAI: _openai,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, layout in layouts.items():
+            _replace(folder / name, [_line(layout(each)) for each in calls])
+    except OSError as error:
+        raise RunError(f"requests cannot be written to {str(folder)!r}: {error.strerror or error}") from error
+
+
+def remove_requests(folder: Path) -> None:
+    """Remove the files of an earlier pass, and the folder if nothing else is in it."""
+    for name in (OWN, ANTHROPIC, OPENAI):
+        (folder / name).unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def anthropic_params(call: Call) -> dict[str, Any]:
+    """Return a call as Anthropic's Messages API takes it, with marks for prompt caching."""
+    marked = [at for at, message in enumerate(call.messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+    system: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
+    for at, message in enumerate(call.messages):
+        mark = {"cache_control": {"type": "ephemeral"}} if at in marked else {}
+        text: list[dict[str, Any]] = [{"type": "text", "text": message.text, **mark}] if message.text else []
+        if message.role == "system":
+            system += text
+        elif message.role == "tool":
+            result = {"type": "tool_result", "tool_use_id": message.call_id or "", "content": message.text, **mark}
+            _spoken(messages, "user", [result])
+        elif message.role == "assistant":
+            uses = [
+                {"type": "tool_use", "id": tool.id, "name": tool.name, "input": dict(tool.arguments)}
+                for tool in message.tool_calls
+            ]
+            _spoken(messages, "assistant", [*text, *uses])
+        else:
+            _spoken(messages, "user", text)
+    params: dict[str, Any] = {"model": call.model, "max_tokens": _MAX_TOKENS, **call.parameters}
+    if "tools" in params:
+        params["tools"] = [_anthropic_tool(tool) for tool in params["tools"]]
+    if system:
+        params["system"] = system
+    return {**params, "messages": messages}
+
+
+def openai_body(call: Call) -> dict[str, Any]:
+    """Return a call as OpenAI's chat protocol takes it."""
+    body: dict[str, Any] = {"model": call.model, **call.parameters}
+    if "tools" in body:
+        body["tools"] = [{"type": "function", "function": tool} for tool in body["tools"]]
+    return {**body, "messages": [_openai_message(message) for message in call.messages]}
+
+
+def _own(each: PendingCall) -> dict[str, Any]:
+    return {"id": each.call.key, "question": each.question_id, "stage": each.stage, **call_record(each.call)}
+
+
+def _openai(each: PendingCall) -> dict[str, Any]:
+    body = openai_body(each.call)
+    return {"custom_id": each.call.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+
+
+def _spoken(messages: list[dict[str, Any]], role: str, content: Sequence[Mapping[str, Any]]) -> None:
+    """Add content; Anthropic wants the speakers to take turns, so what one says twice in a row is one message."""
+    if messages and messages[-1]["role"] == role:
+        messages[-1]["content"] += content
+    elif content:
+        messages.append({"role": role, "content": list(content)})
+
+
+def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": tool["name"],
+        "description": tool.get("description", ""),
+        "input_schema": tool.get("parameters", {"type": "object", "properties": {}}),
+    }
+
+
+def _openai_message(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id or "", "content": message.text}
+    written: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.tool_calls:
+        written["tool_calls"] = [
+            {
+                "id": tool.id,
+                "type": "function",
+                "function": {"name": tool.name, "arguments": json.dumps(tool.arguments, ensure_ascii=False)},
+            }
+            for tool in message.tool_calls
+        ]
+    return written
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def _replace(path: Path, lines: Sequence[bytes]) -> None:
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+JOURNAL = "batches.jsonl"
+
+MOST_REQUESTS = 100_000
+MOST_BYTES = 200 * 1024 * 1024
+"""Anthropic takes 100,000 requests or 256 MB in a batch."""
+
+_CLOCKS_DIFFER = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch in the journal. `id` is empty while it is not known whether it was accepted."""
+
+    digest: str
+    """Of the keys of its requests."""
+    requests: int
+    started: str
+    """When it was sent, ISO 8601, UTC."""
+    id: str = ""
+    done: bool = False
+
+
+class AnthropicBatches:
+    """Sends calls in batches and waits for their replies, which go to the store.
+
+    Args:
+        client: an `anthropic.Anthropic`.
+        store: where replies are recorded.
+        folder: holds the journal and, while they are taken in, the results.
+        model: name for errors.
+        poll_s: seconds between two looks at a batch.
+        retry: when and how often to ask the service again.
+        sleep: waits; exchanged in tests.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        store: RecordedReplies,
+        folder: Path,
+        model: str,
+        poll_s: float = 30.0,
+        retry: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._folder = folder
+        self._model = model
+        self._poll_s = poll_s
+        self._retry = retry or RetryPolicy()
+        self._sleep = sleep
+
+    def answer(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> dict[str, str]:
+        """Have calls answered; returns when all batches have ended and their replies are recorded.
+
+        Batches that an earlier process sent are waited for first; calls that these answer are not sent again.
+
+        Args:
+            pending: calls, each once.
+            note: told in one line what is sent and how far it is.
+
+        Returns:
+            Keys of calls that the service did not answer, with its reasons.
+
+        Raises:
+            LlmError: the service cannot be used.
+            RunError: the journal cannot be written.
+        """
+        failed: dict[str, str] = {}
+        for batch in self._unfinished(pending, note):
+            failed |= self._finish(batch, note)
+        wanted = {each.call.key for each in pending}
+        failed = {key: reason for key, reason in failed.items() if key in wanted}
+        missing = [each for each in pending if self._store.get(each.call) is None and each.call.key not in failed]
+        for chunk in _chunks([each.call for each in missing]):
+            failed |= self._finish(self._send(chunk, note), note)
+        return failed
+
+    def _send(self, calls: Sequence[Call], note: Callable[[str], None]) -> Batch:
+        batch = Batch(_digest(calls), len(calls), datetime.now(UTC).isoformat())
+        self._journal(batch)
+        requests = [{"custom_id": call.key, "params": anthropic_params(call)} for call in calls]
+        asked = False
+
+        def create() -> str:
+            # Where the connection broke, the batch may have been accepted all the same.
+            nonlocal asked
+            found = self._sent_unnoticed(batch) if asked else None
+            asked = True
+            return found or str(self._client.messages.batches.create(requests=requests).id)
+
+        batch = replace(batch, id=self._ask(create))
+        self._journal(batch)
+        note(f"batch {batch.id}: {batch.requests:,} requests sent")
+        return batch
+
+    def _finish(self, batch: Batch, note: Callable[[str], None]) -> dict[str, str]:
+        """Wait for a batch and record its replies."""
+        last = ""
+        while True:
+            state = self._ask(lambda: self._client.messages.batches.retrieve(batch.id))
+            if state.processing_status == "ended":
+                break
+            counts = state.request_counts
+            line = f"batch {batch.id}: {batch.requests - counts.processing:,} of {batch.requests:,} done"
+            if line != last:
+                note(line)
+                last = line
+            self._sleep(self._poll_s)
+        imported = self._ask(lambda: self._taken(batch))
+        self._journal(replace(batch, done=True))
+        failed = dict(imported.failed)
+        note(f"batch {batch.id}: {batch.requests - len(failed):,} replies, {len(failed):,} failed")
+        return failed
+
+    def _taken(self, batch: Batch) -> Imported:
+        """Fetch the results of a batch, whole, and record them."""
+        file = self._folder / f"{batch.id}.results.jsonl"
+        try:
+            with file.open("w", encoding="utf-8", errors="backslashreplace") as out:
+                for result in self._client.messages.batches.results(batch.id):
+                    out.write(result.model_dump_json(exclude_unset=True) + "\n")
+            return import_replies(self._store, file)
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _ask(self, ask: Callable[[], Any]) -> Any:
+        """Ask the service, and again after failures that may pass."""
+
+        def attempt() -> Any:
+            try:
+                return ask()
+            except (LlmError, RunError, OSError):
+                raise
+            except Exception as error:  # anthropic's tree
+                failure = as_llm_error(error, self._model, ())
+                raise failure from failure.__cause__
+
+        return self._retry.run(attempt, self._model, None)[0]
+
+    # The journal
+
+    def _unfinished(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> Iterator[Batch]:
+        """Yield the batches that were sent and not taken in."""
+        for batch in self._batches():
+            if batch.done:
+                continue
+            if batch.id:
+                note(f"batch {batch.id} was sent before; waiting for its replies")
+                yield batch
+                continue
+            found = self._ask(functools.partial(self._sent_unnoticed, batch))
+            if found is not None:
+                note(f"batch {found} was sent before; waiting for its replies")
+                batch = replace(batch, id=found)
+                self._journal(batch)
+                yield batch
+            else:
+                self._journal(replace(batch, done=True))
+
+    def _sent_unnoticed(self, batch: Batch) -> str | None:
+        """Find a batch that was sent by a process that ended before it heard the batch's id."""
+        known = {each.id for each in self._batches()}
+        earliest = datetime.fromisoformat(batch.started) - _CLOCKS_DIFFER
+        latest = datetime.fromisoformat(batch.started) + timedelta(hours=1)
+        for each in list(_recent(self._client, earliest)):
+            counts = each.request_counts
+            total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+            if each.id not in known and total == batch.requests and each.created_at <= latest:
+                return str(each.id)
+        return None
+
+    def _batches(self) -> list[Batch]:
+        """Return the journal's batches, the last line about each."""
+        path = self._folder / JOURNAL
+        latest: dict[tuple[str, str], Batch] = {}
+        try:
+            lines = path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                batch = Batch(**json.loads(line))
+            except (ValueError, TypeError):
+                continue  # torn by a kill; what it would have said is found out from the service
+            latest[batch.digest, batch.started] = batch
+        return list(latest.values())
+
+    def _journal(self, batch: Batch) -> None:
+        path = self._folder / JOURNAL
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            torn = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+            with path.open("ab") as file:
+                file.write((b"\n" if torn else b"") + json.dumps(asdict(batch)).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RunError(f"cannot write to {str(path)!r}: {error.strerror or error}; nothing was sent") from error
+
+
+def _recent(client: Any, earliest: datetime) -> Iterator[Any]:
+    """Yield the service's batches, newest first, back to a time."""
+    for batch in client.messages.batches.list(limit=100):
+        if batch.created_at < earliest:
+            return
+        yield batch
+
+
+def _chunks(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Divide calls into batches that the service takes."""
+    chunk: list[Call] = []
+    size = 0
+    for call in calls:
+        length = len(json.dumps(anthropic_params(call))) + 100
+        if chunk and (len(chunk) == MOST_REQUESTS or size + length > MOST_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(call)
+        size += length
+    if chunk:
+        yield chunk
+
+
+def _digest(calls: Sequence[Call]) -> str:
+    return hashlib.sha256("".join(sorted(call.key for call in calls)).encode()).hexdigest()[:16]

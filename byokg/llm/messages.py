@@ -1,0 +1,349 @@
+"""A filled prompt as messages.
+
+What is asked of a language model and what comes back, and who keeps and counts it.
+
+`Call.key` decides when two calls are the same. Everything that decides a reply is part of it, and nothing else: not
+the identifiers that services give to messages, not the marks for prompt caching, not addresses, keys or timeouts.
+
+Our messages as LangChain's, and LangChain's replies as ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from byokg.errors import LlmBadReply
+from byokg.prompts.template import Filled
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.messages import AIMessage, BaseMessage
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+Stop = Literal["end", "length", "refusal", "tool", "other"]
+"""Why a model stopped: finished, at its token limit, refusing, asking for a tool, or something else."""
+
+KEY_VERSION = 1
+"""Part of every key; raised when the canonical form below changes, so that no old reply is taken for a new call's."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call; all at least 0.
+
+    `input_tokens` counts the whole prompt, whether it was read from a prompt cache, written to one, or neither.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A model's wish to call a tool. `id` ties the tool's answer to it."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation, the same for all providers.
+
+    `call_id` is the id of the tool call that a message of role `tool` answers. `cache` says that everything up to
+    the end of this message will be sent again and again, so a provider that can should keep it; it changes no reply,
+    so it is no part of a message's identity.
+    """
+
+    role: Role
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str | None = None
+    cache: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is asked of a model: everything that decides a reply.
+
+    `sample` tells apart several replies to the same question. `parameters` are the model's (temperature, max_tokens,
+    extra body, tools, …), never keys, addresses or timeouts.
+    """
+
+    provider: str
+    model: str
+    messages: tuple[Message, ...]
+    parameters: Mapping[str, JSON] = field(default_factory=lambda: MappingProxyType({}))
+    sample: int = 0
+
+    @cached_property
+    def key(self) -> str:
+        """Identify the call in stores: 64 hexadecimal digits.
+
+        Raises:
+            ValueError: a parameter is a number that is not finite.
+            TypeError: a parameter is nothing that JSON can hold.
+        """
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    @cached_property
+    def prompt_digest(self) -> str:
+        """Identify what the messages say, whoever is asked: 16 hexadecimal digits."""
+        said = json.dumps([[message.role, message.text] for message in self.messages])
+        return hashlib.sha256(said.encode("ascii")).hexdigest()[:16]
+
+    @property
+    def canonical(self) -> str:
+        """Return the text behind the key: ASCII JSON with sorted keys and without white space.
+
+        The ids of tool calls are replaced by their position in the conversation: services make them up at random.
+        """
+        order: dict[str, int] = {}
+        for message in self.messages:
+            for call in message.tool_calls:
+                order.setdefault(call.id, len(order))
+        messages = [
+            {
+                "role": message.role,
+                "text": message.text,
+                "tool_calls": [[order[call.id], call.name, _canonical(call.arguments)] for call in message.tool_calls],
+                "call": None if message.call_id is None else order.get(message.call_id, message.call_id),
+            }
+            for message in self.messages
+        ]
+        record = {
+            "version": KEY_VERSION,
+            "provider": self.provider,
+            "model": self.model,
+            "messages": messages,
+            "parameters": _canonical(self.parameters),
+            "sample": self.sample,
+        }
+        return json.dumps(record, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model answered. `model` is what the service says answered, `seconds` the time of the last attempt."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    stop: Stop = "end"
+    usage: Usage = Usage()
+    model: str = ""
+    seconds: float = 0.0
+    retries: int = 0
+
+
+class ReplyStore(Protocol):
+    """Keeps replies by call. Used from many threads at the same time."""
+
+    @property
+    def replay_only(self) -> bool:
+        """Tell whether a call without a reply must fail (`ReplyMissing`): nothing may be sent."""
+
+    def get(self, call: Call) -> Reply | None:
+        """Return the reply kept for a call; None when there is none, or when replies are to be asked for anew."""
+
+    def put(self, call: Call, reply: Reply, stage: str = "") -> None:
+        """Keep a reply. It was paid for: it is on disk when this returns. `stage` says what it was for."""
+
+    def nearest(self, call: Call) -> str:
+        """Say in a few words how the call with a reply that is most like this one differs; empty when none is."""
+
+
+class Meter(Protocol):
+    """Counts calls, tokens and money, and stops a run at its budget. Used from many threads at the same time.
+
+    A call that is sent runs through `before`, then one of `after` and `failed`; a replayed one through `after` alone.
+    """
+
+    def before(self, call: Call, stage: str, question_id: str) -> None:
+        """Reserve what a call may cost.
+
+        Raises:
+            BudgetExceeded: it would go over the budget; the call is not sent.
+        """
+
+    def after(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
+        """Count a call that was answered, well or not (`reply.stop`); a replayed reply costs nothing."""
+
+    def failed(self, call: Call, retries: int, stage: str, question_id: str) -> None:
+        """Count a call that was sent `1 + retries` times without an answer; release what `before` reserved."""
+
+
+def _canonical(value: JSON) -> JSON:
+    """Return a JSON value in which equal numbers look alike (1.0 as 1), and mappings and sequences are plain."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_canonical(entry) for entry in value]
+    return value
+
+
+CacheMarks = Literal["anthropic", "bedrock"]
+"""How a provider is told what to keep: `cache_control` on a block, or a `cachePoint` after it."""
+
+MOST_MARKS = 4
+"""Marks that Anthropic and Bedrock accept in one request."""
+
+_REASON_KEYS = ("stop_reason", "stopReason", "finish_reason", "done_reason")
+"""Where LangChain's classes leave the reason: Anthropic, Bedrock, OpenAI, Ollama."""
+
+_STOPS: Mapping[str, Stop] = {
+    "end_turn": "end",
+    "stop": "end",
+    "stop_sequence": "end",
+    "max_tokens": "length",
+    "length": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "content_filter": "refusal",
+    "content_filtered": "refusal",
+    "guardrail_intervened": "refusal",
+    "safety": "refusal",
+    "tool_use": "tool",
+    "tool_calls": "tool",
+    "function_call": "tool",
+}
+
+_SAY_WHY = frozenset(
+    {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
+)
+"""Kinds of chat models (`_llm_type`) whose services always say why a reply ends: one without a reason was cut."""
+
+_MARKS: Mapping[str, CacheMarks] = {"anthropic-chat": "anthropic", "amazon_bedrock_converse_chat": "bedrock"}
+
+
+def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
+    """Return how a chat model's provider is told what to keep; None when it cannot be told."""
+    marks = _MARKS.get(chat_model._llm_type)
+    if marks == "bedrock":
+        # Bedrock refuses requests with cache points for models that know none.
+        name = f"{getattr(chat_model, 'base_model_id', None)} {getattr(chat_model, 'model_id', '')}"
+        return marks if "anthropic." in name or "amazon.nova" in name else None
+    return marks
+
+
+def to_langchain(messages: Sequence[Message], marks: CacheMarks | None) -> list[BaseMessage]:
+    """Write messages as LangChain's.
+
+    Args:
+        messages: what to send; those with `cache` set end a stable prefix.
+        marks: how to mark the prefix; None leaves the marks out. Of more than four marks the last four count.
+    """
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+    marked = [i for i, message in enumerate(messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+    written: list[BaseMessage] = []
+    for position, message in enumerate(messages):
+        content: Any = _marked(message.text, marks) if marks and position in marked else message.text
+        if message.role == "system":
+            written.append(SystemMessage(content))
+        elif message.role == "user":
+            written.append(HumanMessage(content))
+        elif message.role == "tool":
+            written.append(ToolMessage(content, tool_call_id=message.call_id or ""))
+        else:
+            calls = [
+                {"name": call.name, "args": dict(call.arguments), "id": call.id, "type": "tool_call"}
+                for call in message.tool_calls
+            ]
+            written.append(AIMessage(content, tool_calls=calls))
+    return written
+
+
+def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, seconds: float) -> Reply:
+    """Read a reply.
+
+    Args:
+        message: what the chat model returned.
+        chat_model: its kind says whether a reason for the end must be there.
+        model: our name of the model, for the error, and where the service names none.
+        seconds: how long it took.
+
+    Raises:
+        LlmBadReply: the service ended the reply without saying why, or gives counts that are no counts.
+    """
+    metadata = message.response_metadata
+    reasons = [metadata[key] for key in _REASON_KEYS if metadata.get(key) is not None]
+    if not reasons and chat_model._llm_type in _SAY_WHY:
+        raise LlmBadReply(model, "the reply breaks off: the service did not say why it ends")
+    refusal = message.additional_kwargs.get("refusal")
+    stop: Stop = "end"
+    if refusal:
+        stop = "refusal"
+    elif reasons:
+        stop = _STOPS.get(str(reasons[0]).lower(), "other")
+    if message.invalid_tool_calls and stop != "length":
+        raise LlmBadReply(model, f"arguments of a tool call are no JSON: {message.invalid_tool_calls[0].get('args')!r}")
+    text = refusal if isinstance(refusal, str) and not _text(message.content) else _text(message.content)
+    calls = tuple(ToolCall(str(call["id"]), call["name"], call["args"]) for call in message.tool_calls)
+    named = metadata.get("model_name") or metadata.get("model")
+    return Reply(text, calls, stop, _usage(message, model), str(named or model), seconds)
+
+
+def estimated_tokens(messages: Sequence[Message], parameters: Mapping[str, JSON]) -> int:
+    """Guess the tokens of a prompt, before anybody counts them: four bytes of text make about one."""
+    size = sum(len(message.text.encode("utf-8", "replace")) for message in messages) + len(
+        str(parameters.get("tools", ""))
+    )
+    return size // 4 + 1
+
+
+def _marked(text: str, marks: CacheMarks) -> list[dict[str, Any]]:
+    block: dict[str, Any] = {"type": "text", "text": text}
+    if marks == "anthropic":
+        return [{**block, "cache_control": {"type": "ephemeral"}}]
+    return [block, {"cachePoint": {"type": "default"}}]
+
+
+def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
+    """Join the text of a reply; what a model thinks before it answers is left out."""
+    if isinstance(content, str):
+        return content
+    parts = [part if isinstance(part, str) else part.get("text") for part in content if _is_text(part)]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _is_text(part: str | Mapping[str, Any]) -> bool:
+    return isinstance(part, str) or part.get("type") in ("text", None)
+
+
+def _usage(message: AIMessage, model: str) -> Usage:
+    """Read the token counts; all 0 where the service gives none."""
+    counts = message.usage_metadata
+    if counts is None:
+        return Usage()
+    details: Mapping[str, Any] = counts.get("input_token_details") or {}
+    # Anthropic's class splits what was written by how long it is kept, and sets the sum to 0 then.
+    written: int = sum(details.get(key) or 0 for key in ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"))
+    usage = Usage(
+        input_tokens=counts["input_tokens"],
+        output_tokens=counts["output_tokens"],
+        cache_read_tokens=details.get("cache_read") or 0,
+        cache_write_tokens=written or details.get("cache_creation") or 0,
+    )
+    if min(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens) < 0:
+        raise LlmBadReply(model, f"the service counts a negative number of tokens: {usage}")
+    return usage
+
+
+def prompt_messages(filled: Filled) -> list[Message]:
+    """Return a prompt as messages; its system part is the same for many questions, so providers may keep it."""
+    system = [Message("system", filled.system, cache=True)] if filled.system else []
+    return [*system, Message("user", filled.user)]

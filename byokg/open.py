@@ -1,0 +1,321 @@
+"""A graph folder that answers queries in both languages.
+
+Where a graph is, as text: a folder, or the address of a server. Credentials never stand in an address.
+
+| address                                    | kind      | credentials come from                                |
+|--------------------------------------------|-----------|------------------------------------------------------|
+| `neo4j://…`, `bolt://…` (`+s`, `+ssc`)     | `neo4j`   | NEO4J_USERNAME, NEO4J_PASSWORD                       |
+| `neptune-graph://ID`, `neptune-db://HOST`  | `neptune` | where boto3 finds them                               |
+| `sparql+https://…`, `sparql+http://…`      | `sparql`  | BYOKG_SPARQL_TOKEN, or BYOKG_SPARQL_USER, …_PASSWORD |
+
+Anything without `://` is a folder. Nothing heavy is imported here.
+
+The query engines that a graph folder may hold beside its arrays: ArcadeDB for openCypher, Oxigraph for SPARQL.
+
+Opening a graph by where it is: a folder, or the address of a server (see `address`).
+
+| place                                     | opens                                                         |
+|-------------------------------------------|---------------------------------------------------------------|
+| a folder                                  | `ColumnarGraph`; for queries the engine built into the folder |
+| `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                                                  |
+| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneAnalyticsStore`, `NeptuneDatabaseStore`               |
+| `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                                              |
+
+A server's schema is kept between runs (see `schema_cache`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from byokg.errors import ConfigError, GraphError, GraphExists, GraphNotFound
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines import arcadedb, oxigraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.engines.oxigraph import OxigraphStore
+from byokg.graph.engines.oxigraph_process import import_pyoxigraph
+from byokg.graph.read_cache import SchemaCache, digest
+from byokg.graph.store import GraphStore, Limits, QueryableGraph
+from byokg.types import Language
+
+if TYPE_CHECKING:
+    from byokg.graph.engines.arcadedb import ArcadeStore
+    from byokg.graph.engines.oxigraph import OxigraphStore
+    from byokg.graph.servers.bolt import Neo4jStore
+    from byokg.graph.servers.neptune import NeptuneAnalyticsStore, NeptuneDatabaseStore
+    from byokg.graph.servers.sparql import SparqlEndpoint
+
+    Server: TypeAlias = Neo4jStore | NeptuneAnalyticsStore | NeptuneDatabaseStore | SparqlEndpoint
+    Opened: TypeAlias = ColumnarGraph | Server
+    Queryable: TypeAlias = ArcadeStore | OxigraphStore | Server
+
+ServerKind = Literal["neo4j", "neptune", "sparql"]
+
+SCHEMES: dict[str, ServerKind] = {
+    "neo4j": "neo4j",
+    "bolt": "neo4j",
+    "neptune-graph": "neptune",
+    "neptune-db": "neptune",
+    "sparql+https": "sparql",
+    "sparql+http": "sparql",
+}
+
+EXAMPLES: dict[str | None, str] = {
+    "neo4j": "neo4j://HOST:7687/DATABASE",
+    "neptune": "neptune-graph://ID or neptune-db://HOST",
+    "sparql": "sparql+https://HOST/PATH",
+}
+"""What an address of each kind looks like."""
+
+_ENVIRONMENT: dict[ServerKind, str] = {
+    "neo4j": "NEO4J_USERNAME and NEO4J_PASSWORD",
+    "neptune": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "sparql": "BYOKG_SPARQL_TOKEN, or BYOKG_SPARQL_USER and BYOKG_SPARQL_PASSWORD",
+}
+
+_USER = re.compile(r"(\w://)(?:[^\s/@:]*:\S*|[^\s/@:]+)@")
+"""A name and a password, or a token, before a host. Greedy, because a password may hold an @ or a /."""
+
+_PARAMETER = re.compile(
+    r"([?&][^=&\s]*(?:key|token|secret|passw|pwd|auth|credential)[^=&\s]*=)[^&\s'\"]+", re.IGNORECASE
+)
+
+
+def is_address(place: str | Path) -> bool:
+    """Tell whether a place is a server's address, and not a folder."""
+    return "://" in str(place)
+
+
+def server_kind(address: str) -> ServerKind:
+    """Return what kind of server an address is for.
+
+    Raises:
+        ConfigError: nothing here speaks its scheme, or credentials stand in it (which the message does not repeat).
+    """
+    written, _, rest = address.partition("://")
+    scheme = written.lower()
+    if scheme.startswith(("neo4j+", "bolt+")):
+        scheme = scheme.removesuffix("+ssc").removesuffix("+s")
+    kind = SCHEMES.get(scheme)
+    if "@" in rest.partition("?")[0]:
+        variables = _ENVIRONMENT[kind] if kind else "variables of the environment"
+        raise ConfigError(
+            f"the address {masked_scheme(written)}://… holds an @, as credentials before the host do; leave them out "
+            f"and set {variables} (an @ that belongs to the path is written %40)"
+        )
+    if kind is None:
+        raise ConfigError(f"no store speaks {masked_scheme(written)!r}; addresses start with {', '.join(SCHEMES)}")
+    return kind
+
+
+def masked_scheme(scheme: str) -> str:
+    """Return a scheme for a message; of one that is none, only that something is there."""
+    return scheme if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,19}", scheme) else "…"
+
+
+def masked(text: str) -> str:
+    """Return a text without the credentials that stand in the addresses in it."""
+    return _PARAMETER.sub(r"\1…", _USER.sub(r"\1…@", text))
+
+
+FOLDERS: dict[Language, str] = {"cypher": arcadedb.FOLDER, "sparql": oxigraph.FOLDER}
+"""Subfolder of each language's engine."""
+
+NAMES: dict[Language, str] = {"cypher": "ArcadeDB", "sparql": "Oxigraph"}
+
+
+def engines_in(folder: str | Path) -> list[Language]:
+    """Return the languages that a graph folder has engines for, in fixed order."""
+    return [language for language, name in FOLDERS.items() if (Path(folder) / name).is_dir()]
+
+
+def refuse_missing(languages: Collection[Language]) -> None:
+    """Raise `MissingExtra` when what an engine needs is not installed."""
+    if "cypher" in languages:
+        arcadedb.refuse_missing()
+    if "sparql" in languages:
+        import_pyoxigraph("the embedded RDF store")
+
+
+def add_engine(folder: str | Path, language: Language, overwrite: bool = False) -> None:
+    """Build an engine into the folder of a saved graph; it appears only when complete.
+
+    Args:
+        folder: of the graph.
+        language: what the engine shall understand.
+        overwrite: replace an engine that is already there.
+
+    Raises:
+        GraphNotFound, GraphCorrupt: there is no graph in `folder`, or none that can be read.
+        GraphExists: the engine is there already.
+        OpenFileLimit: the graph has more relations than ArcadeDB may open files.
+        MissingExtra: the engine is not installed.
+        StoreUnavailable: the process that loads it failed.
+    """
+    graph = ColumnarGraph.open(folder)
+    if language in engines_in(folder) and not overwrite:
+        raise GraphExists(folder, f"it has its {NAMES[language]} engine already; pass overwrite=True to build it anew")
+    if language == "cypher":
+        arcadedb.build_arcade(graph, folder, overwrite)
+    else:
+        oxigraph.build_oxigraph(graph, Path(folder) / FOLDERS[language], overwrite).close()
+
+
+def open_graph(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Opened:
+    """Open a graph to be walked.
+
+    Args:
+        place: a folder or an address.
+        cache: where a server's schema is kept; None is the user's cache folder.
+        settings: for the server's store, such as `id_property` (see its constructor). A folder takes none.
+
+    Raises:
+        GraphNotFound: there is no graph in the folder.
+        ConfigError: the address has a scheme that nothing here speaks, or holds credentials.
+        MissingExtra: the server's client library is not installed.
+    """
+    if is_address(place):
+        return open_server(str(place), cache, **settings)
+    if settings:
+        raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
+    return ColumnarGraph.open(place)
+
+
+def open_queryable(
+    place: str | Path, language: Language | None = None, cache: SchemaCache | None = None, **settings: Any
+) -> Queryable:
+    """Open a graph to be queried.
+
+    Args:
+        place: a folder or an address.
+        language: wanted of a folder that holds both engines; None takes Cypher where there is one.
+        cache: as for `open_graph`.
+        settings: as for `open_graph`.
+
+    Raises:
+        ConfigError: the graph does not speak the language; says how to build an engine that does.
+        GraphNotFound, MissingExtra: as for `open_graph`.
+    """
+    if is_address(place):
+        server = open_server(str(place), cache, **settings)
+        if language not in (None, server.language):
+            server.close()
+            raise ConfigError(f"{server.name} takes {server.language}, not {language}; leave --language out")
+        return server
+    if settings:
+        raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
+    folder = Path(place)
+    if not folder.is_dir():
+        raise GraphNotFound(place)
+    present = engines_in(folder)
+    if "cypher" in present and language in (None, "cypher"):
+        from byokg.graph.engines.arcadedb import ArcadeStore
+
+        return ArcadeStore.open(folder)
+    if "sparql" in present and language in (None, "sparql"):
+        from byokg.graph.engines.oxigraph import OxigraphStore
+
+        return OxigraphStore(folder / FOLDERS["sparql"])
+    wanted = f"takes no {language}" if language else "has no query engine"
+    option = f"--{language}" if language else "--cypher or --sparql"
+    raise ConfigError(f"the graph in {str(place)!r} {wanted}; build one into it: byokg graph engine {place} {option}")
+
+
+def open_server(address: str, cache: SchemaCache | None = None, **settings: Any) -> Server:
+    """Open the store for an address; nothing is sent yet, except that some clients connect. See `open_graph`."""
+    kind = server_kind(address)
+    server: Server
+    if kind == "neo4j":
+        from byokg.graph.servers.bolt import Neo4jStore
+
+        server = Neo4jStore(address, **settings)
+    elif kind == "neptune":
+        from byokg.graph.servers.neptune import open_neptune
+
+        server = open_neptune(address, **settings)
+    else:
+        from byokg.graph.servers.sparql import SparqlEndpoint
+
+        if settings:
+            raise ConfigError(f"{', '.join(settings)} is for Cypher servers; nodes of {address} have IRIs")
+        server = SparqlEndpoint(address)
+    server.keep_schema(cache or SchemaCache())
+    return server
+
+
+@contextmanager
+def opened(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Iterator[Opened]:
+    """Open a graph as `open_graph` does, and let go of a server's connections afterwards."""
+    store = open_graph(place, cache, **settings)
+    try:
+        yield store
+    finally:
+        close(store)
+
+
+def close(store: GraphStore) -> None:
+    """Let go of what a store holds open; a graph in files holds nothing."""
+    if not isinstance(store, ColumnarGraph) and callable(end := getattr(store, "close", None)):
+        end()
+
+
+def identity(store: GraphStore) -> str:
+    """Return what a run records to say which graph it read.
+
+    A graph in files has the checksum of its content. A server has none, so it is identified by its address and the
+    number of nodes of each type and of edges of each relation: `counts:` and a SHA-256 of these. Edits that leave all
+    counts as they are (a renamed node, a property) do not change it. An endpoint that cannot count its edges is
+    identified by its address alone: `address:` and a SHA-256 of that.
+    """
+    if checksum := getattr(store, "checksum", None):
+        return str(checksum)
+    if getattr(store, "edge_count", 0) is None:
+        return f"address:{digest(store.name)}"
+    schema = store.schema()
+    relations = sorted((relation.name, relation.count) for relation in schema.relations)
+    return f"counts:{digest(store.name, sorted(schema.node_types.items()), relations)}"
+
+
+class BothEngines(ArcadeStore):
+    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph; implements `ManyEngines`.
+
+    It is walked in its arrays, as every graph in a folder.
+    """
+
+    sparql: OxigraphStore
+
+    @classmethod
+    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None, memory_mb: int = 2048) -> Self:
+        """Open a graph folder that has both engines.
+
+        Args:
+            folder: the folder of the graph.
+            heap_mb: heap limit of ArcadeDB's Java machine.
+            limits: what a query may use unless `run` is told otherwise.
+            memory_mb: memory at which Oxigraph's process is stopped.
+
+        Raises:
+            GraphNotFound: there is no graph in `folder`.
+            GraphError: it lacks an engine.
+            GraphCorrupt: something in it cannot be read.
+        """
+        store = super().open(folder, heap_mb, limits)
+        place = Path(folder) / oxigraph.FOLDER
+        if not place.is_dir():
+            raise GraphError(f"{store.name} has no SPARQL engine; build one: byokg graph engine {folder} --sparql")
+        store.sparql = OxigraphStore(place, memory_mb=memory_mb)
+        return store
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return what runs queries, openCypher first."""
+        return (self, self.sparql)
+
+    def close(self) -> None:
+        """End the engines' processes."""
+        super().close()
+        self.sparql.close()

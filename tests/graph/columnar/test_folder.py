@@ -1,0 +1,146 @@
+"""A graph's folder is complete or not there, whatever happens to those who write it and those who read it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from byokg.errors import GraphCorrupt, GraphError
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
+from tests.graph.contract import edge, node
+
+TRIPLES = "a|r|b\nb|r|c\n"
+
+HANGING_BUILD = """
+import sys, time
+from byokg.graph import graph_writer
+from byokg.graph.importers.choose import build_graph
+
+def hang(*_):
+    print("half written", flush=True)
+    time.sleep(60)
+
+graph_writer._write_way_back = hang
+build_graph(sys.argv[1], sys.argv[2], overwrite=True)
+"""
+
+REBUILDING = """
+import sys, time
+from byokg.graph.columnar.graph import ColumnarGraph
+
+graphs = [ColumnarGraph.from_triples((f"n{i}", "r", f"n{i + 1}") for i in range(count)) for count in (3, 40)]
+for turn in range(30):
+    graphs[turn % 2].save(sys.argv[1], overwrite=True)
+    time.sleep(0.03)
+"""
+
+FULL_DISK = """
+import resource, sys
+from byokg.errors import GraphError
+from byokg.graph.importers.choose import build_graph
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    build_graph(sys.argv[1], sys.argv[2], overwrite=True)
+except GraphError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "kb.txt"
+    path.write_text(TRIPLES)
+    return path
+
+
+def kill_half_way(source: Path, out: Path) -> None:
+    """Build in another process, and kill that between two files."""
+    command = [sys.executable, "-c", HANGING_BUILD, str(source), str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half written\n"
+        process.send_signal(signal.SIGKILL)
+
+
+def test_a_killed_build_leaves_no_graph_and_the_next_build_what_it_left(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    kill_half_way(source, out)
+    assert not out.exists()
+    (left,) = (name for name in os.listdir(tmp_path) if name != "in")
+    assert left.startswith(".out.partial-")
+    build_graph(source, out)
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+
+
+def test_a_killed_rebuild_leaves_the_graph_that_was_there(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_graph(source, out)
+    source.write_text("x|r|y\n")
+    kill_half_way(source, out)
+    graph = ColumnarGraph.open(out)
+    graph.verify()
+    assert list(graph.entities()) == ["a", "b", "c"]
+
+
+def test_what_a_living_process_is_writing_is_left_alone(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", HANGING_BUILD, str(source), str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        build_graph(source, out)
+        assert len([name for name in os.listdir(tmp_path) if name.startswith(".out.partial-")]) == 1
+        process.kill()
+
+
+def test_whoever_opens_a_graph_that_is_being_replaced_gets_one_of_the_two(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ColumnarGraph.from_triples([("a", "r", "b")]).save(out)
+    seen = set()
+    with subprocess.Popen([sys.executable, "-c", REBUILDING, str(out)]) as process:
+        while process.poll() is None:
+            graph = ColumnarGraph.open(out)
+            seen.add((graph.node_count, graph.edge_count, len(list(graph.entities()))))
+            time.sleep(0.001)
+        assert process.returncode == 0
+    assert seen <= {(2, 1, 2), (4, 3, 4), (41, 40, 41)}
+    assert len(seen) > 1
+
+
+def test_a_disk_that_is_full_leaves_what_was_there(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_graph(source, out)
+    source.write_text("".join(f"n{number}|r|n{number + 1}\n" for number in range(5000)))
+    command = [sys.executable, "-c", FULL_DISK, str(source), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "cannot write to" in done.stdout and "free space" in done.stdout
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+    assert ColumnarGraph.open(out).node_count == 3
+
+
+def test_no_damaged_byte_goes_unnoticed(tmp_path: Path) -> None:
+    nodes = [node(f"n{number}", "T", x=number, s="t" * number) for number in range(20)]
+    edges = [edge(f"n{number % 20}", f"r{number % 3}", f"n{number * 7 % 20}", w=number / 2) for number in range(40)]
+    ColumnarGraph.from_records(nodes, edges).save(tmp_path / "graph")
+    ColumnarGraph.open(tmp_path / "graph").verify()
+    chance = random.Random(3)
+    for path in sorted((tmp_path / "graph").iterdir()):
+        content = path.read_bytes()
+        for _ in range(40):
+            damaged = bytearray(content)
+            damaged[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            cut = content[: chance.randrange(len(content))]
+            path.write_bytes(cut if chance.random() < 0.3 else damaged)
+            with pytest.raises((GraphCorrupt, GraphError)):
+                ColumnarGraph.open(tmp_path / "graph").verify()
+        path.write_bytes(content)
