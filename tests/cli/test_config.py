@@ -188,7 +188,7 @@ def test_every_graph_option_opens_its_kind_of_place(
         settings = read_settings([f"graph.path={place(option, bolt, monkeypatch, servers)}", *asked(option)])
         assert settings.options["graph"] == option
         assert settings.run.graph.path is not None
-        store = settings.build_graph(settings.run.graph.path)
+        store = settings.open_graph(settings.run.graph.path)
         servers.callback(close, store)
         assert [relation.name for relation in store.schema().relations] == ["r"]
         assert len(list(store.entities())) == 2

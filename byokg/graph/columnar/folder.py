@@ -16,10 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
+from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
 VERSION = 3
+
+ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
+"""Where in the folder the query engine for each language lies, if it was built."""
+
 _HERE, _EXCHANGE = -100, 2
 """What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
 _OWN = "meta_sha256"
