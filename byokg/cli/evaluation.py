@@ -201,7 +201,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         GraphError: the cache cannot be written.
     """
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
-    folder = cache / f"{readable}-{source_digest(source)[:_HASH_DIGITS]}"
+    folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
     damaged = False
     try:
         ColumnarGraph.open(folder)

@@ -21,14 +21,14 @@ TRIPLES = "a|r|b\nb|r|c\n"
 
 HANGING_BUILD = """
 import sys, time
-from byokg.graph.columnar import writer
+from byokg.graph.columnar import writer as graph_writer
 from byokg.graph.importers.choose import build_graph
 
 def hang(*_):
     print("half written", flush=True)
     time.sleep(60)
 
-writer._write_way_back = hang
+graph_writer._write_way_back = hang
 build_graph(sys.argv[1], sys.argv[2], overwrite=True)
 """
 
