@@ -1,11 +1,15 @@
 # Needs Python 3.11 or newer with pip and venv, and GNU make; everything else goes into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock clean
+.PHONY: help demo test fuzz check format docs wheel lock clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
 ARGS ?=
+# Processes that run tests, each taking whole files; JOBS=0 runs all in one, as a debugger wants it.
+JOBS ?= logical
+
+PARALLEL := -n $(JOBS) --maxprocesses 8 --dist loadfile
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,6 +26,7 @@ DEV := $(VENV)/.dev-$(LOCK_KEY)
 help:
 	@echo 'make demo     answer the shipped questions over the shipped graph and print the scores'
 	@echo 'make test     run the test suite            (make test ARGS="-k words" for a part)'
+	@echo 'make fuzz     run the property tests with many fresh cases'
 	@echo 'make check    run linter, formatter check and type checker'
 	@echo 'make format   let the linter and formatter rewrite files'
 	@echo 'make lock     resolve all dependencies anew into constraints.txt'
@@ -37,7 +42,11 @@ demo: $(CORE)
 	  && $(BIN)/byokg eval pipeline=offline dataset=atlas graph.path=$$folder/graph out=$$folder/run
 
 test: $(DEV)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+# Property tests alone, ten times as many cases as in `make test`, and other ones each time.
+fuzz: $(DEV)
+	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz $(ARGS)
 
 check: $(DEV)
 	@$(BIN)/ruff check .
