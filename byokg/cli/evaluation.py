@@ -53,11 +53,12 @@ from byokg.evaluation.runner import (
     named,
     run_evaluation,
 )
-from byokg.graph.columnar.folder import FORMAT, VERSION, new_folder
+from byokg.files import new_folder, sha256, user_cache
+from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.read_cache import SchemaCache, user_cache
+from byokg.graph.read_cache import SchemaCache
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, takes_queries
@@ -200,7 +201,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         GraphError: the cache cannot be written.
     """
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
-    folder = cache / f"{readable}-{source_digest(source)[:_HASH_DIGITS]}"
+    folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
     damaged = False
     try:
         ColumnarGraph.open(folder)
@@ -213,7 +214,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         return folder
     began = time.perf_counter()
     try:
-        with new_folder(folder, overwrite=damaged) as partial:  # graph and names appear together, or not at all
+        with new_folder(folder, damaged, refuse_taken) as partial:  # graph and names appear together, or not at all
             build_names(import_into(source, partial))
         graph = ColumnarGraph.open(folder)
     except GraphError as error:
@@ -237,8 +238,7 @@ def source_digest(source: Path) -> str:
     """
     digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
     for path in source_files(source):
-        with path.open("rb") as file:
-            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        digest.update(f"{path.name} {sha256(path)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

@@ -235,7 +235,8 @@ def build(
     """
     import time
 
-    from byokg.graph.columnar.folder import new_folder, refuse_taken
+    from byokg.files import new_folder
+    from byokg.graph.columnar.folder import refuse_taken
     from byokg.open import NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
@@ -245,7 +246,9 @@ def build(
     began = time.perf_counter()
     try:
         refuse_taken(folder, overwrite)
-        with new_folder(folder, overwrite) as partial:  # graph, names and engines appear together, or not at all
+        with new_folder(
+            folder, overwrite, refuse_taken
+        ) as partial:  # graph, names and engines appear together, or not at all
             graph = _make(source, partial, settings)
             seconds = time.perf_counter() - began
             indexed = _index_names(graph, aliases or [])

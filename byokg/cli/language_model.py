@@ -25,7 +25,7 @@ from byokg.evaluation.later_replies import run_deferred, run_in_batches
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.scoring import judge_cases, judge_profile
-from byokg.graph.read_cache import user_cache
+from byokg.files import user_cache
 from byokg.llm.batch import AnthropicBatches, PendingCalls
 from byokg.llm.estimate import dollars
 from byokg.llm.model import LanguageModel

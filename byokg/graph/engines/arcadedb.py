@@ -37,7 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
-from byokg.graph.columnar.folder import META, new_folder
+from byokg.files import new_folder, write_json
+from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, Names
 from byokg.graph.engines.worker import Worker
@@ -89,7 +90,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
     refuse_missing()
     refuse_too_many(graph)
     if not _holds(out, graph):
-        with new_folder(out, overwrite) as folder:
+        with new_folder(out, overwrite, refuse_taken) as folder:
             graph.write_into(folder)
             _build(folder, folder / FOLDER, heap_mb)
         return
@@ -411,7 +412,7 @@ def _build(saved: Path, place: Path, heap_mb: int) -> None:
         "graph": graph.checksum,
         "names": names.to_json(),
     }
-    (place / BUILD).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    write_json(place / BUILD, content)
 
 
 def _read_build(place: Path, graph: ColumnarGraph) -> Names:

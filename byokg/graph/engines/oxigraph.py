@@ -21,7 +21,7 @@ from byokg.errors import (
     GraphNotFound,
     QueryInvalid,
 )
-from byokg.graph.columnar.folder import new_folder, sha256
+from byokg.files import new_folder, sha256, write_json
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
@@ -95,7 +95,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
             "schema": asdict(schema),
         }
         del store  # closes the files
-        (partial / _META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        write_json(partial / _META, meta)
     return OxigraphStore(out)
 
 
