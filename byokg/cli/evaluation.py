@@ -40,7 +40,6 @@ from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
 from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.run_folder import code_version
 from byokg.evaluation.runner import (
     Draw,
@@ -53,6 +52,7 @@ from byokg.evaluation.runner import (
     named,
     run_evaluation,
 )
+from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.files import new_folder, sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph

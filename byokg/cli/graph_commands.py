@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from byokg.cli.terminal import folder_given, in_these_words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
+from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import DenseFacts, NameFacts
 from byokg.graph.store import PropertySchema, RelationSchema
@@ -125,38 +125,33 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     console.print(facts)
 
     if set(schema.node_types) != {""}:
-        types = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        types.add_column("node type", overflow="fold")
-        types.add_column("nodes", justify="right", no_wrap=True)
-        types.add_column("properties", overflow="fold")
-        rows = list(schema.node_types.items())
-        for name, count in rows if everything else rows[:_ROWS]:
+        types = list(schema.node_types.items())
+        rows = []
+        for name, count in types if everything else types[:_ROWS]:
             properties = _properties(schema.node_properties.get(name, ()), schema.node_property_details.get(name, ()))
-            types.add_row(Text(name or _UNTYPED), f"{count:,}", Text(properties))
-        console.print(types)
-        _say_more(console, len(rows), "node types", everything)
+            rows.append((name or _UNTYPED, f"{count:,}", properties))
+        console.print(table([*labels("node type"), *figures("nodes"), *labels("properties")], rows))
+        _say_more(console, len(types), "node types", everything)
 
-    relations = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     listed = by_count(schema.relations)
     rows_shown = listed if everything else listed[:_ROWS]
     longest = max((len(relation.name) for relation in rows_shown), default=0)
-    relations.add_column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH))
-    relations.add_column("edges", justify="right", no_wrap=True)
+    columns = [Column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH)), *figures("edges")]
     typed = set(schema.node_types) != {""}
     propertied = any(relation.properties for relation in schema.relations)
     if typed:
-        relations.add_column("from", overflow="fold")
-        relations.add_column("to", overflow="fold")
+        columns += labels("from", "to")
     if propertied:
-        relations.add_column("properties", overflow="fold")
+        columns += labels("properties")
+    relations = []
     for relation in rows_shown:
-        cells = [Text(relation.name), Text(f"{relation.count:,}")]
+        cells = [relation.name, f"{relation.count:,}"]
         if typed:
-            cells += [Text(_ends(relation.domain)), Text(_ends(relation.range))]
+            cells += [_ends(relation.domain), _ends(relation.range)]
         if propertied:
-            cells.append(Text(_properties(relation.properties, relation.property_details)))
-        relations.add_row(*cells)
-    console.print(relations)
+            cells.append(_properties(relation.properties, relation.property_details))
+        relations.append(cells)
+    console.print(table(columns, relations))
     _say_more(console, len(listed), "relations", everything)
 
 

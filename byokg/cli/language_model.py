@@ -157,21 +157,15 @@ def prune(
 
 
 def _table(counts: Sequence[Count]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from byokg.evaluation.tables import figures, labels, table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("provider", "model", "stage"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("replies", "tokens in", "cached", "tokens out"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for count in counts:
         usage = count.usage
-        names = (Text(count.provider), Text(count.model), Text(count.stage))
-        figures = (count.replies, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
-        table.add_row(*names, *(f"{figure:,}" for figure in figures))
-    return table
+        took = (count.replies, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+        rows.append((count.provider, count.model, count.stage, *(f"{figure:,}" for figure in took)))
+    headings = figures("replies", "tokens in", "cached", "tokens out")
+    return table([*labels("provider", "model", "stage"), *headings], rows)
 
 
 def _opened(store: Path | None, mode: Mode = "replay") -> RecordedReplies:
