@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 from rapidfuzz import fuzz, process
 
-
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 

@@ -315,6 +315,12 @@ class Cursor(ABC):
             raise self.unexpected(f"expected {what or key}")
         return self.advance()
 
+    def expect_any(self, keys: Collection[str], what: str) -> Token:
+        """Go on if the token reached has one of these keys. Raises `Unreadable` otherwise."""
+        if self.key not in keys:
+            raise self.unexpected(f"expected {what}")
+        return self.advance()
+
     @abstractmethod
     def unexpected(self, reason: str) -> Unreadable:
         """Say what is wrong with the token reached."""
