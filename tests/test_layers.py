@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts", "text"),
+    ("types", "errors", "prompts", "text", "files"),
     ("index",),
     ("graph",),
     ("open",),

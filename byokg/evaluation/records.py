@@ -50,7 +50,7 @@ import yaml
 
 from byokg.errors import RunError
 from byokg.evaluation.metrics import Retrieved
-from byokg.llm.reply_files import json_line
+from byokg.files import json_line
 from byokg.llm.usage import QuestionUsage
 from byokg.pipeline.context import shown_lines
 from byokg.types import (
@@ -438,7 +438,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _line(id: str, fields: Mapping[str, object]) -> bytes:
-    return json_line(encode({"schema": SCHEMA, "id": id, **fields}))
+    return json_line({"schema": SCHEMA, "id": id, **fields}, encode)
 
 
 def _prediction(prediction: Prediction) -> dict[str, object]:

@@ -67,7 +67,7 @@ from byokg.evaluation.records import (
     read_unfinished,
     unfinished_json,
 )
-from byokg.llm.reply_files import json_line
+from byokg.files import json_line, remove_left_behind, write_file
 from byokg.types import Spending
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -149,7 +149,7 @@ def read_questions(folder: Path) -> tuple[Example, ...]:
 
 def _line(example: Example) -> bytes:
     fields = {name: value for name, value in dataclasses.asdict(example).items() if value not in ("", (), None)}
-    return json_line(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+    return json_line(fields)
 
 
 def _example(line: bytes, place: str) -> Example:
@@ -263,7 +263,6 @@ LOCK = ".lock"
 """Stays in the folder; the lock itself is the operating system's and ends with the process."""
 
 _RECORDS = (PREDICTIONS, TRACE, TIMINGS)
-_TEMPORARY = ".tmp"
 _DIFFERENCES_SHOWN = 5
 
 
@@ -363,7 +362,7 @@ class RunFolder:
     def finish(self, metrics: Metrics) -> None:
         """Write `metrics.json`, which marks the run as finished."""
         try:
-            _replace(self.path / METRICS_FILE, [metrics_json(metrics).encode("utf-8", "backslashreplace")])
+            write_file(self.path / METRICS_FILE, [metrics_json(metrics).encode("utf-8", "backslashreplace")])
         except OSError as error:
             raise RunError(f"cannot write {METRICS_FILE} in {str(self.path)!r}: {error}; start again") from error
 
@@ -379,7 +378,7 @@ class RunFolder:
                 total[stage] = total.get(stage, Spending()) + spent
         if total:
             try:
-                _replace(self.path / UNFINISHED, [unfinished_json(total).encode()])
+                write_file(self.path / UNFINISHED, [unfinished_json(total).encode()])
             except OSError as error:
                 raise RunError(f"cannot write {UNFINISHED} in {str(self.path)!r}: {error}; make room") from error
 
@@ -388,7 +387,7 @@ class RunFolder:
         if (self.path / CONFIG).exists():
             _refuse_another_run(self.path, config)
             if not (self.path / QUESTIONS).exists():
-                _replace(self.path / QUESTIONS, [self._questions])
+                write_file(self.path / QUESTIONS, [self._questions])
             return
         strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
         if strangers:
@@ -396,13 +395,13 @@ class RunFolder:
                 f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
                 "them; choose another out="
             )
-        _replace(self.path / QUESTIONS, [self._questions])
-        _replace(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
+        write_file(self.path / QUESTIONS, [self._questions])
+        write_file(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
         for name in (CONFIG, QUESTIONS, METRICS_FILE, UNFINISHED, *_RECORDS):
-            (self.path / (name + _TEMPORARY)).unlink(missing_ok=True)
+            remove_left_behind(self.path / name)
         (self.path / METRICS_FILE).unlink(missing_ok=True)
         for name in _RECORDS:
             (self.path / name).touch()
@@ -506,25 +505,7 @@ def _keep(path: Path, ids: Sequence[str]) -> None:
                 file.seek(offset)
                 yield file.read(length)
 
-    _replace(path, lines())
-
-
-def _replace(path: Path, content: Iterable[bytes]) -> None:
-    """Write a file whole or not at all: beside it first, then renamed over it."""
-    temporary = path.with_name(path.name + _TEMPORARY)
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_file(path, lines())
 
 
 def _write(file: BinaryIO, line: bytes) -> None:

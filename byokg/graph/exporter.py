@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import GraphError, GraphExists
-from byokg.graph.columnar.folder import new_folder
+from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import triples

@@ -8,7 +8,6 @@ is known not to exceed a bound.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
+from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import NameMatch
@@ -199,7 +199,7 @@ class DenseNames:
         return found
 
     def write(self, folder: Path) -> None:
-        """Write all files into an empty folder, which whoever calls moves into place (`graph.folder.new_folder`)."""
+        """Write all files into an empty folder, which whoever calls moves into place (`files.new_folder`)."""
         with pa.OSFile(str(folder / _NAMES), "wb") as sink:
             batch = pa.record_batch({"name": self._names})
             with pa.ipc.new_file(sink, batch.schema) as writer:
@@ -216,10 +216,8 @@ class DenseNames:
             "entries": len(self._owners),
             "vectors": self._vectors.write(folder),
         }
-        meta["files"] = {
-            path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(folder.iterdir())
-        }
-        (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        meta["files"] = list_files(folder)
+        write_json(folder / META, meta)
 
     @classmethod
     def open(cls, folder: str | Path, embedder: Embedder, made_for: str = "") -> DenseNames:
@@ -264,17 +262,12 @@ def read_meta(folder: Path) -> DenseMeta:
             raise IndexUnusable(folder, f"it has the format {found}, this byokg reads {FORMAT!r} of version {VERSION}")
         keys = DenseMeta.__dataclass_fields__
         read = DenseMeta(**{key: meta[key] for key in keys})
-        lengths = {name: entry["bytes"] for name, entry in read.files.items()}
+        missing = find_missing(folder, read.files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{META} is missing" if isinstance(error, FileNotFoundError) else f"{META}: {error!r}"
         raise IndexUnusable(folder, reason) from error
-    for name, written in lengths.items():
-        try:
-            size = (folder / name).stat().st_size
-        except OSError as error:
-            raise IndexUnusable(folder, f"file {name} is missing") from error
-        if size != written:
-            raise IndexUnusable(folder, f"file {name} has {size} bytes, {written} were written")
+    if missing:
+        raise IndexUnusable(folder, missing)
     return read
 
 
@@ -285,9 +278,8 @@ def verify_names(folder: Path) -> DenseMeta:
         IndexUnusable: a file is missing, or differs from what was written.
     """
     meta = read_meta(folder)
-    for name, entry in meta.files.items():
-        if _sha256(folder / name) != entry["sha256"]:
-            raise IndexUnusable(folder, f"file {name} has changed since it was written")
+    if changed := find_changed(folder, meta.files):
+        raise IndexUnusable(folder, changed)
     return meta
 
 
@@ -341,11 +333,6 @@ def _checked(vectors: Vectors, count: int, embedder: str) -> Vectors:
     if not np.isfinite(vectors).all():
         raise EmbedderFailed(embedder, "a vector holds a number that is not finite")
     return vectors
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Millionths = npt.NDArray[np.int32]

@@ -361,7 +361,7 @@ def distill(
     Args:
         model: `minilm`, a folder, or a model-hub name such as `BAAI/bge-m3`.
         folder: an empty one; what is written appears file by file, so give one that is renamed afterwards
-            (`graph.folder.new_folder`).
+            (`files.new_folder`).
         dimensions: length of a vector, at most the model's own.
         quantize: how numbers are kept.
         revision: branch, tag or commit of a model-hub name.

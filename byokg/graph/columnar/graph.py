@@ -24,7 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
-from byokg.graph.columnar.folder import new_folder, read_meta, stamp, verify_checksums, write_meta
+from byokg.files import new_folder
+from byokg.graph.columnar.folder import read_meta, refuse_taken, stamp, verify_checksums, write_meta
 from byokg.graph.columnar.ids import IdIndex
 from byokg.graph.columnar.schema import Labels, count_schema, schema_from_json
 from byokg.graph.int_sets import finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
@@ -570,7 +571,7 @@ class ColumnarGraph:
         Raises:
             GraphExists: `folder` is taken.
         """
-        with new_folder(folder, overwrite) as partial:
+        with new_folder(folder, overwrite, refuse_taken) as partial:
             self.write_into(partial)
 
     def write_into(self, folder: Path) -> None:

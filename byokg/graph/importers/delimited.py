@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from byokg.errors import ImportFailed
-from byokg.graph.columnar.folder import sha256
+from byokg.files import sha256
 
 COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from byokg.errors import ImportFailed
-from byokg.graph.engines.oxigraph_process import import_pyoxigraph
+from byokg.errors import ImportFailed, import_extra
 from byokg.graph.importers.delimited import TEXT, TextFile, arrow_buffer, uncompressed
 from byokg.graph.rdf.iris import RDF, RDF_REIFIES, XSD
 from byokg.graph.rdf.literals import Literal
@@ -168,7 +167,7 @@ class Document:
         if not plain.all():
             others = np.flatnonzero(~plain)
             lines = "".join(f"<x:s> <x:p> {term} .\n" for term in terms.take(pa.array(others)).to_pylist())
-            pyoxigraph = import_pyoxigraph("reading RDF")
+            pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
             try:
                 parsed = [quad.object for quad in pyoxigraph.parse(lines.encode(), pyoxigraph.RdfFormat.N_TRIPLES)]
             except SyntaxError:
@@ -182,7 +181,7 @@ class Document:
 
     def _columns(self, quads: list[Any]) -> QuadBlock:
         """Put pyoxigraph's quads into columns."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph
         rows: list[tuple[str, str, str, int, str]] = []
         statements: list[int] = []
@@ -235,7 +234,7 @@ class Document:
 
     def quads(self) -> Iterator[Any]:
         """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         labelled = self._format in _LABELLED
         relabel = _Relabelling(pyoxigraph)
         # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
@@ -247,7 +246,7 @@ class Document:
 
     def _parse(self, stream: Any, base: str | None, lines: int = 0) -> Iterator[Any]:
         """Yield pyoxigraph's quads of a stream, before which there were so many lines."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         parser = pyoxigraph.parse(stream, getattr(pyoxigraph.RdfFormat, self._format), base_iri=base)
         while True:
             try:

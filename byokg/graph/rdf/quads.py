@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from byokg.errors import import_extra
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.engines.oxigraph_process import import_pyoxigraph
 from byokg.graph.rdf.iris import (
     EDGE,
     NAME_PREDICATES,
@@ -45,7 +45,7 @@ def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
     properties and types `kg:directed%20by`, and names `rdfs:label`. An edge with properties, and each of several
     parallel ones, is described besides by `?e rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ; kg:since 1990`.
     """
-    pyoxigraph = import_pyoxigraph("writing RDF")
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
     quad, named, iris = pyoxigraph.Quad, pyoxigraph.NamedNode, _Iris(graph)
     name = functools.cache(named)
 
@@ -136,7 +136,7 @@ class _Iris:
 
 def parse_list(text: str) -> list[Literal]:
     """Read what `literals.listed` wrote."""
-    pyoxigraph = import_pyoxigraph("writing RDF")
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
     found = pyoxigraph.parse(f"<x:s> <x:p> {text} .", pyoxigraph.RdfFormat.TURTLE)
     literals = (quad.object for quad in found)
     return [Literal(literal.value, literal.datatype.value, (literal.language or "").lower()) for literal in literals]
