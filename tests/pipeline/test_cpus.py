@@ -1,4 +1,4 @@
-"""Equal bytes on every CPU: what BLAS kernels and numpy's vector instructions add in different orders decides nothing."""
+"""Equal bytes on every CPU: the order in which BLAS kernels and vector instructions add up decides nothing."""
 
 from __future__ import annotations
 
