@@ -37,7 +37,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines import arcadedb, oxigraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore
-from byokg.graph.engines.oxigraph_process import import_pyoxigraph
+from byokg.graph.rdf.iris import import_pyoxigraph
 from byokg.graph.read_cache import SchemaCache, digest
 from byokg.graph.store import GraphStore, Limits, QueryableGraph
 from byokg.types import Language

@@ -8,7 +8,7 @@ import pytest
 from byokg.api import KnowledgeGraph
 from byokg.errors import ConfigError, GraphNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.read_cache import SchemaCache
 from byokg.open import identity, open_graph, open_queryable, opened
 from tests.graph.bolt_server import PASSWORD, BoltDatabases

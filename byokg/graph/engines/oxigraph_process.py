@@ -6,18 +6,10 @@ import itertools
 from pathlib import Path
 from typing import Any, cast
 
-from byokg.errors import GraphCorrupt, MissingExtra, QueryInvalid, StoreUnavailable
+from byokg.errors import GraphCorrupt, QueryInvalid, StoreUnavailable
+from byokg.graph.rdf.iris import import_pyoxigraph
 
 PURPOSE = "the embedded RDF store"
-
-
-def import_pyoxigraph(purpose: str) -> Any:
-    """Import pyoxigraph. Raises `MissingExtra` where it is not installed."""
-    try:
-        import pyoxigraph
-    except ImportError as error:
-        raise MissingExtra("pyoxigraph", "sparql", purpose) from error
-    return pyoxigraph
 
 
 class OxigraphEngine:
