@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from byokg.errors import ImportFailed
+from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile, uncompressed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import TEXT, arrow_buffer
@@ -37,7 +37,6 @@ from byokg.graph.rdf.iris import (
     RDFS_LABEL,
     XSD,
     Prefixes,
-    import_pyoxigraph,
     node_iri,
     term_iri,
 )
@@ -190,7 +189,7 @@ class Document:
         if not plain.all():
             others = np.flatnonzero(~plain)
             lines = "".join(f"<x:s> <x:p> {term} .\n" for term in terms.take(pa.array(others)).to_pylist())
-            pyoxigraph = import_pyoxigraph("reading RDF")
+            pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
             try:
                 parsed = [quad.object for quad in pyoxigraph.parse(lines.encode(), pyoxigraph.RdfFormat.N_TRIPLES)]
             except SyntaxError:
@@ -204,7 +203,7 @@ class Document:
 
     def _columns(self, quads: list[Any]) -> QuadBlock:
         """Put pyoxigraph's quads into columns."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph
         rows: list[tuple[str, str, str, int, str]] = []
         statements: list[int] = []
@@ -257,7 +256,7 @@ class Document:
 
     def quads(self) -> Iterator[Any]:
         """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         labelled = self._format in _LABELLED
         relabel = _Relabelling(pyoxigraph)
         # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
@@ -269,7 +268,7 @@ class Document:
 
     def _parse(self, stream: Any, base: str | None, lines: int = 0) -> Iterator[Any]:
         """Yield pyoxigraph's quads of a stream, before which there were so many lines."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         parser = pyoxigraph.parse(stream, getattr(pyoxigraph.RdfFormat, self._format), base_iri=base)
         while True:
             try:
@@ -364,7 +363,7 @@ def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
     properties and types `kg:directed%20by`, and names `rdfs:label`. An edge with properties, and each of several
     parallel ones, is described besides by `?e rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ; kg:since 1990`.
     """
-    pyoxigraph = import_pyoxigraph("writing RDF")
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
     quad, named, iris = pyoxigraph.Quad, pyoxigraph.NamedNode, _Iris(graph)
     name = functools.cache(named)
 
@@ -455,7 +454,7 @@ class _Iris:
 
 def parse_list(text: str) -> list[Literal]:
     """Read what `literals.listed` wrote."""
-    pyoxigraph = import_pyoxigraph("writing RDF")
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
     found = pyoxigraph.parse(f"<x:s> <x:p> {text} .", pyoxigraph.RdfFormat.TURTLE)
     literals = (quad.object for quad in found)
     return [Literal(literal.value, literal.datatype.value, (literal.language or "").lower()) for literal in literals]

@@ -12,10 +12,8 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
-from byokg.errors import MissingExtra
 from byokg.types import EntityId
 
 NODE = "urn:byokg:node:"
@@ -85,15 +83,6 @@ _IRI = re.compile(
     rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_PLAIN}*(?::[0-9]*)?(?:/(?:{_PLAIN}|[:/])*)?|{_PLAIN}(?:{_PLAIN}|[:/])*)"
     rf"(?:\?(?:{_PLAIN}|[:/?])*)?(?:#(?:{_PLAIN}|[:/?])*)?"
 )
-
-
-def import_pyoxigraph(purpose: str) -> Any:
-    """Import pyoxigraph. Raises `MissingExtra` where it is not installed."""
-    try:
-        import pyoxigraph
-    except ImportError as error:
-        raise MissingExtra("pyoxigraph", "sparql", purpose) from error
-    return pyoxigraph
 
 
 def encode(text: str) -> str:
