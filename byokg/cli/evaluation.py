@@ -58,9 +58,6 @@ from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.read_cache import SchemaCache
-from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
@@ -357,9 +354,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if isinstance(path, str):
-        server = cast(GraphStore, settings.build_graph(path))
-        if isinstance(server, CypherStore | SparqlEndpoint):
-            server.keep_schema(SchemaCache())
+        server = settings.open_graph(path)
         note(f"graph: {server.name}")
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
@@ -374,9 +369,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
             )
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    elif path.is_file():
-        raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    return cast(GraphStore, settings.build_graph(path))
+    return settings.open_graph(path)
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

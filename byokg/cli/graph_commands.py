@@ -21,7 +21,7 @@ from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import DenseFacts, NameFacts
 from byokg.graph.store import PropertySchema, RelationSchema
-from byokg.open import NAMES, engines_in, identity
+from byokg.open import ENGINE_NAMES, engines_in, identity
 
 if TYPE_CHECKING:
     from byokg.graph.columnar.graph import ColumnarGraph
@@ -110,7 +110,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         if graph.dropped_duplicates:
             facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
         if engines := engines_in(graph.name):
-            facts.add_row("queries", ", ".join(f"{language} ({NAMES[language]})" for language in engines))
+            facts.add_row("queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines))
         facts.add_row("names", _names(indexes.names))
     else:
         facts.add_row("queries", graph.language)
@@ -232,7 +232,7 @@ def build(
 
     from byokg.files import new_folder
     from byokg.graph.columnar.folder import refuse_taken
-    from byokg.open import NAMES, add_engine, engines_in, refuse_missing
+    from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
     settings = _node_settings(id_property, name_property)
@@ -259,7 +259,7 @@ def build(
     for language in had:
         if language not in wanted:
             again = f"byokg graph engine {out} --{language}"
-            note(f"its {NAMES[language]} engine went with the graph before; build it anew: {again}")
+            note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
 def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
