@@ -56,7 +56,7 @@ from byokg.evaluation.run_folder import (
 )
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.llm.failures import Deadline
+from byokg.llm.calling import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.types import Answer, EntityId, Question, Spending
 

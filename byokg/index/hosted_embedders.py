@@ -6,8 +6,7 @@ Any langchain-core `Embeddings` as an embedder: hosted models, local servers, wh
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,28 +14,13 @@ from pydantic import SecretStr
 
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
 from byokg.index.embedders import Vectors, unit_rows
+from byokg.service_errors import known_secrets, may_pass, without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "deployment")
 """Where LangChain's classes keep the model's name; they agree on no single place."""
-
-_PASSING_CODES = frozenset(
-    {
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "ServiceUnavailableException",
-        "InternalServerException",
-        "ModelNotReadyException",
-        "ModelTimeoutException",
-    }
-)
-"""What AWS calls failures that may pass."""
-
-_CONNECTION = re.compile(r"Connect|Timeout|Network|Transport|ReadError|WriteError|Protocol|HTTPClient|Closed")
-_DEEPEST_CHAIN = 8
-_SHORTEST_SECRET = 8
 
 
 class LangChainEmbedder:
@@ -104,8 +88,8 @@ class LangChainEmbedder:
         try:
             reply = self._embeddings.embed_documents(texts)
         except Exception as error:  # every provider has its own exception tree
-            reason = _without_secrets(f"{type(error).__name__}: {error}", self._embeddings)
-            raise EmbedderFailed(self._name, reason, retryable=_passing(error)) from error
+            reason = without_secrets(f"{type(error).__name__}: {error}", known_secrets(self._embeddings))
+            raise EmbedderFailed(self._name, reason, retryable=may_pass(error)) from error
         if len(reply) != len(texts):
             raise EmbedderFailed(self._name, f"{len(reply)} vectors for {len(texts)} texts")
         if len({len(vector) for vector in reply}) != 1:
@@ -123,43 +107,6 @@ def _described(embeddings: Embeddings) -> str:
         if isinstance(model, str) and model:
             return f"langchain-{type(embeddings).__name__}-{model}"
     return f"langchain-{type(embeddings).__name__}"
-
-
-def _passing(error: BaseException) -> bool:
-    """Tell whether a provider's failure may pass: no connection, a timeout, a rate limit, a server's fault."""
-    cause: BaseException | None = error
-    for _ in range(_DEEPEST_CHAIN):
-        if cause is None:
-            break
-        if isinstance(cause, (ConnectionError, TimeoutError)):
-            return True
-        status, code = _said(cause)
-        if status is not None or code:
-            return code in _PASSING_CODES or (status is not None and (status in {408, 409, 429} or status >= 500))
-        # No provider's package is imported here; their names for these agree.
-        if _CONNECTION.search(type(cause).__name__):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
-
-
-def _said(error: BaseException) -> tuple[int | None, str]:
-    """Return HTTP status and error code of what a service said; neither where it said nothing."""
-    response = getattr(error, "response", None)
-    if isinstance(response, Mapping):  # botocore
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return status if isinstance(status, int) else None, str(response.get("Error", {}).get("Code", ""))
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None, ""
-
-
-def _without_secrets(text: str, embeddings: Embeddings) -> str:
-    """Leave out of a message what the embeddings object keeps secret."""
-    for value in vars(embeddings).values():
-        reveal = getattr(value, "get_secret_value", None)
-        if callable(reveal) and len(secret := str(reveal())) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "…")
-    return text
 
 
 _NO_KEY = "none"
