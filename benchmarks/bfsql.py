@@ -30,6 +30,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from byokg.graph.columnar.schema import NodeColumns
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -152,15 +154,12 @@ def with_sources(store: ColumnarGraph, sources: int) -> ColumnarGraph:
     batch = store.edges(np.arange(len(ids)), Direction.OUT)
     count = len(batch)
     return ColumnarGraph.assemble(
-        name="with sources",
-        ids=pa.array(ids, pa.large_string()),
-        relations=list(store.relations),
-        head=batch.head,
-        relation=batch.relation,
-        tail=batch.tail,
-        drop_duplicates=False,
+        "with sources",
+        NodeColumns(pa.array(ids, pa.large_string())),
+        list(store.relations),
+        np.column_stack((batch.head, batch.relation, batch.tail)),
         source={"kind": "benchmark"},
-        edge_properties={
+        properties={
             "confidence": pa.array(np.full(count, 0.97)),
             "provenance": pa.array([json.dumps([SOURCE] * sources)] * count, pa.large_string()),
         },
