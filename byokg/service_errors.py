@@ -119,7 +119,7 @@ def filtered(error: Exception) -> bool:
 def known_secrets(client: object, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return the secrets that one of LangChain's clients sends, as far as they can be found; longest first."""
     found = {environment[name] for name in _AWS_SECRETS if environment.get(name)}
-    for name, value in vars(client).items():
+    for name, value in getattr(client, "__dict__", {}).items():
         reveal = getattr(value, "get_secret_value", None)
         if callable(reveal):
             found.add(str(reveal()))

@@ -1,13 +1,12 @@
-"""Hosted embedding models through LangChain: Amazon Bedrock, and whatever speaks OpenAI's protocol.
-
-Any langchain-core `Embeddings` as an embedder: hosted models, local servers, whatever has a LangChain class.
+"""Embedding models of LangChain as embedders: those of Amazon Bedrock and of servers that speak OpenAI's protocol by
+their settings, and any other as an object.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import SecretStr
@@ -138,17 +137,16 @@ def openai_compatible(
         MissingExtra: langchain-openai is not installed.
         ConfigError: neither key nor address is there.
     """
-    try:
-        from langchain_openai import OpenAIEmbeddings
-    except ImportError as error:
-        raise MissingExtra("langchain-openai", "openai", "embedding=openai_compatible") from error
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if key is None and base_url is None:
         raise ConfigError(
             "embedding=openai_compatible has no key; set OPENAI_API_KEY, or name your own server with "
             "embedding.base_url=http://HOST:PORT/v1"
         )
-    embeddings = OpenAIEmbeddings(
+    embeddings = _embeddings(
+        "openai",
+        "langchain-openai",
+        "embedding=openai_compatible",
         model=model,
         base_url=base_url,
         api_key=SecretStr(key or _NO_KEY),
@@ -191,8 +189,6 @@ def bedrock(
     """
     try:
         from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-        from langchain_aws import BedrockEmbeddings
     except ImportError as error:
         raise MissingExtra("langchain-aws", "bedrock", "embedding=bedrock") from error
     config = Config(
@@ -200,20 +196,34 @@ def bedrock(
         read_timeout=timeout_s,
         retries={"total_max_attempts": max_retries + 1, "mode": "standard"},
     )
-    try:
-        embeddings = BedrockEmbeddings(
-            model_id=model,
-            region_name=region,
-            credentials_profile_name=profile,
-            endpoint_url=endpoint_url,
-            dimensions=dimensions,
-            config=config,
-        )
-    except (BotoCoreError, ValueError) as error:
-        raise ConfigError(
-            f"embedding=bedrock cannot start: {error}; set AWS_REGION and credentials, or embedding.region=…"
-        ) from error
+    embeddings = _embeddings(
+        "bedrock",
+        "langchain-aws",
+        "embedding=bedrock",
+        model=model,
+        region_name=region,
+        credentials_profile_name=profile,
+        endpoint_url=endpoint_url,
+        dimensions=dimensions,
+        config=config,
+    )
     return LangChainEmbedder(embeddings, _named("bedrock", model, dimensions), batch_size)
+
+
+def _embeddings(provider: str, package: str, option: str, **settings: Any) -> Embeddings:
+    """Make LangChain's object; `provider` is also the name of the extra that brings its package."""
+    try:
+        from langchain.embeddings import init_embeddings
+
+        made: Embeddings = init_embeddings(provider=provider, **settings)
+    except ImportError as error:
+        raise MissingExtra(package, provider, option) from error
+    except Exception as error:  # pydantic's, botocore's and openai's
+        raise ConfigError(
+            f"{option} cannot start: {' '.join(str(error).split())}"
+            + ("; set AWS_REGION and credentials, or embedding.region=…" if provider == "bedrock" else "")
+        ) from error
+    return made
 
 
 def _named(service: str, model: str, dimensions: int | None) -> str:
