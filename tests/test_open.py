@@ -10,7 +10,7 @@ import pytest
 from byokg.api import KnowledgeGraph
 from byokg.errors import ConfigError, GraphExists, GraphNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.open import (

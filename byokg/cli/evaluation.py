@@ -36,8 +36,8 @@ from byokg.errors import (
     RunIncomplete,
 )
 from byokg.evaluation.audit import executed, with_answer
-from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
-from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
+from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
 from byokg.evaluation.run_folder import code_version

@@ -414,7 +414,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import selected
     from byokg.evaluation.cases import join
-    from byokg.evaluation.datasets.folder import by_name, is_by_name
+    from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
     from byokg.evaluation.run_folder import read_profile, read_questions

@@ -87,7 +87,7 @@ def folder_name(embedder: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
     if readable and readable == embedder:
         return embedder
-    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"
+    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "data" / "embedder"

@@ -26,7 +26,7 @@ from byokg.cli.config import (
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.store import Direction, GraphStore, Limits
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.embedders import SHIPPED, StaticEmbedder

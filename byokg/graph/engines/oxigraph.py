@@ -21,16 +21,22 @@ from byokg.errors import (
     GraphNotFound,
     QueryInvalid,
 )
-from byokg.files import new_folder, sha256, write_json
+from byokg.files import TextFile, new_folder, sha256, write_json
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
 from byokg.graph.guard.sparql_names import Sent, chooses_graphs
-from byokg.graph.importers.delimited import TextFile
-from byokg.graph.rdf.files import read_rdf
-from byokg.graph.rdf.iris import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
-from byokg.graph.rdf.quads import graph_prefixes, graph_quads
+from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
+from byokg.graph.rdf.iris import (
+    RDF_OBJECT,
+    RDF_PREDICATE,
+    RDF_REIFIES,
+    RDF_SUBJECT,
+    Prefixes,
+    node_iri,
+    term_iri,
+)
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
 from byokg.graph.store import Limits, Schema

@@ -10,8 +10,8 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,10 @@ from byokg.graph.read_cache import Kept, around, digest
 from byokg.graph.servers.base import NumberingStore
 from byokg.graph.servers.cypher_schema import (
     Catalogue,
-    SchemaServer,
+    CypherServer,
+    ServerEdge,
+    ServerNode,
+    ServerPath,
     Table,
     edge_pattern,
     node_type,
@@ -64,9 +67,6 @@ Answer = TypeVar("Answer")
 _TOGETHER = 10_000
 """Node ids sent in one round trip."""
 
-_NODE_PAGE = 10_000
-"""Nodes in a page of all nodes."""
-
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -81,63 +81,6 @@ _NAMING = ("name", "title", "label")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
-@dataclass(frozen=True)
-class ServerNode:
-    """A node as the server sees it; `element` is the server's own id."""
-
-    element: str
-    labels: tuple[str, ...]
-    properties: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ServerEdge:
-    """A relationship as the server sees it, between the elements `start` and `end`."""
-
-    element: str
-    type: str
-    start: str
-    end: str
-    properties: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ServerPath:
-    """A path as the server sees it."""
-
-    nodes: tuple[ServerNode, ...]
-    edges: tuple[ServerEdge, ...]
-
-
-class CypherServer(SchemaServer, Protocol):
-    """Sends query text to one server. Errors come out as those of `byokg.errors`; nothing is tried twice.
-
-    Values in rows are None, bool, int, float, str, lists and mappings of them, and the `Server…` records. Dates and
-    times are ISO 8601 strings.
-    """
-
-    @property
-    def name(self) -> str:
-        """Say which server and database this is, without credentials."""
-
-    @property
-    def identity(self) -> str:
-        """Name the function that gives the id of an element."""
-
-    @property
-    def anchor(self) -> str:
-        """Return the clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
-
-    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
-        """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
-
-    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Return what `RETURN` gives for each node `n` of the graph, page by page."""
-
-    def close(self) -> None:
-        """Let go of connections."""
-
-
 def guess_name_property(properties: Iterable[str]) -> str | None:
     """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
     by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
@@ -149,16 +92,6 @@ def guess_name_property(properties: Iterable[str]) -> str | None:
             if folded.endswith(wanted):
                 return key
     return None
-
-
-def pages_by_id(server: CypherServer, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-    """Return what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
-    identity = f"{server.identity}(n)"
-    text = f"MATCH (n) WHERE {identity} > $after WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
-    after = ""
-    while rows := server.ask(f"{text}, {returned}", {"after": after}, timeout_s).rows:
-        yield [row[1:] for row in rows]
-        after = max(row[0] for row in rows)
 
 
 def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:

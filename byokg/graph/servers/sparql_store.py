@@ -30,11 +30,12 @@ from byokg.graph.rdf.iris import (
     node_id,
     node_iri,
 )
-from byokg.graph.rdf.literals import ALL_VALUES, Literal, language_rank, listed, preferred
+from byokg.graph.rdf.literals import Literal, language_rank, listed, preferred
 from byokg.graph.read_cache import around
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
 from byokg.graph.store import (
+    ALL_VALUES,
     Direction,
     EdgeBatch,
     Limits,
