@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
@@ -171,6 +173,16 @@ class Schema:
     """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
     sampled: str = ""
     """What was looked at, and what that says nothing certain about; empty where everything was."""
+
+
+def schema_from_json(data: Mapping[str, Any]) -> Schema:
+    """Read what `dataclasses.asdict` made of a schema. Raises `ValueError` for anything else."""
+    return _schema_type().validate_python(data)
+
+
+@cache
+def _schema_type() -> TypeAdapter[Schema]:
+    return TypeAdapter(Schema)
 
 
 @runtime_checkable

@@ -55,10 +55,6 @@ class IdIndex:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def find(self, entity: str) -> int:
-        """Return the position of an id, or -1."""
-        return int(self._find_few([entity])[0])
-
     def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the position of each id, -1 where there is none: (len(entities),)."""
         if len(entities) <= _FEW or len(self) == 0:

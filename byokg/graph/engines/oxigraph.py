@@ -13,8 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from byokg.errors import (
     GraphCorrupt,
     GraphExists,
@@ -39,7 +37,7 @@ from byokg.graph.rdf.iris import (
 )
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, Schema
+from byokg.graph.store import Limits, schema_from_json
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -136,8 +134,8 @@ class OxigraphStore(SparqlStore):
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
         self._number_relations(meta["relations"])
         try:
-            self._schema = TypeAdapter(Schema).validate_python(meta["schema"])
-        except ValidationError as error:
+            self._schema = schema_from_json(meta["schema"])
+        except ValueError as error:
             raise GraphCorrupt(folder, f"the schema in {_META} is damaged") from error
         self.source: Mapping[str, Any] = meta["source"]
         """What the store was built from."""

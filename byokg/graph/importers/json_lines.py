@@ -34,10 +34,20 @@ import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.graph import property_batch, property_columns, several_types
 from byokg.graph.columnar.ids import Interner, number_pairs
-from byokg.graph.columnar.schema import TEXT, Int64, Numbers, merge_repeated
-from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.columnar.schema import (
+    TEXT,
+    Int64,
+    NodeColumns,
+    Numbers,
+    converted,
+    joined,
+    merge_repeated,
+    property_batch,
+    property_columns,
+    several_types,
+)
+from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 EDGE_KEYS = ("head", "relation", "tail")

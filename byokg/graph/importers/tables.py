@@ -36,21 +36,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.errors import ImportFailed
-from byokg.graph.columnar.graph import property_batch
 from byokg.graph.columnar.ids import Interner, number
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
     Clash,
+    NodeColumns,
     Numbers,
     Problem,
     blank,
+    converted,
+    joined,
     merge_repeated,
+    property_batch,
     typed,
     whole,
     without_null,
 )
-from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.importers.delimited import RecordFile, raise_first
 
 NODE_COLUMNS = ("id", "name", "type")
