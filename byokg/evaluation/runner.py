@@ -53,10 +53,10 @@ from byokg.evaluation.run_folder import (
     questions_jsonl,
     read_questions,
 )
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.llm.failures import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
+from byokg.text import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
 from byokg.index.embedders import Vectors, unit_rows
+from byokg.text import encodable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -87,7 +88,7 @@ class LangChainEmbedder:
         parts = []
         for start in range(0, len(filled), self._batch_size):
             rows = filled[start : start + self._batch_size]
-            vectors = self._call([texts[i] for i in rows])
+            vectors = self._call([encodable(texts[i]) for i in rows])
             if self._dimensions is None:
                 self._dimensions = vectors.shape[1]
             if vectors.shape[1] != self._dimensions:

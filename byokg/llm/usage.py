@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from byokg.errors import BudgetExceeded, ConfigError, MissingExtra
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.messages import Call, Reply, Usage
+from byokg.text import estimate_tokens
 from byokg.types import Consumption, Spending
 
 if TYPE_CHECKING:

@@ -27,9 +27,10 @@ from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Strict, problems, read_request
 from byokg.graph.bfsql.response import NODE_FIELDS, Json, clipped, compact, full_edge, full_node, renamed, within
 from byokg.graph.paths import shortest_paths
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, Limits, QueryStore, RelationSchema, as_json
 from byokg.linking.entities import EntityLinker
+from byokg.text import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node
 
 

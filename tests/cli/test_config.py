@@ -273,8 +273,8 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
     handed_over = {
         "linking": {"store", "embedder", "names", "dense"},
         "pipeline": {"store", "embedder", "entities", "model", "prompts"},
-        # The place; credentials come from the environment.
-        "graph": {next(iter(parameters)), "username", "password"},
+        # The place, and a client of one's own; credentials come from the environment.
+        "graph": {next(iter(parameters)), "username", "password", "client"},
     }.get(group, set())
     if group == "llm":  # an empty mapping in YAML is one to be filled in
         node = {key: None if value == {} else value for key, value in node.items()}

@@ -40,9 +40,9 @@ from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, clipped, compact, fitting_items, full_edge, full_node, stub_edge, stub_node
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import contains, distinct, positions
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
+from byokg.text import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties
 
 Int64 = npt.NDArray[np.int64]

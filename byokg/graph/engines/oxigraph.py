@@ -132,7 +132,7 @@ class OxigraphStore(SparqlStore):
         folder = Path(folder)
         meta = _read_meta(folder)
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
-        self._relation_numbers(meta["relations"])
+        self._number_relations(meta["relations"])
         try:
             self._schema = schema_from_json(meta["schema"])
         except ValueError as error:
@@ -169,12 +169,6 @@ class OxigraphStore(SparqlStore):
     def close(self) -> None:
         """End the worker. The store cannot be used again."""
         self._worker.close()
-
-    def __enter__(self) -> OxigraphStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def refresh(self) -> None:
         """Do nothing: the store never changes, and its schema was read when it was built."""
