@@ -1,7 +1,7 @@
 """Runs whose replies come later: in batches at half price, or from another machine.
 
-Each pass answers every question as far as recorded replies allow. What is missing is put aside, so one pass collects the
-calls of one stage of all questions.
+Each pass answers every question as far as recorded replies allow. What is missing is put aside, so one pass collects
+the calls of one stage of all questions.
 """
 
 from __future__ import annotations
