@@ -20,8 +20,8 @@ import typer
 from byokg.cli.config import Settings, read_settings
 from byokg.cli.terminal import print_json, stdout
 from byokg.errors import ConfigError
+from byokg.evaluation.batch_runs import run_deferred, run_in_batches
 from byokg.evaluation.cases import Case
-from byokg.evaluation.later_replies import run_deferred, run_in_batches
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.scoring import judge_cases, judge_profile
