@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from byokg.errors import ConfigError
-from byokg.graph.columnar.folder import new_folder
+from byokg.files import new_folder
+from byokg.graph.columnar.folder import refuse_taken
 from byokg.index.embedders import MINILM, SHIPPED, StaticEmbedder, distill
 
 DIMENSIONS = 128
@@ -88,7 +89,7 @@ def build(out: Path) -> None:
     found = hashlib.sha256((source / "model.safetensors").read_bytes()).hexdigest()
     if found != SOURCE_SHA256:
         raise SystemExit(f"{source / 'model.safetensors'} has sha256 {found}, expected {SOURCE_SHA256}")
-    with new_folder(out, overwrite=False) as partial:
+    with new_folder(out, False, refuse_taken) as partial:
         # The published name says more than the package's.
         distill(MINILM, partial, DIMENSIONS, "int8", called="sentence-transformers/all-MiniLM-L6-v2")
     for path in sorted(out.iterdir()):

@@ -2,8 +2,75 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-# A busy machine must not fail a test: nothing here is timed.
-settings.register_profile("byokg", deadline=None)
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+if TYPE_CHECKING:
+    from tests.graph.bolt_server import BoltDatabases
+
+SLOW_FILES = 10
+
+FUZZ_FACTOR = 10
+"""How many times as many cases `make fuzz` draws as `make test`."""
+
+# A busy machine must not fail a test, so nothing is timed; everybody who runs the suite draws the same cases.
+settings.register_profile("byokg", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=100 * FUZZ_FACTOR, print_blob=True)
 settings.load_profile("byokg")
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C as a terminal would, also in a background job, whose programs start with the signal ignored.
+
+    Programs that a test starts inherit an ignored signal, and the default in the place of a handler.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let `make fuzz` draw more cases also where a test says how many it wants."""
+    if config.getoption("--hypothesis-profile", None) != "fuzz":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        if test is not None and is_hypothesis_test(test):
+            own = getattr(test, "_hypothesis_internal_use_settings", None)
+            if own is not None and own.max_examples < 100 * FUZZ_FACTOR:
+                function = getattr(test, "__func__", test)
+                function._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FUZZ_FACTOR)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the files whose tests took longest, fixtures included."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
+    if len(seconds) > 1:
+        terminalreporter.section("slowest files")
+        for file, taken in seconds.most_common(SLOW_FILES):
+            terminalreporter.write_line(f"{taken:7.1f} s  {file}")
+
+
+@pytest.fixture(scope="session")
+def bolt_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltDatabases]:
+    """Start one Bolt server for all tests of this process."""
+    from tests.graph import bolt_server
+
+    with bolt_server.running(tmp_path_factory.mktemp("bolt")) as server:
+        yield server
+
+
+@pytest.fixture
+def bolt(bolt_process: BoltDatabases) -> Iterator[BoltDatabases]:
+    """Return the Bolt server; the databases that a test makes are dropped after it."""
+    yield bolt_process
+    bolt_process.drop_databases()

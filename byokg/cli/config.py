@@ -39,7 +39,8 @@ from byokg.cli.components import (
     parts,
 )
 from byokg.errors import ConfigError
-from byokg.open import EXAMPLES, SCHEMES, ServerKind, is_address, masked, server_kind
+from byokg.graph.store import GraphStore
+from byokg.open import EXAMPLES, SCHEMES, ServerKind, is_address, masked, open_graph, server_kind
 
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""
@@ -174,10 +175,11 @@ class Settings:
         """Return the names of what the component chosen from a group can be given."""
         return frozenset(inspect.signature(located(self.components[group][TARGET], f"{group}.{TARGET}")).parameters)
 
-    def build_graph(self, place: Path | str) -> Any:
-        """Open the graph in a place: the first argument of every graph option's target. Raises what `build` does."""
+    def open_graph(self, place: Path | str) -> GraphStore:
+        """Open a graph with the store and the settings that were chosen. Raises what `open.open_graph` does."""
         parameters = inspect.signature(located(self.components["graph"][TARGET], f"graph.{TARGET}")).parameters
-        return self.build("graph", **{next(iter(parameters)): place})
+        name = next(iter(parameters))  # every store's first argument is the place
+        return open_graph(place, opener=lambda place: self.build("graph", **{name: place}))
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.

@@ -39,7 +39,7 @@ def distill_model(
 
     Then: byokg graph embed DIR embedding=static embedding.path=bge-static
     """
-    from byokg.graph.columnar.folder import new_folder
+    from byokg.files import new_folder
     from byokg.index.embedders import StaticEmbedder, distill, refuse_taken
 
     began = time.perf_counter()
@@ -98,9 +98,9 @@ def embed(
     """
     from byokg.cli.config import read_settings
     from byokg.cli.terminal import embedding_shown
+    from byokg.files import user_cache
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.name_indexes import build_dense, index_folder
-    from byokg.graph.read_cache import user_cache
     from byokg.index.vectors import checked_layout
 
     if cache is not None and no_cache:

@@ -36,11 +36,10 @@ from byokg.errors import (
     RunIncomplete,
 )
 from byokg.evaluation.audit import executed, with_answer
-from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
-from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
+from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.run_folder import code_version
 from byokg.evaluation.runner import (
     Draw,
@@ -53,19 +52,17 @@ from byokg.evaluation.runner import (
     named,
     run_evaluation,
 )
-from byokg.graph.columnar.folder import FORMAT, VERSION, new_folder
+from byokg.evaluation.tables import metrics_tables, usage_table
+from byokg.files import new_folder, sha256, user_cache
+from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.read_cache import SchemaCache, user_cache
-from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
-from byokg.llm.estimate import estimate_run, estimate_text
-from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
 
@@ -200,7 +197,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         GraphError: the cache cannot be written.
     """
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
-    folder = cache / f"{readable}-{source_digest(source)[:_HASH_DIGITS]}"
+    folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
     damaged = False
     try:
         ColumnarGraph.open(folder)
@@ -213,7 +210,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         return folder
     began = time.perf_counter()
     try:
-        with new_folder(folder, overwrite=damaged) as partial:  # graph and names appear together, or not at all
+        with new_folder(folder, damaged, refuse_taken) as partial:  # graph and names appear together, or not at all
             build_names(import_into(source, partial))
         graph = ColumnarGraph.open(folder)
     except GraphError as error:
@@ -237,8 +234,7 @@ def source_digest(source: Path) -> str:
     """
     digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
     for path in source_files(source):
-        with path.open("rb") as file:
-            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        digest.update(f"{path.name} {sha256(path)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
@@ -357,9 +353,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if isinstance(path, str):
-        server = cast(GraphStore, settings.build_graph(path))
-        if isinstance(server, CypherStore | SparqlEndpoint):
-            server.keep_schema(SchemaCache())
+        server = settings.open_graph(path)
         note(f"graph: {server.name}")
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
@@ -374,9 +368,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
             )
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    elif path.is_file():
-        raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    return cast(GraphStore, settings.build_graph(path))
+    return settings.open_graph(path)
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

@@ -17,10 +17,9 @@ from itertools import islice
 from pathlib import Path
 
 from byokg.errors import ConfigError, GraphExists, IndexUnusable
-from byokg.graph.columnar.folder import new_folder
+from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.literals import ALL_VALUES
-from byokg.graph.store import GraphStore, SavedGraph
+from byokg.graph.store import ALL_VALUES, GraphStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import Embedder, folder_name
 from byokg.index.names import NameIndex
@@ -100,7 +99,7 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
             properties = ", ".join(known) or "none"
             raise ConfigError(f"no node has the property {key!r} that is to hold aliases; there are: {properties}")
     index = NameIndex.of(name_entries(graph, aliases))
-    with new_folder(graph.folder / NAMES, overwrite=True, refuse=_refuse_nothing) as partial:
+    with new_folder(graph.folder / NAMES, overwrite=True, refuse=None) as partial:
         index.write(partial, graph.checksum or "")
     return NameIndex.open(graph.folder / NAMES, graph.checksum)
 
@@ -112,10 +111,6 @@ def verify_name_index(graph: ColumnarGraph) -> NameFacts | None:
     meta = NameIndex.verify(graph.folder / NAMES, graph.checksum)
     size = sum(entry["bytes"] for entry in meta["files"].values())
     return NameFacts(names=meta["names"], entries=meta["entries"], bytes=size)
-
-
-def _refuse_nothing(folder: Path, overwrite: bool) -> None:
-    """Let a part of a graph's folder be replaced: nothing else has a place there."""
 
 
 def _several(value: Value | None, listed: Value | None) -> list[str]:

@@ -176,31 +176,6 @@ def shortest_paths(
     return search.run(max_hops)
 
 
-def simple_paths(
-    store: GraphStore,
-    sources: Collection[EntityId],
-    targets: Collection[EntityId],
-    max_hops: int,
-    limit: int,
-    relations: Collection[str] | None = None,
-    direction: Direction = Direction.BOTH,
-    per_node_cap: int | None = None,
-) -> list[PairPaths]:
-    """Find all paths from every source to every target that visit no node twice, up to `limit` for each pair.
-
-    The arguments are those of `shortest_paths`; `truncated` says that there are more paths than `limit`.
-
-    Raises:
-        EntityNotFound: an id is not in the store.
-        RelationNotFound: a label is not in the store.
-    """
-    found = shortest_paths(store, sources, targets, limit + 1, max_hops, relations, direction, per_node_cap)
-    return [
-        PairPaths(pair.source, pair.target, pair.paths[:limit], pair.truncated or len(pair.paths) > limit)
-        for pair in found
-    ]
-
-
 @dataclass(frozen=True)
 class _Layer:
     """The edges that lead from one frontier to the next."""

@@ -5,8 +5,6 @@ A file for each graph lies in the user's cache folder. It holds the schema, a fi
 credentials. What was kept counts while the fingerprint is the same; where a server cannot give one, for a day. So an
 edit that leaves all counts as they are is not noticed: `byokg graph info GRAPH --refresh-schema` reads anew.
 
-Where things that can be made again are kept between runs.
-
 Edges that a server was asked for already, so that a question does not ask for them again.
 
 A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
@@ -19,8 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import threading
 import time
 from collections import OrderedDict
@@ -32,19 +28,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter, ValidationError
 
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.files import user_cache, write_file
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema, schema_from_json
 from byokg.types import EntityId, Node
-
-
-def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return byokg's folder inside the user's cache folder; it need not exist."""
-    base = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "byokg"
-
 
 Int64 = npt.NDArray[np.int64]
 Ask = Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch]
@@ -255,8 +242,8 @@ class SchemaCache:
                 return None
             if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
                 return None
-            return Kept(TypeAdapter(Schema).validate_python(content["schema"]), dict(content["extra"]))
-        except (OSError, ValueError, KeyError, TypeError, ValidationError):
+            return Kept(schema_from_json(content["schema"]), dict(content["extra"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
     def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
@@ -279,17 +266,7 @@ class SchemaCache:
         }
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor, partial = tempfile.mkstemp(prefix=".schema-", suffix=".partial", dir=self.folder)  # mode 600
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(content, file, ensure_ascii=True)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(partial).replace(self._file(key))
-            except BaseException:
-                with suppress(OSError):
-                    Path(partial).unlink()
-                raise
+            write_file(self._file(key), [json.dumps(content).encode()], mode=0o600)
 
     def _file(self, key: str) -> Path:
         return self.folder / f"{hashlib.sha256(key.encode('utf-8', 'backslashreplace')).hexdigest()[:24]}.json"

@@ -8,7 +8,6 @@ is known not to exceed a bound.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
-from byokg.index.embedders import Embedder, Vectors
+from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import NameMatch
 from byokg.index.vectors import Int64, Layout, VectorIndex
@@ -199,7 +199,7 @@ class DenseNames:
         return found
 
     def write(self, folder: Path) -> None:
-        """Write all files into an empty folder, which whoever calls moves into place (`graph.folder.new_folder`)."""
+        """Write all files into an empty folder, which whoever calls moves into place (`files.new_folder`)."""
         with pa.OSFile(str(folder / _NAMES), "wb") as sink:
             batch = pa.record_batch({"name": self._names})
             with pa.ipc.new_file(sink, batch.schema) as writer:
@@ -216,10 +216,8 @@ class DenseNames:
             "entries": len(self._owners),
             "vectors": self._vectors.write(folder),
         }
-        meta["files"] = {
-            path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(folder.iterdir())
-        }
-        (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        meta["files"] = list_files(folder)
+        write_json(folder / META, meta)
 
     @classmethod
     def open(cls, folder: str | Path, embedder: Embedder, made_for: str = "") -> DenseNames:
@@ -264,17 +262,12 @@ def read_meta(folder: Path) -> DenseMeta:
             raise IndexUnusable(folder, f"it has the format {found}, this byokg reads {FORMAT!r} of version {VERSION}")
         keys = DenseMeta.__dataclass_fields__
         read = DenseMeta(**{key: meta[key] for key in keys})
-        lengths = {name: entry["bytes"] for name, entry in read.files.items()}
+        missing = find_missing(folder, read.files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{META} is missing" if isinstance(error, FileNotFoundError) else f"{META}: {error!r}"
         raise IndexUnusable(folder, reason) from error
-    for name, written in lengths.items():
-        try:
-            size = (folder / name).stat().st_size
-        except OSError as error:
-            raise IndexUnusable(folder, f"file {name} is missing") from error
-        if size != written:
-            raise IndexUnusable(folder, f"file {name} has {size} bytes, {written} were written")
+    if missing:
+        raise IndexUnusable(folder, missing)
     return read
 
 
@@ -285,9 +278,8 @@ def verify_names(folder: Path) -> DenseMeta:
         IndexUnusable: a file is missing, or differs from what was written.
     """
     meta = read_meta(folder)
-    for name, entry in meta.files.items():
-        if _sha256(folder / name) != entry["sha256"]:
-            raise IndexUnusable(folder, f"file {name} has changed since it was written")
+    if changed := find_changed(folder, meta.files):
+        raise IndexUnusable(folder, changed)
     return meta
 
 
@@ -343,11 +335,6 @@ def _checked(vectors: Vectors, count: int, embedder: str) -> Vectors:
     return vectors
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 Millionths = npt.NDArray[np.int32]
 
 UNIT = 1_000_000
@@ -360,7 +347,8 @@ _IN_SINGLE = 1 << 26
 """Numbers of all vectors up to which they are kept in single precision, too: 256 MB."""
 
 _SAMPLE = 1 << 14
-_ROWS_AT_ONCE = 1 << 14
+_ROWS_AT_ONCE = 1 << 10
+"""Rows that are turned into double precision at a time: what fits the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -455,16 +443,20 @@ class Similarity:
 
     def share_above(self, question: Vectors, least: int) -> float:
         """Estimate which share of the names is at least so similar, from a sample that is the same every time."""
-        step = max(1, len(self) // _SAMPLE)
-        sample = np.arange(0, len(self), step)
+        sample = self._stored[:: max(1, len(self) // _SAMPLE)]
         if not len(sample):
             return 0.0
-        return float((millionths(self._stored[sample], question) >= least).mean())
+        # An estimate decides how much is looked at, and not what is found, so single precision will do.
+        products = sample.astype(np.float32, copy=False) @ question
+        return float((products * UNIT >= least).mean())
 
 
 def millionths(vectors: npt.NDArray[np.floating], question: Vectors) -> Millionths:
-    """Return the products of (N, D) vectors with a (D,) one, in millionths; each depends on its own row only."""
-    # Not `@`, whose sums depend on how many rows there are.
-    products: Vectors = np.vecdot(vectors.astype(np.float32, copy=False), question)
-    rounded: Millionths = np.rint(products * np.float64(UNIT)).astype(np.int32)
+    """Return the cosines of unit vectors with a question, in millionths: the same on every CPU.
+
+    Args:
+        vectors: (N, D) of half precision, or as `exact` returns them, which is what half precision is anyway.
+        question: (D,) unit vector.
+    """
+    rounded: Millionths = np.rint(vectors.astype(np.float64, copy=False) @ exact(question) * UNIT).astype(np.int32)
     return rounded

@@ -28,10 +28,12 @@ from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
+from byokg.text import encodable
 
 Vectors = npt.NDArray[np.float32]
 
 _LONGEST_NAME = 100
+_GRID = 2.0**24
 
 
 class Embedder(Protocol):
@@ -55,9 +57,26 @@ def unit_rows(vectors: npt.ArrayLike) -> Vectors:
         (N, D) float32; a row of zeros stays zero.
     """
     wide: npt.NDArray[np.float64] = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    lengths = _lengths(wide)[:, None]
     scaled: Vectors = (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
     return scaled
+
+
+def exact(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Round unit vectors to whole multiples of 2⁻²⁴, so that their products (`@`) are equal on every CPU.
+
+    A product of two floats with `@` depends on the BLAS kernel in its last bits, since kernels add in different
+    orders; rounding it afterwards only moves the place where that shows. Products of these numbers are multiples of
+    2⁻⁴⁸ and their sums do not exceed 1, so float64 holds every sum exactly, and the order does not matter.
+    """
+    rounded: npt.NDArray[np.float64] = np.rint(vectors.astype(np.float64) * _GRID) / _GRID
+    return rounded
+
+
+def _lengths(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the length of each row: (N,). `np.linalg.norm` and `np.einsum` may add in another order elsewhere."""
+    lengths: npt.NDArray[np.float64] = np.sqrt((rows * rows).sum(axis=1))
+    return lengths
 
 
 def folder_name(embedder: str) -> str:
@@ -69,7 +88,7 @@ def folder_name(embedder: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
     if readable and readable == embedder:
         return embedder
-    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"
+    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "data" / "embedder"
@@ -150,7 +169,7 @@ class StaticEmbedder:
         """
         out = np.zeros((len(texts), self._rows.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[start : start + TEXTS_AT_ONCE]
+            chunk = [encodable(text) for text in texts[start : start + TEXTS_AT_ONCE]]
             if len(chunk) == 1:
                 token_ids: Sequence[Sequence[int]] = [self._tokenizer.encode(chunk[0], add_special_tokens=False).ids]
             elif self._words_apart and len(texts) <= _BY_WORD:
@@ -171,7 +190,7 @@ class StaticEmbedder:
             is the token's weight, and the normalised sum of the rows is `encode([text])[0]`. Unknown
             tokens are left out.
         """
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode(encodable(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
         pieces: list[str] = encoding.tokens
         if self._unknown in ids:
@@ -183,7 +202,8 @@ class StaticEmbedder:
     def importance(self, word: str) -> float:
         """Tell how much a word says, about 1 on average: rarer words have longer vectors; unknown ones count 1."""
         _, rows = self.tokens(word)
-        return float(np.linalg.norm(rows.mean(axis=0))) / USUAL_LENGTH if len(rows) else 1.0
+        mean = rows.sum(axis=0, keepdims=True, dtype=np.float64) / max(1, len(rows))
+        return float(_lengths(mean)[0]) / USUAL_LENGTH if len(rows) else 1.0
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -216,7 +236,7 @@ class StaticEmbedder:
             rows = np.flatnonzero(lengths == length)
             sums = self._rows[flat[starts[rows, None] + np.arange(length)]].sum(axis=1)
             # Direction only: dividing by the token count would cancel out in the normalisation.
-            norms = np.sqrt(np.einsum("ij,ij->i", sums, sums, dtype=np.float64))
+            norms = _lengths(sums.astype(np.float64))
             np.maximum(norms, np.finfo(np.float32).tiny, out=norms)
             out[rows] = sums / norms[:, None]
 
@@ -286,7 +306,10 @@ class SentenceTransformerEmbedder:
         filled = [i for i, text in enumerate(texts) if text.strip()]
         if filled:
             vectors = self._model.encode(
-                [texts[i] for i in filled], batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+                [encodable(texts[i]) for i in filled],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
             )
             out[filled] = unit_rows(vectors)
         return out
@@ -342,7 +365,7 @@ def distill(
     Args:
         model: `minilm`, a folder, or a model-hub name such as `BAAI/bge-m3`.
         folder: an empty one; what is written appears file by file, so give one that is renamed afterwards
-            (`graph.folder.new_folder`).
+            (`files.new_folder`).
         dimensions: length of a vector, at most the model's own.
         quantize: how numbers are kept.
         revision: branch, tag or commit of a model-hub name.

@@ -13,9 +13,8 @@ Name indexes as folders of flat files, mapped into memory when they are opened.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -28,9 +27,10 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
 from byokg.errors import ConfigError, GraphCorrupt
+from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
-from byokg.text import ARTICLES, fold, fold_words, leads_with_article, normalize_name
+from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ def write_table(folder: Path, table: NameTable, made_for: str) -> None:
         for field in fields(arrays):
             with (folder / pattern.format(field.name)).open("wb") as file:
                 np.save(file, getattr(arrays, field.name), allow_pickle=False)
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(folder.iterdir())}
     counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
-    meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": files}
-    (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts}
+    meta["files"] = list_files(folder)
+    write_json(folder / META, meta)
 
 
 def open_table(folder: Path, made_for: str | None = None) -> NameTable:
@@ -155,10 +155,8 @@ def read_meta(folder: Path, made_for: str | None = None) -> dict[str, Any]:
             raise GraphCorrupt(folder, f"it has the format {found}, this byokg reads {FORMAT} {VERSION}")
         if made_for is not None and meta["made_for"] != made_for:
             raise GraphCorrupt(folder, "these names belong to another graph")
-        sizes: Mapping[str, int] = {name: entry["bytes"] for name, entry in meta["files"].items()}
-        for name, written in sizes.items():
-            if (size := (folder / name).stat().st_size) != written:
-                raise GraphCorrupt(folder, f"file {name} has {size} bytes, {written} were written")
+        if missing := find_missing(folder, meta["files"]):
+            raise GraphCorrupt(folder, missing)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GraphCorrupt(folder, f"{type(error).__name__}: {error}") from error
     return dict(meta)
@@ -167,9 +165,8 @@ def read_meta(folder: Path, made_for: str | None = None) -> dict[str, Any]:
 def verify_table(folder: Path, made_for: str | None = None) -> dict[str, Any]:
     """Read every file and compare its checksum; return the content of `meta.json`. Raises `GraphCorrupt`."""
     meta = read_meta(folder, made_for)
-    for name, entry in meta["files"].items():
-        if (found := _sha256(folder / name)) != entry["sha256"]:
-            raise GraphCorrupt(folder, f"file {name} has changed (SHA-256 {found}, written was {entry['sha256']})")
+    if changed := find_changed(folder, meta["files"]):
+        raise GraphCorrupt(folder, changed)
     return meta
 
 
@@ -189,11 +186,6 @@ def _map_arrays(folder: Path, pattern: str, kind: type) -> dict[str, npt.NDArray
         field.name: np.load(folder / pattern.format(field.name), mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for field in fields(kind)
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Int64 = npt.NDArray[np.int64]
@@ -237,7 +229,7 @@ class NameIndex:
         Raises:
             ConfigError: there are not as many owners as names.
         """
-        column = names if isinstance(names, pa.Array) else pa.array(map(_writable, names), pa.large_string())
+        column = names if isinstance(names, pa.Array) else pa.array(map(encodable, names), pa.large_string())
         if column.type != pa.large_string():
             column = column.cast(pa.large_string())
         numbers = np.arange(len(column)) if owners is None else np.fromiter(owners, np.int64)
@@ -252,7 +244,7 @@ class NameIndex:
         entries = iter(entries)
         while some := list(islice(entries, _ENTRIES_AT_ONCE)):
             owners.append(np.fromiter((owner for owner, _ in some), np.int64, len(some)))
-            names.append(pa.array([_writable(name) for _, name in some], pa.large_string()))
+            names.append(pa.array([encodable(name) for _, name in some], pa.large_string()))
         column = pa.concat_arrays(names) if names else pa.array([], pa.large_string())
         return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
 
@@ -447,8 +439,3 @@ class NameIndex:
             if len(best) == k:
                 break
         return list(best.values())
-
-
-def _writable(name: str) -> str:
-    """Return a name as UTF-8 can hold it: without halves of surrogate pairs."""
-    return name if name.isascii() else name.encode(errors="replace").decode()

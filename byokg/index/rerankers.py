@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, Vectors, exact
+from byokg.text import encodable
 
 Scores = npt.NDArray[np.float64]
 
@@ -60,8 +61,7 @@ class BiEncoder:
         """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
         if not texts:
             return np.zeros(0)
-        # Not `@`, whose sums depend on how many rows there are.
-        cosines: Scores = np.einsum("ij,j->i", self._encoded(texts), self._encoded([question])[0]).astype(np.float64)
+        cosines: Scores = exact(self._encoded(texts)) @ exact(self._encoded([question])[0])
         return np.round(cosines, 6)
 
     def _encoded(self, texts: Sequence[str]) -> Vectors:
@@ -133,7 +133,9 @@ class CrossEncoderReranker:
         with self._lock:
             model = self._load()
             scores = model.predict(
-                [(question, text) for text in texts], batch_size=self._batch_size, show_progress_bar=False
+                [(encodable(question), encodable(text)) for text in texts],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
             )
         rated: Scores = np.asarray(scores, np.float64)
         return np.round(rated, 6)
@@ -254,7 +256,7 @@ class LayerwiseReranker:
         """Return the tokens of each pair, prompt and all."""
 
         def tokens(text: str) -> list[int]:
-            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            return list(tokenizer(encodable(text), add_special_tokens=False)["input_ids"])
 
         line, prompt = tokens("\n"), tokens(PROMPT)
         start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]

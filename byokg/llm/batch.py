@@ -32,10 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import LlmError, RunError
-from byokg.llm.failures import RetryPolicy, as_llm_error
-from byokg.llm.messages import MOST_MARKS, Call, Message
-from byokg.llm.replies import RecordedReplies, call_record
+from byokg.files import json_line, write_file
+from byokg.llm.calling import RetryPolicy
+from byokg.llm.messages import MOST_MARKS, Call, Message, call_record
+from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
+from byokg.service_errors import as_llm_error
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def write_requests(calls: Sequence[PendingCall], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, layout in layouts.items():
-            _replace(folder / name, [_line(layout(each)) for each in calls])
+            write_file(folder / name, [json_line(layout(each)) for each in calls])
     except OSError as error:
         raise RunError(f"requests cannot be written to {str(folder)!r}: {error.strerror or error}") from error
 
@@ -188,23 +190,6 @@ def _openai_message(message: Message) -> dict[str, Any]:
             for tool in message.tool_calls
         ]
     return written
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=dict)
-    return (text + "\n").encode("utf-8", "backslashreplace")
-
-
-def _replace(path: Path, lines: Sequence[bytes]) -> None:
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 JOURNAL = "batches.jsonl"

@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -32,8 +30,18 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.messages import Reply, Stop, ToolCall, Usage
-from byokg.llm.replies import Import, RecordedReplies, RecordedReply, call_record, read_call, read_reply, reply_record
+from byokg.files import json_line, new_file
+from byokg.llm.messages import (
+    Reply,
+    Stop,
+    ToolCall,
+    Usage,
+    call_record,
+    read_call,
+    read_reply,
+    reply_record,
+)
+from byokg.llm.replies import Import, RecordedReplies, RecordedReply
 
 SCHEMA = 1
 
@@ -84,30 +92,24 @@ def export_replies(store: RecordedReplies, out: str | Path, keys: Collection[str
         ReplyStoreError: the file cannot be written, or one of `keys` has no reply.
     """
     path = Path(out)
-    partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     missing = set(keys or ())
     count = 0
     try:
-        with partial.open("wb") as raw:
+        with new_file(path) as raw:
             with _compressed(raw, path) as file:
                 for each in store.recorded(keys):
                     missing.discard(each.call.key)
                     file.write(_line(each))
                     count += 1
-            raw.flush()
-            os.fsync(raw.fileno())
-        if missing:
-            raise ReplyStoreError(
-                store.path,
-                None,
-                f"{len(missing)} of the calls asked for have no reply here (first: {min(missing)}); use the file that "
-                "the run used",
-            )
-        partial.replace(path)
+            if missing:
+                raise ReplyStoreError(
+                    store.path,
+                    None,
+                    f"{len(missing)} of the calls asked for have no reply here (first: {min(missing)}); use the file "
+                    "that the run used",
+                )
     except OSError as error:
         raise ReplyStoreError(path, None, f"cannot be written: {error.strerror or error}; choose another") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return count
 
 
@@ -150,12 +152,7 @@ def _line(each: RecordedReply) -> bytes:
         "call": call_record(each.call),
         "reply": reply_record(each.reply),
     }
-    return json_line(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
-
-
-def json_line(text: str) -> bytes:
-    """Return JSON as a line of a file; a lone surrogate has no UTF-8 and becomes an escape that reads back the same."""
-    return f"{text}\n".encode("utf-8", "backslashreplace")
+    return json_line(record)
 
 
 def _compressed(raw: IO[bytes], path: Path) -> AbstractContextManager[IO[bytes]]:

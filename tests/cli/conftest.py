@@ -13,19 +13,15 @@ import pytest
 
 from byokg.cli.main import DEBUG, main
 from byokg.graph.importers.choose import build_graph
-from tests.graph.conftest import bolt, bolt_process
-
-__all__ = ["bolt", "bolt_process"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import sys
 from byokg.cli.main import main
 sys.exit(main())
 """
-"""What a terminal starts: a process that was started in the background would ignore Ctrl-C, and hand that on."""
+"""What an installed `byokg` runs."""
 
 KB = """\
 Heat|directed_by|Michael Mann

@@ -380,7 +380,10 @@ def test_a_question_that_cannot_be_asked_says_why(
 # byokg doctor
 
 
-def test_the_doctor_exits_0_when_the_core_works_and_1_for_a_broken_graph(byokg: Run, graph: Path) -> None:
+def test_the_doctor_exits_0_when_the_core_works_and_1_for_a_broken_graph(
+    byokg: Run, graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")  # the graph's path may be long, and nothing is to be cut
     healthy = byokg("doctor", graph)
     assert healthy.code == 0
     assert "checksums agree" in healthy.out

@@ -282,7 +282,7 @@ def test_records_torn_anywhere_are_completed(
     run_evaluation(Scripted(), examples(COUNT), folder, SETTINGS, workers=2)
     assert files(folder) == files(undisturbed)
     assert sorted(ids(folder / TIMINGS)) == sorted(ids(undisturbed / TIMINGS))
-    assert not list(folder.glob("*.tmp"))
+    assert not list(folder.glob("*.partial-*"))
 
 
 def test_only_what_is_missing_is_asked_again(undisturbed: Path, tmp_path: Path) -> None:
@@ -304,12 +304,12 @@ def test_a_question_recorded_twice_is_kept_once(undisturbed: Path, tmp_path: Pat
     for name in (PREDICTIONS, TRACE, TIMINGS):
         lines = (undisturbed / name).read_bytes().splitlines(keepends=True)
         (tmp_path / name).write_bytes(b"".join([*lines[:9], lines[3], *lines[9:], lines[0]]))
-        (tmp_path / f"{name}.tmp").write_bytes(b"left by a kill")
+        (tmp_path / f".{name}.partial-0").write_bytes(b"left by a kill")
     pipeline = Asked()
     run_evaluation(pipeline, examples(COUNT), tmp_path, SETTINGS)
     assert pipeline.questions == []
     assert files(tmp_path, (*SAME, TIMINGS)) == files(undisturbed, (*SAME, TIMINGS))
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob("*.partial-*"))
 
 
 @pytest.mark.parametrize("workers", [1, 4])

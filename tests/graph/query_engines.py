@@ -9,7 +9,7 @@ from typing import Any
 
 from byokg.errors import EntityNotFound, QueryRefused
 
-NAME = "tests.graph.engines:Misbehaving"
+NAME = "tests.graph.query_engines:Misbehaving"
 
 
 class Misbehaving:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
-from byokg.graph.columnar.folder import new_folder
+from byokg.files import new_folder
 from byokg.index.embedders import FILES, SHIPPED, StaticEmbedder, distill, refuse_taken
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"red blue green film river city".split()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import httpx
 import yaml
 
 from byokg.errors import ConfigError, FetchFailed
+from byokg.files import sha256, write_file
 
 SUMS = "SHA256SUMS"
 """File beside what was fetched, in the format of `sha256sum`."""
@@ -124,7 +124,7 @@ def _fetch_one(
 ) -> Fetched:
     target = out / file.path
     if target.is_file():
-        digest = _sha256(target)
+        digest = sha256(target)
         if expected in (None, digest):
             return Fetched(target, digest, expected is not None, False)
         raise FetchFailed(file.url, f"{target} is another file (sha256 {digest}, not {expected}); move it away")
@@ -142,7 +142,7 @@ def _fetch_one(
             if not error.retryable or failures >= attempts:
                 raise
             time.sleep(wait_s * 2 ** (failures - 1))
-    digest = _sha256(part)
+    digest = sha256(part)
     if expected not in (None, digest):
         part.unlink()
         raise FetchFailed(
@@ -217,17 +217,10 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _read_sums(path: Path) -> dict[str, str]:
     lines = path.read_text("utf-8").splitlines() if path.is_file() else []
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
 
 
 def _write_sums(path: Path, sums: Mapping[str, str]) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())), "utf-8")
-    temporary.replace(path)
+    write_file(path, (f"{digest}  {name}\n".encode() for name, digest in sorted(sums.items())))

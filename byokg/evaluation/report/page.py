@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import uuid
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -19,7 +17,9 @@ from pathlib import Path
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.details import Blocks, packed, read_details
-from byokg.evaluation.report.summary import Run, summarise
+from byokg.evaluation.report.summary import summarise
+from byokg.evaluation.run_folder import Run
+from byokg.files import write_file
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies
 
@@ -72,18 +72,11 @@ def write_page(page: str, out: Path) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    partial = out.with_name(f".{out.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(out)
+        write_file(out, [page.encode()])
     except OSError as error:
         raise RunError(f"cannot write {str(out)!r}: {error.strerror or error}; choose another --out") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _part(name: str) -> str:

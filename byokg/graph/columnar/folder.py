@@ -2,124 +2,38 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
-import glob
 import hashlib
 import json
-import os
-import shutil
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from byokg.errors import GraphCorrupt, GraphError, GraphExists, GraphNotFound
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
+from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.graph.store import RelationArray, Schema
+from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
 VERSION = 3
-_HERE, _EXCHANGE = -100, 2
-"""What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
+
+ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
+"""Where in the folder the query engine for each language lies, if it was built."""
+
+BATCH_ROWS = 1 << 20
+"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
+
+Int64 = npt.NDArray[np.int64]
+
 _OWN = "meta_sha256"
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
-
-
-@contextmanager
-def new_folder(
-    folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool], None] | None = None
-) -> Iterator[Path]:
-    """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
-
-    On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
-    `folder` is untouched. The sibling of a process that was killed is removed by the next one that writes `folder`. A
-    process that has the replaced graph open keeps reading the old files.
-
-    Args:
-        folder: where the content appears, complete.
-        overwrite: replace a folder of the same kind that is already there.
-        refuse: raises `GraphExists` when `folder` is taken; None means `refuse_taken`.
-
-    Raises:
-        GraphExists: `folder` is taken.
-        GraphError: the system does not let us write there, or the disk is full.
-    """
-    folder = Path(folder)
-    refuse = refuse or refuse_taken
-    refuse(folder, overwrite)
-    partial = folder.parent / f"{_prefix(folder)}{uuid.uuid4().hex[:12]}"
-    absent = [parent for parent in folder.parents if not parent.exists()]
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked_folder(partial):
-            _remove_left_behind(folder)
-            yield partial
-            for path in (*sorted(partial.rglob("*")), partial):
-                _sync(path)
-            refuse(folder, overwrite)  # it may have appeared meanwhile
-            _put(partial, folder)
-            _sync(folder.parent)
-    except OSError as error:
-        raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if not folder.exists():
-            _remove_empty(absent)
-
-
-def _prefix(folder: Path) -> str:
-    return f".{folder.name}.partial-"
-
-
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, and lock it for as long as this process works on it."""
-    folder.mkdir()
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        folder.mkdir(exist_ok=True)  # another process may have taken it for one left behind, a moment ago
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _remove_left_behind(folder: Path) -> None:
-    """Remove what processes that were killed have left of this folder: what nobody has locked."""
-    for path in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
-        with suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(descriptor)
-
-
-def _put(partial: Path, folder: Path) -> None:
-    """Rename a folder into place; what was there takes its name, so that at no moment there is none."""
-    if not folder.exists():
-        partial.rename(folder)
-        return
-    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if exchange and exchange(_HERE, os.fsencode(partial), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
-        return
-    old = partial.with_name(f"{partial.name}-old")  # where the system cannot exchange, there is such a moment
-    folder.rename(old)
-    try:
-        partial.rename(folder)
-    except BaseException:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders, innermost first, up to one that is not there or not empty."""
-    with suppress(OSError):
-        for folder in folders:
-            folder.rmdir()
 
 
 def refuse_taken(folder: str | Path, overwrite: bool) -> None:
@@ -143,12 +57,22 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
-    meta = {"format": FORMAT, "version": VERSION, **content, "files": files}
+def write_meta(
+    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
+) -> None:
+    """Write `meta.json`, the last file of a graph's folder, when all others are complete."""
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "nodes": nodes,
+        "edges": edges,
+        "dropped_duplicates": dropped_duplicates,
+        "source": source,
+        "schema": asdict(schema),
+        "files": list_files(folder),
+    }
     meta[_OWN] = _digest(meta)
-    (folder / META).write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    write_json(folder / META, meta)
 
 
 def _digest(meta: Mapping[str, Any]) -> str:
@@ -178,16 +102,11 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if lacking:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
     try:
-        lengths = {name: (entry["bytes"], entry["sha256"])[0] for name, entry in meta["files"].items()}
+        missing = find_missing(folder, meta["files"])
     except (AttributeError, KeyError, TypeError) as error:
         raise GraphCorrupt(folder, f"the list of files in {META} is damaged") from error
-    for name, written in lengths.items():
-        try:
-            size = (folder / name).stat().st_size
-        except OSError as error:
-            raise GraphCorrupt(folder, f"file {name} is missing") from error
-        if size != written:
-            raise GraphCorrupt(folder, f"file {name} has {size} bytes, {written} were written")
+    if missing:
+        raise GraphCorrupt(folder, missing)
     return meta
 
 
@@ -205,27 +124,105 @@ def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> No
     meta = read_meta(folder)
     if _digest(meta) != meta[_OWN]:
         raise GraphCorrupt(folder, f"{META} has changed")
-    for name, entry in files.items():
-        try:
-            found = sha256(folder / name)
-        except OSError as error:
-            raise GraphCorrupt(folder, f"file {name}: {error.strerror}") from error
-        if found != entry["sha256"]:
-            raise GraphCorrupt(folder, f"file {name} has changed (SHA-256 {found}, written was {entry['sha256']})")
+    if changed := find_changed(folder, files):
+        raise GraphCorrupt(folder, changed)
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+@dataclass(frozen=True)
+class Arrays:
+    """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
+
+    relation: RelationArray
+    """(2E,) uint16 below 65,536 relations, otherwise int32."""
+    other: npt.NDArray[np.int32]
+    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
+    head of each edge by tail, relation, head, edge number."""
+    out_index: Int64
+    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
+    in_index: Int64
+    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
+    in_edge: npt.NDArray[np.integer]
+    """(E,) the number of the edge in slot E + i; int32 while they fit."""
+    id_hash: npt.NDArray[np.uint64]
+    """(N,) hashes of the node ids, ascending."""
+    id_order: npt.NDArray[np.int32]
+    """(N,) node number behind each entry of `id_hash`."""
+
+    def check(self, nodes: int, edges: int) -> None:
+        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        lengths = {
+            **dict.fromkeys(("relation", "other"), 2 * edges),
+            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
+            **dict.fromkeys(("id_hash", "id_order"), nodes),
+            "in_edge": edges,
+        }
+        for name, length in lengths.items():
+            if (found := getattr(self, name).shape) != (length,):
+                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
 
 
-def _sync(path: Path) -> None:
-    """Have the system put a file or folder on the disk."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows opens no folders; it keeps the order of renames by itself
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
+    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
+        if batch is not None:
+            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class BatchFile:
+    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time.
+
+    No file is written where edges have no properties.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._waiting = schema.empty_table()
+        self._open = ExitStack()
+        if schema.names:
+            sink = self._open.enter_context(pa.OSFile(str(path), "wb"))
+            self._writer = self._open.enter_context(pa.ipc.new_file(sink, schema))
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write these rows behind those that came before."""
+        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
+        while len(self._waiting) > BATCH_ROWS:
+            self._write(self._waiting.slice(0, BATCH_ROWS))
+            self._waiting = self._waiting.slice(BATCH_ROWS)
+
+    def _write(self, rows: pa.Table) -> None:
+        columns = [pa.concat_arrays([pa.array([], column.type), *column.chunks]) for column in rows.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        with self._open:
+            if error is None and self._waiting.num_columns:
+                self._write(self._waiting)
+
+
+def relation_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds relation numbers below `count`."""
+    return np.uint16 if count < 1 << 16 else np.int32
+
+
+def edge_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds edge numbers below `count`."""
+    return np.int32 if count < 1 << 31 else np.int64
+
+
+def map_array(path: Path) -> npt.NDArray[Any]:
+    """Map an array that `np.save` wrote."""
+    # As a plain array: the memmap subclass would slow down every operation on it.
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return array
+
+
+def map_batches(path: Path) -> list[pa.RecordBatch]:
+    """Map what `BatchFile` or `write_nodes` wrote."""
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]

@@ -31,24 +31,36 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
-from byokg.graph.columnar.folder import META, new_folder
+from byokg.files import new_folder, write_json
+from byokg.graph.columnar.folder import ENGINE_FOLDERS, META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, Names
 from byokg.graph.engines.worker import Worker
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.servers.cypher_schema import plain_parameters
-from byokg.graph.store import Direction, EdgeBatch, Limits, NodeArray, RelationArray, RelationCounts, Rows, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    NodeArray,
+    QueryableGraph,
+    QueryLimits,
+    RelationArray,
+    RelationCounts,
+    Rows,
+    Schema,
+)
 from byokg.types import Cell, EntityId, Language, Node, Properties
 
-FOLDER = "arcadedb"
-"""Where the database lies inside the folder of its graph."""
+if TYPE_CHECKING:
+    from byokg.graph.engines.oxigraph import OxigraphStore
 
+FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"
 FORMAT = "byokg-arcadedb"
 VERSION = 1
@@ -89,7 +101,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
     refuse_missing()
     refuse_too_many(graph)
     if not _holds(out, graph):
-        with new_folder(out, overwrite) as folder:
+        with new_folder(out, overwrite, refuse_taken) as folder:
             graph.write_into(folder)
             _build(folder, folder / FOLDER, heap_mb)
         return
@@ -128,14 +140,14 @@ class ArcadeStore:
         place: Path | None,
         names: Names,
         heap_mb: int = 1024,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
     ) -> None:
         """Use `open` or `hold` instead, which know where the database is."""
         refuse_missing()
         refuse_too_many(graph)
         self.graph = graph
         self._names = names
-        self._limits = limits or Limits()
+        self._limits = limits or QueryLimits()
         self._worker = Worker(
             _ENGINE,
             _settings(heap_mb, graph, place, names),
@@ -149,7 +161,7 @@ class ArcadeStore:
         self._round = 0
 
     @classmethod
-    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None) -> Self:
+    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: QueryLimits | None = None) -> Self:
         """Open a graph folder to which `build_arcade` has added a database.
 
         Args:
@@ -167,7 +179,7 @@ class ArcadeStore:
         return cls(graph, place, _read_build(place, graph), heap_mb, limits)
 
     @classmethod
-    def hold(cls, graph: ColumnarGraph, heap_mb: int = 1024, limits: Limits | None = None) -> Self:
+    def hold(cls, graph: ColumnarGraph, heap_mb: int = 1024, limits: QueryLimits | None = None) -> Self:
         """Load a small graph, such as the subgraph around one question, into a temporary folder.
 
         `replace` then puts another graph in its place within a fraction of a second, as the engine keeps running.
@@ -233,7 +245,7 @@ class ArcadeStore:
 
     # What QueryStore asks
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. See `QueryStore.run` for what it raises.
 
         Nodes carry the graph's own ids, so what they say can be looked up in this store. An answer without rows may
@@ -338,6 +350,51 @@ class ArcadeStore:
         return self.graph.sample_edges(per_relation)
 
 
+class BothEngines(ArcadeStore):
+    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph; implements `ManyEngines`.
+
+    It is walked in its arrays, as every graph in a folder.
+    """
+
+    sparql: OxigraphStore
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, heap_mb: int = 1024, limits: QueryLimits | None = None, memory_mb: int = 2048
+    ) -> Self:
+        """Open a graph folder that has both engines.
+
+        Args:
+            folder: the folder of the graph.
+            heap_mb: heap limit of ArcadeDB's Java machine.
+            limits: what a query may use unless `run` is told otherwise.
+            memory_mb: memory at which Oxigraph's process is stopped.
+
+        Raises:
+            GraphNotFound: there is no graph in `folder`.
+            GraphError: it lacks an engine.
+            GraphCorrupt: something in it cannot be read.
+        """
+        from byokg.graph.engines.oxigraph import OxigraphStore
+
+        store = super().open(folder, heap_mb, limits)
+        place = Path(folder) / ENGINE_FOLDERS["sparql"]
+        if not place.is_dir():
+            raise GraphError(f"{store.name} has no SPARQL engine; build one: byokg graph engine {folder} --sparql")
+        store.sparql = OxigraphStore(place, memory_mb=memory_mb)
+        return store
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return what runs queries, openCypher first."""
+        return (self, self.sparql)
+
+    def close(self) -> None:
+        """End the engines' processes."""
+        super().close()
+        self.sparql.close()
+
+
 def names_of(graph: ColumnarGraph) -> Names:
     """Decide what the labels and properties of a graph are called in ArcadeDB."""
     schema = graph.schema()
@@ -411,7 +468,7 @@ def _build(saved: Path, place: Path, heap_mb: int) -> None:
         "graph": graph.checksum,
         "names": names.to_json(),
     }
-    (place / BUILD).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    write_json(place / BUILD, content)
 
 
 def _read_build(place: Path, graph: ColumnarGraph) -> Names:

@@ -65,10 +65,12 @@ from typing import Any
 import yaml
 
 from byokg.errors import ImportFailed
-from byokg.graph.columnar.folder import META, new_folder, refuse_taken
+from byokg.files import COMPRESSIONS, TextFile, new_folder, uncompressed
+from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import KINDS
 from byokg.graph.columnar.writer import GraphStream, collected, write_graph
-from byokg.graph.importers.delimited import COMPRESSIONS, KINDS, RecordFile, TextFile, uncompressed
+from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.graph.importers.tables import Column, PropertyTables, Table, is_marked, is_node_header, several_spaces, table
 from byokg.graph.importers.triples import TripleFile
@@ -246,7 +248,7 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
     refuse_taken(out, overwrite)
-    with new_folder(out, overwrite) as partial:
+    with new_folder(out, overwrite, refuse_taken) as partial:
         import_into(source, partial)
     return ColumnarGraph.open(out)
 

@@ -308,7 +308,7 @@ class StoreMoves:
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]
-        allowed = table.any(axis=1)
+        allowed: Mask = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
         batch = self._store.edges(nodes, direction, relations)
         against = batch.inverse ^ backward

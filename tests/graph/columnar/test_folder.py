@@ -21,7 +21,7 @@ TRIPLES = "a|r|b\nb|r|c\n"
 
 HANGING_BUILD = """
 import sys, time
-from byokg.graph import graph_writer
+from byokg.graph.columnar import writer as graph_writer
 from byokg.graph.importers.choose import build_graph
 
 def hang(*_):

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from byokg import files
 from byokg.errors import GraphError
+from byokg.graph.columnar import folder as columnar_folder
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
 from byokg.graph.columnar import writer as graph_writer
@@ -125,10 +127,11 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = made(tmp_path / "in")
+    monkeypatch.setattr(columnar_folder, "BATCH_ROWS", 512)
     monkeypatch.setattr(columnar, "BATCH_ROWS", 512)
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2000)
-    monkeypatch.setattr(delimited, "_LINES_BYTES", 2000)
+    monkeypatch.setattr(files, "_LINES_BYTES", 2000)
     monkeypatch.setattr(graph_writer, "_PORTION_BYTES", 20_000)
     monkeypatch.setattr(graph_writer, "_SCAN", 700)
     monkeypatch.setattr(columnar_schema, "_SCAN", 700)

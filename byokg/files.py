@@ -1,0 +1,316 @@
+"""Files: read whether compressed or not, written complete or not at all, their checksums, and JSON lines."""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+import fcntl
+import glob
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import re
+import shutil
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from byokg.errors import GraphError, ImportFailed
+
+_HERE, _EXCHANGE = -100, 2
+"""What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
+
+compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+"""Returns a value, mappings of any kind included, as JSON on one line, without spaces and escapes."""
+
+
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+"""Endings of the names of compressed files, and of plain ones."""
+
+_LINES_BYTES = 1 << 24
+"""How much of a text is held at once; more only where a single line is longer."""
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
+
+
+def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return byokg's folder inside the user's cache folder, for what can be made again; it need not exist."""
+    base = environment.get("XDG_CACHE_HOME", "")
+    # The XDG specification has relative paths ignored.
+    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "byokg"
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def list_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return size and checksum of each file in a folder, by name, as a `meta.json` keeps them under `files`."""
+    return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
+
+
+def find_missing(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return which of the files that `list_files` listed is missing or has another size, as a reason; None if none."""
+    for name, entry in listed.items():
+        written = entry["bytes"]
+        try:
+            size = (folder / name).stat().st_size
+        except OSError:
+            return f"file {name} is missing"
+        if size != written:
+            return f"file {name} has {size} bytes, {written} were written"
+    return None
+
+
+def find_changed(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return which of the files that `list_files` listed has another checksum, as a reason; None if none."""
+    for name, entry in listed.items():
+        try:
+            found = sha256(folder / name)
+        except OSError as error:
+            return f"file {name}: {error.strerror}"
+        if found != entry["sha256"]:
+            return f"file {name} has changed (SHA-256 {found}, written was {entry['sha256']})"
+    return None
+
+
+def json_line(value: object, encode: Callable[[Any], str] = compact_json) -> bytes:
+    """Return a value as a line of a JSON lines file.
+
+    A lone surrogate, which UTF-8 cannot hold, becomes an escape that JSON reads back the same.
+    """
+    return f"{encode(value)}\n".encode("utf-8", "backslashreplace")
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as indented JSON; lone surrogates as in `json_line`."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    path.write_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def write_file(path: Path, content: Iterable[bytes], mode: int = 0o666) -> None:
+    """Write a file whole or not at all; see `new_file`."""
+    with new_file(path, mode) as file:
+        file.writelines(content)
+
+
+@contextmanager
+def new_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Give a hidden sibling of `path` to write to, and rename it over `path` afterwards.
+
+    On an error the sibling is removed and `path` stays as it was. Several processes may write the same file; what a
+    process that was killed has left is removed by the next one that writes it.
+
+    Args:
+        path: where the content appears, complete.
+        mode: permissions of the file, before the umask.
+
+    Raises:
+        OSError: the system does not let us write there, or the disk is full.
+    """
+    remove_left_behind(path)
+    partial = _sibling(path)
+    file = _create_locked(partial, mode)
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            partial.replace(path)
+        _sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _create_locked(path: Path, mode: int) -> BinaryIO:
+    while True:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode), "wb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():  # another process may have taken it for one left behind, a moment ago
+            return file
+        file.close()
+
+
+@contextmanager
+def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool], None] | None) -> Iterator[Path]:
+    """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
+
+    On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
+    `folder` is untouched. The sibling of a process that was killed is removed by the next one that writes `folder`. A
+    process that has the replaced folder open keeps reading the old files.
+
+    Args:
+        folder: where the content appears, complete.
+        overwrite: handed to `refuse`.
+        refuse: raises `GraphExists` when `folder` is taken; None replaces whatever is there.
+
+    Raises:
+        GraphExists: `folder` is taken.
+        GraphError: the system does not let us write there, or the disk is full.
+    """
+    folder = Path(folder)
+    refuse = refuse or _refuse_nothing
+    refuse(folder, overwrite)
+    partial = _sibling(folder)
+    absent = [parent for parent in folder.parents if not parent.exists()]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked_folder(partial):
+            remove_left_behind(folder)
+            yield partial
+            for path in (*sorted(partial.rglob("*")), partial):
+                _sync(path)
+            refuse(folder, overwrite)  # it may have appeared meanwhile
+            _put(partial, folder)
+            _sync(folder.parent)
+    except OSError as error:
+        raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not folder.exists():
+            _remove_empty(absent)
+
+
+def _refuse_nothing(folder: Path, overwrite: bool) -> None:
+    pass
+
+
+def _sibling(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, and lock it for as long as this process works on it."""
+    folder.mkdir()
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        folder.mkdir(exist_ok=True)  # another process may have taken it for one left behind, a moment ago
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def remove_left_behind(path: Path) -> None:
+    """Remove what killed processes have left beside a file or folder they were writing: what nobody has locked."""
+    for partial in path.parent.glob(f"{glob.escape(f'.{path.name}.partial-')}*"):
+        with suppress(OSError):
+            descriptor = os.open(partial, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if partial.is_dir():
+                    shutil.rmtree(partial, ignore_errors=True)
+                else:
+                    partial.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _put(partial: Path, folder: Path) -> None:
+    """Rename a folder into place; what was there takes its name, so that at no moment there is none."""
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if exchange and exchange(_HERE, os.fsencode(partial), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
+        return
+    old = partial.with_name(f"{partial.name}-old")  # where the system cannot exchange, there is such a moment
+    folder.rename(old)
+    try:
+        partial.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders, innermost first, up to one that is not there or not empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def _sync(path: Path) -> None:
+    """Have the system put a file or folder on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def uncompressed(path: Path) -> Path:
+    """Return the path without the ending of a compression."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS[1:] else path
+
+
+def open_decompressed(path: Path) -> BinaryIO:
+    """Open the decompressed bytes of a file whose name tells whether and how it is compressed."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if ending == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    if ending == ".zst":
+        import pyarrow as pa
+
+        return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+    return path.open("rb")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file in UTF-8 that is imported, compressed or not."""
+
+    path: Path
+
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, as the graph's `source` keeps them."""
+        with self.reading():
+            return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
+
+    def line_blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of whole lines, without its byte order mark."""
+        block = b""
+        with self.reading(), self.open() as stream:
+            first = True
+            while read := stream.read(_LINES_BYTES):
+                block += read.removeprefix(codecs.BOM_UTF8) if first else read
+                first = False
+                if end := block.rfind(b"\n") + 1:
+                    yield block[:end]
+                    block = block[end:]
+        if block:
+            yield block
+
+    def check_text(self, line: int, text: str) -> None:
+        """Raise `ImportFailed` where bytes that are not UTF-8 came as lone surrogates."""
+        if not text.isascii() and (found := _UNDECODED.search(text)):
+            byte = ord(found.group()) - 0xDC00
+            raise ImportFailed(self.path, line, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8")
+
+    def open(self) -> BinaryIO:
+        """Open the decompressed bytes."""
+        return open_decompressed(self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what goes wrong with a file, whatever it holds, into `ImportFailed`."""
+        try:
+            yield
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
+            reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
+            raise ImportFailed(self.path, None, reason) from error
