@@ -524,7 +524,7 @@ class ColumnarGraph:
         return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
 
     @property
-    def topology(self) -> _Arrays:
+    def topology(self) -> Arrays:
         """Return all edges in both orders, without a copy."""
         return self._arrays
 

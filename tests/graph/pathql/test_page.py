@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import paths
-from byokg.graph.rdf.importer import import_rdf
 
 SOCIAL = ColumnarGraph.from_triples(
     [
@@ -47,7 +47,7 @@ FILMS = """
 def films(tmp_path_factory: pytest.TempPathFactory) -> ColumnarGraph:
     file: Path = tmp_path_factory.mktemp("films") / "films.ttl"
     file.write_text(FILMS, "utf-8")
-    return import_rdf(file)
+    return import_graph(file)
 
 
 def table(text: str) -> str:
