@@ -185,11 +185,14 @@ class _Run:
             return self._edges(automaton)
         if automaton.single:
             return self._edges(self._automaton(via, repeated=True), name)
-        return MatchMoves(self._edges(automaton))
+        return self._matches(automaton)
+
+    def _matches(self, automaton: Automaton) -> MatchMoves:
+        return MatchMoves(self._edges(automaton), _shortest_walk)
 
     @cached_property
     def _patterns(self) -> Patterns:
-        return Patterns(self._store, self._names, lambda path: MatchMoves(self._edges(self._automaton(path, False))))
+        return Patterns(self._store, self._names, lambda path: self._matches(self._automaton(path, False)))
 
     def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
         return compile_expression(
@@ -339,6 +342,13 @@ class _Run:
         yield from outward(
             moves, node, backward, others, query.selector, query.count, query.restrictor, query.max_length, budget
         )
+
+
+def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
+    """Return the vertices and the labels of a shortest path that is known to be there."""
+    rows = shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False)
+    assert rows is not None
+    return rows.vertices[0], rows.labels[0]
 
 
 def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:

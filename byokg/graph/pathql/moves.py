@@ -8,7 +8,7 @@ graph pattern. Everything in `search` works on any of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -329,9 +329,9 @@ class StoreMoves:
 class MatchMoves:
     """Whole matches of an expression as steps: from a node to each node where a match ends, once however it goes."""
 
-    def __init__(self, inner: Moves) -> None:
-        """Take the steps within a match from `inner`."""
-        self._inner = inner
+    def __init__(self, inner: Moves, shortest_walk: Callable[[Moves, int, int], tuple[Int64, Int64]]) -> None:
+        """Take the steps within a match from `inner`; `shortest_walk` finds the vertices and labels of one match."""
+        self._inner, self._shortest_walk = inner, shortest_walk
         self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
 
     def edge(self, labels: Int64) -> Int64:
@@ -383,14 +383,11 @@ class MatchMoves:
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return the edges of a shortest match for each step."""
-        from byokg.graph.pathql.search import Budget, PathLimits, shortest
-
         spelled = []
         for one, other in zip(near.tolist(), far.tolist(), strict=True):
-            rows = shortest(self._inner, one, other, None, Budget(PathLimits(), 1), every=False)
-            assert rows is not None
-            nodes = rows.vertices[0] // self._inner.states
-            parts = self._inner.spell(nodes[:-1], nodes[1:], rows.labels[0])
+            vertices, walked = self._shortest_walk(self._inner, one, other)
+            nodes = vertices // self._inner.states
+            parts = self._inner.spell(nodes[:-1], nodes[1:], walked)
             triples = tuple(triple for part in parts for triple in part.triples)
             spelled.append(Spelled({}, triples, tuple(back for part in parts for back in part.inverse)))
         return spelled
