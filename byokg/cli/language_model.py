@@ -27,11 +27,10 @@ from byokg.evaluation.profiles import Profile
 from byokg.evaluation.scoring import judge_cases, judge_profile
 from byokg.files import user_cache
 from byokg.llm.batch import AnthropicBatches, PendingCalls
-from byokg.llm.estimate import dollars
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import Anthropic, Provider
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.usage import PriceTable, UsageMeter
+from byokg.llm.usage import PriceTable, UsageMeter, dollars
 from byokg.prompts.template import PromptLibrary
 from byokg.types import Spending
 

@@ -54,7 +54,7 @@ from byokg.evaluation.run_folder import (
     read_questions,
 )
 from byokg.graph.store import GraphStore
-from byokg.llm.failures import Deadline
+from byokg.llm.calling import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.text import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending
