@@ -20,7 +20,7 @@ from byokg.cli.embedder_commands import embed, embedder_app
 from byokg.cli.graph_commands import AsJson, graph_app
 from byokg.cli.language_model import app as cache_app
 from byokg.cli.mcp import app as mcp_app
-from byokg.cli.mcp import bfs
+from byokg.cli.mcp import bfs, paths
 from byokg.cli.terminal import note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
@@ -50,6 +50,7 @@ app.add_typer(graph_app, name="graph")
 app.add_typer(embedder_app, name="embedder")
 graph_app.command("embed")(embed)
 app.command("bfs")(bfs)
+app.command("paths")(paths)
 app.command("link")(linking_commands.link)
 app.command("eval-linking")(linking_commands.evaluate_linking)
 app.command("report")(report_command.report)

@@ -19,7 +19,7 @@ from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.pathql.search import Rows
 from byokg.graph.store import GraphStore
-from byokg.types import EntityId, Path, Triple
+from byokg.types import EntityId, Node, Path, Triple
 
 _SPELLED_TOGETHER = 256
 
@@ -150,6 +150,10 @@ class PathResult(Sequence[FoundPath]):
             cost = found.costs[first + row] if found.costs else None
             paths.append(FoundPath(ids[at], edges, bindings, cost))
         return paths
+
+    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Return nodes of the graph."""
+        return self._store.nodes(ids)
 
     # Writing
 
