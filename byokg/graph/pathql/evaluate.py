@@ -15,9 +15,10 @@ apart by the edge in JSON.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -35,6 +36,8 @@ from byokg.graph.pathql.query import (
     Endpoint,
     Group,
     Inverse,
+    Link,
+    NotLink,
     PathExpression,
     PathQuery,
     Restrictor,
@@ -67,6 +70,11 @@ def paths(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
         RelationNotFound: a relation is not in the graph.
     """
     return _Run(store, parse(query) if isinstance(query, str) else query, limits or PathLimits()).result()
+
+
+_AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
+"""The automata of the last expressions asked about on each graph, beside these."""
+_KEPT_AUTOMATA = 64
 
 
 @dataclass
@@ -179,12 +187,12 @@ class _Run:
             via, variable = simple
             self._bound = [] if variable is None else [variable.name]
         name = None if variable is None else variable.name
+        if not query.whole and _is_step(via):
+            return self._edges(self._automaton(via, repeated=True), name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
             self._finite = automaton.longest is not None
             return self._edges(automaton)
-        if automaton.single:
-            return self._edges(self._automaton(via, repeated=True), name)
         return self._matches(automaton)
 
     def _matches(self, automaton: Automaton) -> MatchMoves:
@@ -195,13 +203,20 @@ class _Run:
         return Patterns(self._store, self._names, lambda path: self._matches(self._automaton(path, False)))
 
     def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
-        return compile_expression(
-            path,
-            len(self._store.relations),
-            lambda name: (self._names.relation(name),),
-            self._query.undirected,
-            repeated,
-        )
+        known = _AUTOMATA.setdefault(self._store, {})
+        # By identity, because to compare thousands of alternatives takes longer than a search.
+        key = (id(path), self._query.undirected, repeated, frozenset(self._query.prefixes.items()))
+        if key not in known:
+            if len(known) >= _KEPT_AUTOMATA:
+                known.clear()
+            count = len(self._store.relations)
+            known[key] = (
+                path,
+                compile_expression(
+                    path, count, lambda name: (self._names.relation(name),), self._query.undirected, repeated
+                ),
+            )
+        return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
         if isinstance(self._store, ColumnarGraph):
@@ -349,6 +364,16 @@ def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64
     rows = shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False)
     assert rows is not None
     return rows.vertices[0], rows.labels[0]
+
+
+def _is_step(path: PathExpression) -> bool:
+    """Tell whether every match of an expression is one edge."""
+    match path:
+        case Inverse(inner):
+            return _is_step(inner)
+        case Alternatives(parts):
+            return all(map(_is_step, parts))
+    return isinstance(path, Link | AnyLink | NotLink)
 
 
 def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:

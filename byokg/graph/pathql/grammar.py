@@ -10,8 +10,10 @@ Differs: angle brackets may hold any name (`<Tom Hanks>`), and a local name may 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -99,7 +101,35 @@ def parse(text: str) -> PathQuery:
     Raises:
         PathQueryInvalid: the text is no path query; says line, column and what was expected there.
     """
+    # The same query is often asked about other nodes, so it is read once, with places for their names.
+    names: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        names.append(found[2])
+        return f"{found[1]}{_PLACES[len(names) - 1]}"
+
+    if len(text) <= _LONGEST:
+        template = _CONSTANT.sub(place, text, count=2)
+        if len(names) == 2 and not any(each in text for each in _PLACES):
+            with contextlib.suppress(PathQueryInvalid):
+                return _filled(_parse(template), names)
     return _parse(text)
+
+
+_PLACES = "<\x01>", "<\x02>"
+_CONSTANT = re.compile(
+    r"(\b(?:START|END)\s+[?$]\w+\s*=\s*)(<[^<>\n]*>|:[\w-]+)(?=\s+(?:END|VIA|MATCHING)\b)", re.IGNORECASE
+)
+    r"(\b(?:START|END)\s+[?$]\w+\s*=\s*)(<[^<>\n]*>|:[\w-]+)(?=\s+(?:END|VIA|MATCHING)\b)", re.IGNORECASE
+)
+
+
+def _filled(query: PathQuery, names: list[str]) -> PathQuery:
+    """Put names where `parse` made places for them."""
+    start, end = (Name(name[1:-1]) if name[0] == "<" else Name(name[1:], "") for name in names)
+    if query.start.names != (Name(_PLACES[0][1:-1]),) or query.end.names != (Name(_PLACES[1][1:-1]),):
+        raise PathQueryInvalid("its names stand elsewhere", 1, 1)
+    return replace(query, start=replace(query.start, names=(start,)), end=replace(query.end, names=(end,)))
 
 
 @functools.lru_cache(maxsize=256)
