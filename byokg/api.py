@@ -26,7 +26,9 @@ from byokg.types import Answer, EntityId, Node, Question, Triple
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
+    from byokg.graph.pathql.query import Rule
     from byokg.graph.pathql.result import PathResult
+    from byokg.graph.pathql.rules import Inferred
     from byokg.graph.pathql.search import PathLimits
 
 
@@ -87,7 +89,9 @@ class KnowledgeGraph:
         """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
         return follow_metapath(self.store, [EntityId(entity)], metapath)
 
-    def paths(self, query: str, limits: PathLimits | None = None) -> PathResult:
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
         """Run a path query: `PATHS START ?x = :Alice END ?y VIA ?p` (see docs/path-queries.md).
 
         Raises:
@@ -97,7 +101,7 @@ class KnowledgeGraph:
         """
         from byokg.graph.pathql.evaluate import paths
 
-        return paths(self.store, query, limits)
+        return paths(self.store, query, limits, rules)
 
 
 class Byokg:
@@ -142,9 +146,11 @@ class Byokg:
         """Answer a question given as text."""
         return self.pipeline.ask(text)
 
-    def paths(self, query: str, limits: PathLimits | None = None) -> PathResult:
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
         """Run a path query on the graph; see `KnowledgeGraph.paths`."""
-        return self.graph.paths(query, limits)
+        return self.graph.paths(query, limits, rules)
 
 
 def _check_names(settings: Mapping[str, object], asks: bool) -> None:

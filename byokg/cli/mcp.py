@@ -399,23 +399,30 @@ def paths(
     form: Annotated[PathFormat, typer.Option("--format", help="How paths are written.")] = PathFormat.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0,
+    rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
     most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
+    from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.pathql import drawing
     from byokg.graph.pathql.evaluate import paths as run
+    from byokg.graph.pathql.grammar import parse_rules
+    from byokg.graph.pathql.rules import schema_rules
     from byokg.graph.pathql.search import PathLimits
     from byokg.open import opened
 
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
-        try:
-            text = Path(query[1:]).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read {query[1:]!r}: {error}") from error
+        text = _text_of(Path(query[1:]))
     with opened(place) as store:
-        found = run(store, text, PathLimits(timeout, most))
+        wanted = [] if rules is None else parse_rules(_text_of(rules))
+        if schema:
+            if not isinstance(store, ColumnarGraph):
+                raise ConfigError("--schema is for graph folders; a server infers by itself")
+            wanted += schema_rules(store)
+        found = run(store, text, PathLimits(timeout, most), wanted)
         match form:
             case PathFormat.SVG:
                 written = drawing.svg(found)
@@ -428,3 +435,10 @@ def paths(
     else:
         write_file(out, [written.encode(), b"\n"])
         note(f"wrote {out}")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {str(file)!r}: {error}") from error
