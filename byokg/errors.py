@@ -367,6 +367,19 @@ class QueryInvalid(QueryFailed):
     """The engine does not understand the query."""
 
 
+class PathQueryInvalid(QueryInvalid):
+    """The text is no path query, or asks for something that cannot be."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0, expected: tuple[str, ...] = ()) -> None:
+        place = f" at line {line}, column {column}" if line else ""
+        shown = ", ".join(expected[:12]) + (", …" if len(expected) > 12 else "")
+        super().__init__(f"path query{place}: {reason}" + (f"; expected {shown}" if expected else ""))
+        self.reason = reason
+        self.line = line
+        self.column = column
+        self.expected = expected
+
+
 class QueryTimeout(QueryFailed):
     """The query took longer than its limit."""
 

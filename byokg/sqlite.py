@@ -13,7 +13,7 @@ _BUSY_S = 60.0
 """Longest wait for another process that writes to the same SQLite file."""
 
 
-def open_database(path: Path, tables: str = "", read_only: bool = False) -> sqlite3.Connection:
+def open_database(path: Path, read_only: bool = False) -> sqlite3.Connection:
     """Open an SQLite file with a write-ahead log, for threads that take turns and any number of processes.
 
     The file must lie on a local disk, since the log needs shared memory. On a disk that takes no writes it is opened
@@ -21,7 +21,6 @@ def open_database(path: Path, tables: str = "", read_only: bool = False) -> sqli
 
     Args:
         path: the file; made in its folder unless it is there.
-        tables: statements that make the tables, run where the file is writable.
         read_only: open it for reading only; it must be there.
 
     Raises:
@@ -32,6 +31,7 @@ def open_database(path: Path, tables: str = "", read_only: bool = False) -> sqli
         address = f"{path.resolve().as_uri()}?{mode}"
         file = sqlite3.connect(address, _BUSY_S, isolation_level=None, check_same_thread=False, uri=True)
         file.execute("PRAGMA schema_version")  # reads the file, so that it fails here if it does
+        file.execute("PRAGMA synchronous = FULL")
         return file
 
     try:
@@ -46,10 +46,6 @@ def open_database(path: Path, tables: str = "", read_only: bool = False) -> sqli
                 if "locked" not in str(error):
                     raise
                 time.sleep(0.01)
-        if tables:
-            with transaction(file):
-                for statement in filter(None, map(str.strip, tables.split(";"))):
-                    file.execute(statement)
         return file
     except sqlite3.OperationalError:
         if not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):

@@ -415,9 +415,8 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     """
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import selected
-    from byokg.evaluation.cases import join
+    from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
-    from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
     from byokg.evaluation.run_folder import is_finished, read_questions
 
@@ -441,9 +440,9 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
         return cases
     if predictions.is_file():
         if dataset is None:
-            return read_foreign(predictions)
+            return read_external(predictions)
         left_out = sum(dataset.left_out().values())
-        return _only(read_foreign(predictions, dataset.examples(), left_out), asked)
+        return _only(read_external(predictions, dataset.examples(), left_out), asked)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
 
 

@@ -254,7 +254,7 @@ class GraphStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     """What one query may use; every store enforces all of it."""
 
     timeout_s: float = 10.0
@@ -286,7 +286,7 @@ class QueryStore(Protocol):
     def notes(self) -> str:
         """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
 
         Raises:

@@ -127,8 +127,9 @@ class EmbeddingCache:
             with self._lock:
                 if self._file is None:
                     self._path.parent.mkdir(parents=True, exist_ok=True)
-                    self._file = open_database(self._path, _TABLE)
+                    self._file = open_database(self._path)
                     self._file.execute("PRAGMA synchronous = NORMAL")  # the last blocks may get lost with the power
+                    self._file.execute(_TABLE)
                 yield self._file
         except (sqlite3.Error, OSError) as error:
             raise CacheUnusable(self._path, str(error)) from error

@@ -27,7 +27,7 @@ from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
-from byokg.graph.store import Direction, GraphStore, Limits
+from byokg.graph.store import Direction, GraphStore, QueryLimits
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.embedders import SHIPPED, StaticEmbedder
 from byokg.index.hosted_embedders import LangChainEmbedder
@@ -288,8 +288,8 @@ def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there
         default = parameters[key].default
         if isinstance(value, list):
             value = tuple(value)
-        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.store.Limits":
-            assert value == {"_target_": value["_target_"], **asdict(Limits())}
+        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.store.QueryLimits":
+            assert value == {"_target_": value["_target_"], **asdict(QueryLimits())}
             continue
         if default is not inspect.Parameter.empty and key not in fixed:
             assert value == default, key

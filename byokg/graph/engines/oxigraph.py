@@ -36,8 +36,8 @@ from byokg.graph.rdf.iris import (
     term_iri,
 )
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, schema_from_json
+from byokg.graph.servers.sparql_store import Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.store import QueryLimits, schema_from_json
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -179,13 +179,13 @@ class OxigraphStore(SparqlStore):
         text = sparql.select(variables, where, *(page or ()))
         return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         try:
             every = not chooses_graphs(query.text)
             reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
         except QueryInvalid as error:
             raise QueryInvalid(_readable(str(error), query)) from error
-        return Table(*reply)
+        return SparqlResult(*reply)
 
 
 class _LoadedStore(SparqlStore):
@@ -202,7 +202,7 @@ class _LoadedStore(SparqlStore):
         reply = json.loads(select_json(self._store, sparql.select(variables, where, *(page or ())), union=True))
         return read_table(reply, self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         raise QueryInvalid("a store that is being built runs no queries")
 
 

@@ -36,10 +36,10 @@ from byokg.graph.servers.cypher_schema import (
     Catalogue,
     CypherServer,
     PropertyNames,
+    Records,
     ServerEdge,
     ServerNode,
     ServerPath,
-    Table,
 )
 from byokg.graph.servers.cypher_store import CypherStore
 
@@ -150,11 +150,11 @@ class BoltServer(CypherServer):
 
     # What CypherServer asks
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query in read access mode; see `CypherServer` for the values."""
         columns, rows = self._run(lambda: self._fetch(text, parameters, timeout_s, max_rows), timeout_s)
         plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
-        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
+        return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
         """Ask a genuine Neo4j whether the query only reads, once for each text."""

@@ -118,7 +118,7 @@ _Writer = Callable[[str, int], str]
 
 
 @dataclass(frozen=True)
-class Table:
+class Records:
     """What a server answers: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
 
     columns: tuple[str, ...]
@@ -187,7 +187,7 @@ class CypherServer(ABC):
     """The clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
 
     @abstractmethod
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query."""
 
     @abstractmethod

@@ -38,10 +38,10 @@ from byokg.graph.servers.base import NumberingStore
 from byokg.graph.servers.cypher_schema import (
     Catalogue,
     CypherServer,
+    Records,
     ServerEdge,
     ServerNode,
     ServerPath,
-    Table,
     edge_pattern,
     node_type,
     plain_parameters,
@@ -53,8 +53,8 @@ from byokg.graph.servers.cypher_schema import (
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
-    Limits,
     NodeArray,
+    QueryLimits,
     RelationArray,
     Rows,
     Schema,
@@ -315,18 +315,18 @@ class CypherStore(NumberingStore):
         """Return nothing: a server's names stand in its schema as queries write them."""
         return ""
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query; see `QueryStore.run`.
 
         The guard looks at the text first, then the planner where it can be trusted, then the server runs it.
         """
-        limits = limits or Limits()
+        limits = limits or QueryLimits()
         checked = check_cypher(text, limits.max_rows + 1).text
         values = plain_parameters(parameters)
         self._known_schema()
         deadline = time.monotonic() + limits.timeout_s
 
-        def ask(left_s: float) -> Table:
+        def ask(left_s: float) -> Records:
             self._server.check_plan(checked, values, left_s)
             return self._server.ask(checked, values, max(deadline - time.monotonic(), 0.001), limits.max_rows)
 

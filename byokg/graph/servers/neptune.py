@@ -30,7 +30,7 @@ from byokg.errors import (
     import_extra,
 )
 from byokg.graph.servers.base import within
-from byokg.graph.servers.cypher_schema import Catalogue, CypherServer, ServerEdge, ServerNode, ServerPath, Table
+from byokg.graph.servers.cypher_schema import Catalogue, CypherServer, Records, ServerEdge, ServerNode, ServerPath
 from byokg.graph.servers.cypher_store import CypherStore
 
 Result = TypeVar("Result")
@@ -194,14 +194,14 @@ class _NeptuneServer(CypherServer):
     def __init__(self, clients: _Clients) -> None:
         self._clients = clients
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query; see `CypherServer` for the values. All rows are transferred, so the text needs a LIMIT."""
         rows = self._call(lambda client: self._rows(client, text, parameters, timeout_s), timeout_s)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise StoreUnavailable(self.name, "its answer is not a list of rows")
         columns = tuple(rows[0]) if rows else ()
         plain = [[_plain(row.get(column)) for column in columns] for row in rows[:max_rows]]
-        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
+        return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def catalogue(self, timeout_s: float) -> Catalogue:
         """Say what there is, from the summary that Neptune keeps; by queries where there is none."""

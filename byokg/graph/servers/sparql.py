@@ -33,8 +33,8 @@ from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
-from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, Schema
+from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
 """Environment variables that hold credentials."""
@@ -204,12 +204,12 @@ class SparqlEndpoint(SparqlStore):
             self._cut_at = len(rows)
         return rows, False
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         answer = self._ask(query.text, limits.timeout_s, 0.0)
         table = answer.table
         if table.truth is None and 0 < len(table.bindings) <= limits.max_rows:
             known_cut = self._cut_at is not None and len(table.bindings) == self._cut_at
-            return Table(table.variables, table.bindings, cut=answer.cut or known_cut)
+            return SparqlResult(table.variables, table.bindings, cut=answer.cut or known_cut)
         return table
 
     # One request
@@ -306,7 +306,7 @@ class SparqlEndpoint(SparqlStore):
 class _Answer:
     """What an endpoint answered, and whether it said that something is missing."""
 
-    table: Table
+    table: SparqlResult
     cut: bool
 
 

@@ -38,9 +38,9 @@ from byokg.graph.store import (
     ALL_VALUES,
     Direction,
     EdgeBatch,
-    Limits,
     NodeArray,
     PropertySchema,
+    QueryLimits,
     RelationArray,
     RelationSchema,
     Rows,
@@ -75,7 +75,7 @@ _NODE_PAGE = 100_000
 
 
 @dataclass(frozen=True)
-class Table:
+class SparqlResult:
     """The answer to a query: rows of terms, or the one truth value of an ASK."""
 
     variables: tuple[str, ...]
@@ -134,7 +134,7 @@ class SparqlStore(NumberingStore):
         """
 
     @abstractmethod
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         """Run a checked query of a user and return up to one row more than allowed."""
 
     # GraphStore
@@ -325,7 +325,7 @@ class SparqlStore(NumberingStore):
         named = [iri for iri in self.class_iris if not iri.startswith(TERM) and iri not in GENERIC_TYPES]
         return sorted(named, key=lambda iri: (-counts.get(local_name(iri), 0), iri))[:_TYPES_SPELLED]
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one SELECT query, or an ASK query, which gives one row.
 
         Args:
@@ -344,7 +344,7 @@ class SparqlStore(NumberingStore):
             QueryTooLarge: it needed more memory than allowed, or its answer is too big.
             StoreUnavailable: the store could not be reached.
         """
-        limits = limits or Limits()
+        limits = limits or QueryLimits()
         checked = check_sparql(text, limits.max_rows + 1)
         until = time.monotonic() + limits.timeout_s
         query = complete(checked.text, parameters or {}, self._prefixes)
@@ -583,7 +583,7 @@ class SparqlStore(NumberingStore):
         return PropertySchema(self._label(row["k"]["value"]), kinds.pop() if len(kinds) == 1 else "", examples)
 
 
-def read_table(reply: object, store: str) -> Table:
+def read_table(reply: object, store: str) -> SparqlResult:
     """Check that a decoded reply is in SPARQL's JSON results format. Raises `StoreUnavailable` when it is not."""
     try:
         head, results = reply["head"], reply.get("results")  # type: ignore[index,attr-defined]
@@ -591,7 +591,7 @@ def read_table(reply: object, store: str) -> Table:
             truth = reply["boolean"]  # type: ignore[index]
             if not isinstance(truth, bool):
                 raise TypeError(f"boolean is {truth!r}")
-            return Table((), (), truth)
+            return SparqlResult((), (), truth)
         variables, bindings = tuple(head["vars"]), results["bindings"]
         for row in bindings[:1] + bindings[-1:]:
             for term in row.values():
@@ -599,7 +599,7 @@ def read_table(reply: object, store: str) -> Table:
     except (KeyError, TypeError, AttributeError) as error:
         reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
         raise StoreUnavailable(store, reason) from error
-    return Table(variables, bindings)
+    return SparqlResult(variables, bindings)
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:

@@ -30,7 +30,7 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.rdf.iris import encode, term_iri
 from byokg.graph.rdf.literals import of_value
 from byokg.graph.servers.sparql_store import SparqlStore
-from byokg.graph.store import Direction, Limits, QueryStore
+from byokg.graph.store import Direction, QueryLimits, QueryStore
 from byokg.graph.traversal import follow_metapath, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import STRANGE_IDS, GraphStoreContract, Make, edge, ids, node, spelled
@@ -331,7 +331,7 @@ def test_a_query_that_needs_too_much_memory_is_stopped(build: Build, tmp_path: P
     doubled = " ".join(f"BIND(CONCAT(?s{step}, ?s{step}) AS ?s{step + 1})" for step in range(40))
     with OxigraphStore(tmp_path / "store0", memory_mb=300) as store:
         with pytest.raises(QueryTooLarge):
-            store.run(f"SELECT ?s40 WHERE {{ BIND('ab' AS ?s0) {doubled} }}", limits=Limits(timeout_s=60))
+            store.run(f"SELECT ?s40 WHERE {{ BIND('ab' AS ?s0) {doubled} }}", limits=QueryLimits(timeout_s=60))
         assert store.run("SELECT (COUNT(?n) AS ?c) WHERE { ?n kg:r node:hub }").rows == ((300,),)
 
 

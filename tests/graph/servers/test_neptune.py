@@ -28,7 +28,7 @@ from byokg.errors import (
 from byokg.graph.servers import cypher_schema, cypher_store, neptune
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.servers.neptune import NeptuneStore
-from byokg.graph.store import Limits, RelationSchema
+from byokg.graph.store import QueryLimits, RelationSchema
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.bolt_server import BoltDatabases
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -145,7 +145,7 @@ def test_analytics_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes,
     store = neptunes.analytics(people)
     text = "MATCH (n {name: $name}) RETURN n.name AS x"
     parameters: dict[str, Cell] = {"name": "Ann \"`'\n😀", "list": [1, None, {"a": 0.5}]}
-    assert store.run(text, parameters, Limits(timeout_s=7, max_rows=5)).rows == ()
+    assert store.run(text, parameters, QueryLimits(timeout_s=7, max_rows=5)).rows == ()
     path, content = people.requests[-1]
     assert (path, content["language"], content["parameters"]) == ("/queries", "OPEN_CYPHER", parameters)
     assert content["query"] == f"{text} LIMIT 6"
@@ -155,7 +155,7 @@ def test_analytics_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes,
 def test_a_database_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes, people: NeptuneServer) -> None:
     store = neptunes.database(people)
     parameters = {"name": "Ann \"`'\n😀"}
-    assert store.run("RETURN $name AS x", parameters, Limits(timeout_s=7)).rows == ((parameters["name"],),)
+    assert store.run("RETURN $name AS x", parameters, QueryLimits(timeout_s=7)).rows == ((parameters["name"],),)
     path, content = people.requests[-1]
     assert (path, json.loads(content["parameters"])) == ("/opencypher", parameters)
     hint, limit, rest = re.fullmatch(r"(USING QUERY:TIMEOUTMILLISECONDS) (\d+) (.*)", content["query"]).groups()  # type: ignore[union-attr]
@@ -173,9 +173,9 @@ def test_rows_are_cut_where_the_text_cannot_say_how_many_are_wanted(
 ) -> None:
     store = neptunes.analytics(people) if kind == "analytics" else neptunes.database(people)
     text = "UNWIND range(1, 50) AS x RETURN x UNION ALL UNWIND range(51, 99) AS x RETURN x"
-    answer = store.run(text, limits=Limits(max_rows=60))
+    answer = store.run(text, limits=QueryLimits(max_rows=60))
     assert (len(answer), answer.truncated) == (60, True)
-    answer = store.run("UNWIND range(1, 50) AS x RETURN x LIMIT 40", limits=Limits(max_rows=30))
+    answer = store.run("UNWIND range(1, 50) AS x RETURN x LIMIT 40", limits=QueryLimits(max_rows=30))
     assert (len(answer), answer.truncated) == (30, True)
     asked = people.requests[-1][1]
     assert str(asked["query"]).endswith("LIMIT 31")
@@ -253,7 +253,7 @@ def test_what_passes_is_tried_again_and_what_stays_is_unavailable(
     people.faults.extend([fault] * 20)
     start = time.monotonic()
     with pytest.raises(StoreUnavailable) as caught:
-        store.run("RETURN 1 AS x", limits=Limits(timeout_s=4))
+        store.run("RETURN 1 AS x", limits=QueryLimits(timeout_s=4))
     assert caught.value.retryable
     assert time.monotonic() - start < 5
     people.faults.clear()
@@ -309,7 +309,7 @@ def test_a_server_that_does_not_answer_in_time_does_not_hold_the_caller(
     people.faults.append(Fault(200, b'{"results": []}', delay_s=3))
     start = time.monotonic()
     with pytest.raises(QueryTimeout, match=r"0\.5 s"):
-        store.run("RETURN 1 AS x", limits=Limits(timeout_s=0.5))
+        store.run("RETURN 1 AS x", limits=QueryLimits(timeout_s=0.5))
     assert time.monotonic() - start < 1.5
     assert store.run("RETURN 1 AS x").rows == ((1,),)
 
