@@ -67,6 +67,13 @@ class ConfigError(ByokgError):
     """A setting is wrong; the message names it and the nearest valid choice."""
 
 
+def at_least(least: float, otherwise: str, **settings: float) -> None:
+    """Raise `ConfigError` for the first of some settings that is lower; `otherwise` says what it would mean."""
+    for name, value in settings.items():
+        if value < least:
+            raise ConfigError(f"{name}={value} {otherwise}; use {least} or more")
+
+
 class MissingExtra(ByokgError):
     """An optional package is needed for what was asked."""
 
