@@ -111,7 +111,8 @@ def test_the_sdist_is_complete_enough_to_build_the_same_wheel_and_run_the_tests(
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     [source] = (tmp_path / "source").iterdir()
-    for name in ("Makefile", "constraints.txt", "LICENSE", "CITATION.cff", "README.md", "CHANGELOG.md", "tests/test_packaging.py"):
+    tops = ("Makefile", "constraints.txt", "mkdocs.yml", "LICENSE", "CITATION.cff", "README.md", "CHANGELOG.md")
+    for name in (*tops, "tests/test_packaging.py"):
         assert (source / name).is_file(), name
     for folder in ("configs", "scripts", "tests"):
         assert (source / folder).is_dir(), folder
