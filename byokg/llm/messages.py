@@ -308,7 +308,7 @@ MOST_MARKS = 4
 _REASON_KEYS = ("stop_reason", "stopReason", "finish_reason", "done_reason")
 """Where LangChain's classes leave the reason: Anthropic, Bedrock, OpenAI, Ollama."""
 
-_STOPS: Mapping[str, Stop] = {
+STOPS: Mapping[str, Stop] = {
     "end_turn": "end",
     "stop": "end",
     "stop_sequence": "end",
@@ -324,6 +324,7 @@ _STOPS: Mapping[str, Stop] = {
     "tool_calls": "tool",
     "function_call": "tool",
 }
+"""What services call the reasons."""
 
 _SAY_WHY = frozenset(
     {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
@@ -392,7 +393,7 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
     if refusal:
         stop = "refusal"
     elif reasons:
-        stop = _STOPS.get(str(reasons[0]).lower(), "other")
+        stop = STOPS.get(str(reasons[0]).lower(), "other")
     if message.invalid_tool_calls and stop != "length":
         raise LlmBadReply(model, f"arguments of a tool call are no JSON: {message.invalid_tool_calls[0].get('args')!r}")
     text = refusal if isinstance(refusal, str) and not _text(message.content) else _text(message.content)
