@@ -88,7 +88,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        prompt = "\n".join(_text(message) for message in messages)
+        prompt = "\n".join(message.text for message in messages)
         rule = self._rule(prompt)
         calls = [
             {"name": call["name"], "args": dict(call.get("args", {})), "id": f"call_{position}", "type": "tool_call"}
@@ -165,13 +165,6 @@ def _rule(entry: object, place: str) -> Rule:
     except re.error as error:
         raise ConfigError(f"{place}: {matches!r} is no regular expression: {error}") from error
     return Rule(reply, contains, pattern, stop, tuple(calls))
-
-
-def _text(message: BaseMessage) -> str:
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
 _ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
