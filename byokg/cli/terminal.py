@@ -23,8 +23,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from byokg.errors import ConfigError
 from byokg.evaluation.runner import Progress as Done
 from byokg.evaluation.tables import labels, table
-from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, Rows
 from byokg.index.dense import Embedded
 from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
@@ -235,7 +233,9 @@ class Watched:
 
 def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
     """Return a store that says, if it is a server, how far the reading of its entities is."""
-    if isinstance(store, CypherStore | SparqlEndpoint):
+    from byokg.open import is_address
+
+    if is_address(store.name):
         return cast(GraphStore, Watched(store, lambda: store.node_count, note))
     return store
 
