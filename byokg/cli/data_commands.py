@@ -36,9 +36,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the layouts that can be read, and what is taken of them by subset=."""
-    from byokg.cli.config import options
+    from byokg.cli.config import about, options
 
-    found = {f"{group}={name}": _about(group, name) for group in ("dataset", "subset") for name in options(group)}
+    found = {f"{group}={name}": about(group, name) for group in ("dataset", "subset") for name in options(group)}
     if as_json:
         print_json(found)
         return
@@ -206,14 +206,6 @@ def _settings(words: list[str] | None) -> Settings:
     from byokg.cli.config import read_settings
 
     return read_settings(words or [])
-
-
-def _about(group: str, option: str) -> str:
-    """Return what the option's file says of itself."""
-    from byokg.cli.config import config_dir
-
-    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    return next(line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line)
 
 
 def _print_record(record: Mapping[str, Any]) -> None:

@@ -357,7 +357,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if isinstance(path, str):
-        server = cast(GraphStore, settings.build_graph(path))
+        server = cast(GraphStore, settings.build("graph", path))
         if isinstance(server, CypherStore | SparqlEndpoint):
             server.keep_schema(SchemaCache())
         note(f"graph: {server.name}")
@@ -376,7 +376,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     elif path.is_file():
         raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    return cast(GraphStore, settings.build_graph(path))
+    return cast(GraphStore, settings.build("graph", path))
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.config import Settings, config_dir, groups, read_settings
+from byokg.cli.config import Settings, config_dirs, groups, read_settings
 from byokg.cli.evaluation import evaluate
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.report_table import TITLES
@@ -172,7 +172,7 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[Outcome]:
         "hydra/hydra_logging=none",
         f"+job=range(0,{len(grid.jobs)})",
     ]
-    with initialize_config_dir(str(config_dir().resolve()), job_name="byokg", version_base="1.3"):
+    with initialize_config_dir(str(config_dirs()[0].resolve()), job_name="byokg", version_base="1.3"):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
@@ -210,7 +210,7 @@ def _listed_grid(words: Sequence[str]) -> dict[str, str]:
     """Return the grid that the chosen options list, as text by setting."""
     chosen = [word for word in words if word.partition("=")[0] in groups() and len(_swept(*_pair(word))) == 1]
     try:
-        with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
+        with initialize_config_dir(str(config_dirs()[0].resolve()), version_base="1.3"):
             config = compose("config", chosen, return_hydra_config=True)
             params = config.hydra.sweeper.params
             listed = {} if params is None else cast("dict[str, Any]", OmegaConf.to_container(params, resolve=True))
