@@ -22,6 +22,7 @@ LOCK_KEY := $(PYTHON_KEY)-$(shell cat pyproject.toml constraints.txt | cksum | c
 MADE := $(VENV)/.made-$(PYTHON_KEY)
 CORE := $(VENV)/.core-$(LOCK_KEY)
 DEV := $(VENV)/.dev-$(LOCK_KEY)
+DOCS := $(VENV)/.docs-$(LOCK_KEY)
 
 help:
 	@echo 'make demo     answer the shipped questions over the shipped graph and print the scores'
@@ -29,6 +30,8 @@ help:
 	@echo 'make fuzz     run the property tests with many fresh cases'
 	@echo 'make check    run linter, formatter check and type checker'
 	@echo 'make format   let the linter and formatter rewrite files'
+	@echo 'make docs     build the site of docs/, README and the code into build/site; broken links fail'
+	@echo 'make wheel    build wheel and sdist into dist, and try both in environments of their own'
 	@echo 'make lock     resolve all dependencies anew into constraints.txt'
 	@echo 'make clean    remove .venv and everything built here'
 	@echo 'Another interpreter: make PYTHON=/path/to/python3.12 demo'
@@ -57,13 +60,22 @@ format: $(DEV)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+docs: $(DOCS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
+	@echo 'open build/site/index.html'
+
+wheel: $(DEV)
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --directory dist
+	@for file in dist/*.whl dist/*.tar.gz; do scripts/try_package.sh $(PYTHON) $$file || exit 1; done
+
 # Torch first and by version alone: where a CPU build is offered, pip then keeps it. Its local version
 # label (+cpu) is cut off, so that the lock also fits machines which only have the general build.
 lock:
 	@rm -rf build/lock
 	@$(PYTHON) -m venv build/lock
 	@build/lock/bin/python -m pip install --quiet torch==2.13.0
-	@build/lock/bin/python -m pip install --quiet '.[all,minilm,train,dev]' torch==2.13.0
+	@build/lock/bin/python -m pip install --quiet '.[all,minilm,train,dev,docs]' torch==2.13.0
 	@build/lock/bin/python -m pip check
 	@build/lock/bin/python -m pip freeze --all --exclude byokg --exclude pip > build/lock/frozen.txt
 	@sed 's/+.*//' build/lock/frozen.txt > build/lock/constraints.txt
@@ -94,3 +106,8 @@ $(DEV): | $(MADE)
 	@echo 'installing byokg and its test tools into $(VENV) (once)'
 	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@ $(CORE)
+
+$(DOCS): $(CORE)
+	@echo 'installing what builds the site into $(VENV) (once)'
+	@$(PIP) install --quiet -c constraints.txt -e '.[docs]'
+	@touch $@

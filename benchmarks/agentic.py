@@ -44,8 +44,8 @@ from byokg.graph.schema_text import estimate_tokens
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request

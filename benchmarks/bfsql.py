@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import labelled  # noqa: E402
-from byokg.evaluation.datasets.base import Example  # noqa: E402
-from byokg.evaluation.datasets.folder import SHIPPED, Folder, atlas, by_name  # noqa: E402  # noqa: E402
+from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
+from byokg.evaluation.datasets.folder import SHIPPED, Folder, atlas  # noqa: E402
 from byokg.graph.bfsql.engine import (  # noqa: E402
     Reach,
     bfs_query,

@@ -14,8 +14,8 @@ if typing.TYPE_CHECKING:
     from byokg.evaluation.datasets.benchmarks import MetaQA
     from byokg.evaluation.datasets.folder import Folder, atlas
     from byokg.evaluation.metrics import Metrics
-    from byokg.evaluation.report_table import metrics_tables
     from byokg.evaluation.runner import RunSettings, run_evaluation
+    from byokg.evaluation.tables import metrics_tables
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.importers.choose import import_graph
     from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
@@ -45,7 +45,7 @@ _HOMES = {
     "StaticEmbedder": "byokg.index.embedders",
     "atlas": "byokg.evaluation.datasets.folder",
     "import_graph": "byokg.graph.importers.choose",
-    "metrics_tables": "byokg.evaluation.report_table",
+    "metrics_tables": "byokg.evaluation.tables",
     "offline_pipeline": "byokg.pipeline.offline",
     "run_evaluation": "byokg.evaluation.runner",
 }

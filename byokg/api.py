@@ -35,7 +35,7 @@ class KnowledgeGraph:
 
     @classmethod
     def open(cls, place: str | Path, queries: bool = False) -> KnowledgeGraph:
-        """Open a saved graph, or one on a server (see `places`). Raises what `open_graph` raises.
+        """Open a saved graph, or one on a server (see `byokg.open`). Raises what `open_graph` raises.
 
         With `queries`, the engine that was built into a folder is started (`byokg graph engine DIR --cypher`), so that
         pipelines can ask it; raises what `open_queryable` raises. A server is queried anyway.

@@ -48,9 +48,10 @@ ByokgError
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from byokg.llm.messages import Reply
@@ -73,6 +74,14 @@ class MissingExtra(ByokgError):
         super().__init__(f"{purpose} needs {package}, which is not installed; run: pip install 'byokg[{extra}]'")
         self.package = package
         self.extra = extra
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a package that only one of byokg's extras installs. Raises `MissingExtra` where it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(module, extra, purpose) from error
 
 
 class EmbedderFailed(ByokgError):

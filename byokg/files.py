@@ -1,27 +1,42 @@
-"""Files and folders that appear complete or not at all, their checksums, and JSON lines."""
+"""Files: read whether compressed or not, written complete or not at all, their checksums, and JSON lines."""
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import fcntl
 import glob
+import gzip
 import hashlib
 import json
+import lzma
 import os
+import re
 import shutil
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from byokg.errors import GraphError
+from byokg.errors import GraphError, ImportFailed
 
 _HERE, _EXCHANGE = -100, 2
 """What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 """Returns a value, mappings of any kind included, as JSON on one line, without spaces and escapes."""
+
+
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+"""Endings of the names of compressed files, and of plain ones."""
+
+_LINES_BYTES = 1 << 24
+"""How much of a text is held at once; more only where a single line is longer."""
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
@@ -233,3 +248,69 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def uncompressed(path: Path) -> Path:
+    """Return the path without the ending of a compression."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS[1:] else path
+
+
+def open_decompressed(path: Path) -> BinaryIO:
+    """Open the decompressed bytes of a file whose name tells whether and how it is compressed."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if ending == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    if ending == ".zst":
+        import pyarrow as pa
+
+        return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+    return path.open("rb")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file in UTF-8 that is imported, compressed or not."""
+
+    path: Path
+
+    def description(self) -> dict[str, Any]:
+        """Return name, size and checksum, as the graph's `source` keeps them."""
+        with self.reading():
+            return {"name": self.path.name, "bytes": self.path.stat().st_size, "sha256": sha256(self.path)}
+
+    def line_blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of whole lines, without its byte order mark."""
+        block = b""
+        with self.reading(), self.open() as stream:
+            first = True
+            while read := stream.read(_LINES_BYTES):
+                block += read.removeprefix(codecs.BOM_UTF8) if first else read
+                first = False
+                if end := block.rfind(b"\n") + 1:
+                    yield block[:end]
+                    block = block[end:]
+        if block:
+            yield block
+
+    def check_text(self, line: int, text: str) -> None:
+        """Raise `ImportFailed` where bytes that are not UTF-8 came as lone surrogates."""
+        if not text.isascii() and (found := _UNDECODED.search(text)):
+            byte = ord(found.group()) - 0xDC00
+            raise ImportFailed(self.path, line, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8")
+
+    def open(self) -> BinaryIO:
+        """Open the decompressed bytes."""
+        return open_decompressed(self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what goes wrong with a file, whatever it holds, into `ImportFailed`."""
+        try:
+            yield
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
+            reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
+            raise ImportFailed(self.path, None, reason) from error

@@ -1,45 +1,30 @@
-"""A graph folder that answers queries in both languages.
+"""Opening a graph by where it is: a folder, or the address of a server. Whatever opens a graph does it here.
 
-Where a graph is, as text: a folder, or the address of a server. Credentials never stand in an address.
+| place                                     | opens                               | credentials come from         |
+|-------------------------------------------|-------------------------------------|-------------------------------|
+| a folder                                  | `ColumnarGraph`, or an engine in it |                               |
+| `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                        | NEO4J_USERNAME, …_PASSWORD    |
+| `neptune-graph://ID`, `neptune-db://HOST` | `Neptune…Store`                     | where boto3 finds them        |
+| `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                    | BYOKG_SPARQL_TOKEN, or …_USER |
 
-| address                                    | kind      | credentials come from                                |
-|--------------------------------------------|-----------|------------------------------------------------------|
-| `neo4j://…`, `bolt://…` (`+s`, `+ssc`)     | `neo4j`   | NEO4J_USERNAME, NEO4J_PASSWORD                       |
-| `neptune-graph://ID`, `neptune-db://HOST`  | `neptune` | where boto3 finds them                               |
-| `sparql+https://…`, `sparql+http://…`      | `sparql`  | BYOKG_SPARQL_TOKEN, or BYOKG_SPARQL_USER, …_PASSWORD |
-
-Anything without `://` is a folder. Nothing heavy is imported here.
-
-The query engines that a graph folder may hold beside its arrays: ArcadeDB for openCypher, Oxigraph for SPARQL.
-
-Opening a graph by where it is: a folder, or the address of a server (see `address`).
-
-| place                                     | opens                                                         |
-|-------------------------------------------|---------------------------------------------------------------|
-| a folder                                  | `ColumnarGraph`; for queries the engine built into the folder |
-| `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                                                  |
-| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneAnalyticsStore`, `NeptuneDatabaseStore`               |
-| `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                                              |
-
-A server's schema is kept between runs (see `schema_cache`).
+Anything without `://` is a folder. Credentials never stand in an address. Settings (`configs/graph`) are those of the
+store's constructor. A server's schema is kept between runs (see `SchemaCache`). Stores, engines and client libraries
+are imported when a graph of their kind is opened.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from byokg.errors import ConfigError, GraphError, GraphExists, GraphNotFound
+from byokg.errors import ConfigError, GraphExists, GraphNotFound, import_extra
+from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.engines import arcadedb, oxigraph
-from byokg.graph.engines.arcadedb import ArcadeStore
-from byokg.graph.engines.oxigraph import OxigraphStore
-from byokg.graph.engines.oxigraph_process import import_pyoxigraph
 from byokg.graph.read_cache import SchemaCache, digest
-from byokg.graph.store import GraphStore, Limits, QueryableGraph
+from byokg.graph.store import GraphStore
 from byokg.types import Language
 
 if TYPE_CHECKING:
@@ -77,12 +62,17 @@ _ENVIRONMENT: dict[ServerKind, str] = {
     "sparql": "BYOKG_SPARQL_TOKEN, or BYOKG_SPARQL_USER and BYOKG_SPARQL_PASSWORD",
 }
 
+ENGINE_NAMES: dict[Language, str] = {"cypher": "ArcadeDB", "sparql": "Oxigraph"}
+
 _USER = re.compile(r"(\w://)(?:[^\s/@:]*:\S*|[^\s/@:]+)@")
 """A name and a password, or a token, before a host. Greedy, because a password may hold an @ or a /."""
 
 _PARAMETER = re.compile(
     r"([?&][^=&\s]*(?:key|token|secret|passw|pwd|auth|credential)[^=&\s]*=)[^&\s'\"]+", re.IGNORECASE
 )
+
+
+# Addresses
 
 
 def is_address(place: str | Path) -> bool:
@@ -101,20 +91,16 @@ def server_kind(address: str) -> ServerKind:
     if scheme.startswith(("neo4j+", "bolt+")):
         scheme = scheme.removesuffix("+ssc").removesuffix("+s")
     kind = SCHEMES.get(scheme)
+    shown = written if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,19}", written) else "…"
     if "@" in rest.partition("?")[0]:
         variables = _ENVIRONMENT[kind] if kind else "variables of the environment"
         raise ConfigError(
-            f"the address {masked_scheme(written)}://… holds an @, as credentials before the host do; leave them out "
+            f"the address {shown}://… holds an @, as credentials before the host do; leave them out "
             f"and set {variables} (an @ that belongs to the path is written %40)"
         )
     if kind is None:
-        raise ConfigError(f"no store speaks {masked_scheme(written)!r}; addresses start with {', '.join(SCHEMES)}")
+        raise ConfigError(f"no store speaks {shown!r}; addresses start with {', '.join(SCHEMES)}")
     return kind
-
-
-def masked_scheme(scheme: str) -> str:
-    """Return a scheme for a message; of one that is none, only that something is there."""
-    return scheme if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,19}", scheme) else "…"
 
 
 def masked(text: str) -> str:
@@ -122,67 +108,36 @@ def masked(text: str) -> str:
     return _PARAMETER.sub(r"\1…", _USER.sub(r"\1…@", text))
 
 
-FOLDERS: dict[Language, str] = {"cypher": arcadedb.FOLDER, "sparql": oxigraph.FOLDER}
-"""Subfolder of each language's engine."""
-
-NAMES: dict[Language, str] = {"cypher": "ArcadeDB", "sparql": "Oxigraph"}
+# Opening
 
 
-def engines_in(folder: str | Path) -> list[Language]:
-    """Return the languages that a graph folder has engines for, in fixed order."""
-    return [language for language, name in FOLDERS.items() if (Path(folder) / name).is_dir()]
-
-
-def refuse_missing(languages: Collection[Language]) -> None:
-    """Raise `MissingExtra` when what an engine needs is not installed."""
-    if "cypher" in languages:
-        arcadedb.refuse_missing()
-    if "sparql" in languages:
-        import_pyoxigraph("the embedded RDF store")
-
-
-def add_engine(folder: str | Path, language: Language, overwrite: bool = False) -> None:
-    """Build an engine into the folder of a saved graph; it appears only when complete.
-
-    Args:
-        folder: of the graph.
-        language: what the engine shall understand.
-        overwrite: replace an engine that is already there.
-
-    Raises:
-        GraphNotFound, GraphCorrupt: there is no graph in `folder`, or none that can be read.
-        GraphExists: the engine is there already.
-        OpenFileLimit: the graph has more relations than ArcadeDB may open files.
-        MissingExtra: the engine is not installed.
-        StoreUnavailable: the process that loads it failed.
-    """
-    graph = ColumnarGraph.open(folder)
-    if language in engines_in(folder) and not overwrite:
-        raise GraphExists(folder, f"it has its {NAMES[language]} engine already; pass overwrite=True to build it anew")
-    if language == "cypher":
-        arcadedb.build_arcade(graph, folder, overwrite)
-    else:
-        oxigraph.build_oxigraph(graph, Path(folder) / FOLDERS[language], overwrite).close()
-
-
-def open_graph(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Opened:
+def open_graph(
+    place: str | Path,
+    cache: SchemaCache | None = None,
+    opener: Callable[[str | Path], GraphStore] | None = None,
+    **settings: Any,
+) -> Opened:
     """Open a graph to be walked.
 
     Args:
         place: a folder or an address.
         cache: where a server's schema is kept; None is the user's cache folder.
+        opener: makes the store, with settings of its own; None chooses by the place.
         settings: for the server's store, such as `id_property` (see its constructor). A folder takes none.
 
     Raises:
         GraphNotFound: there is no graph in the folder.
-        ConfigError: the address has a scheme that nothing here speaks, or holds credentials.
+        ConfigError: the address has a scheme that nothing here speaks, or holds credentials; or the place is a file.
         MissingExtra: the server's client library is not installed.
     """
     if is_address(place):
-        return open_server(str(place), cache, **settings)
-    if settings:
-        raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
-    return ColumnarGraph.open(place)
+        if opener is None:
+            return _open_server(str(place), cache, settings)
+        return cast("Opened", _with_cache(opener(place), cache))
+    if Path(place).is_file():
+        raise ConfigError(f"{place} is a file; build a graph from it: byokg graph build {place} --out DIR")
+    _refuse_settings(place, settings)
+    return ColumnarGraph.open(place) if opener is None else cast("Opened", opener(place))
 
 
 def open_queryable(
@@ -201,32 +156,35 @@ def open_queryable(
         GraphNotFound, MissingExtra: as for `open_graph`.
     """
     if is_address(place):
-        server = open_server(str(place), cache, **settings)
+        server = _open_server(str(place), cache, settings)
         if language not in (None, server.language):
             server.close()
             raise ConfigError(f"{server.name} takes {server.language}, not {language}; leave --language out")
         return server
-    if settings:
-        raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
-    folder = Path(place)
-    if not folder.is_dir():
+    _refuse_settings(place, settings)
+    if not Path(place).is_dir():
         raise GraphNotFound(place)
-    present = engines_in(folder)
+    present = engines_in(place)
     if "cypher" in present and language in (None, "cypher"):
         from byokg.graph.engines.arcadedb import ArcadeStore
 
-        return ArcadeStore.open(folder)
+        return ArcadeStore.open(place)
     if "sparql" in present and language in (None, "sparql"):
         from byokg.graph.engines.oxigraph import OxigraphStore
 
-        return OxigraphStore(folder / FOLDERS["sparql"])
+        return OxigraphStore.open(place)
     wanted = f"takes no {language}" if language else "has no query engine"
     option = f"--{language}" if language else "--cypher or --sparql"
     raise ConfigError(f"the graph in {str(place)!r} {wanted}; build one into it: byokg graph engine {place} {option}")
 
 
-def open_server(address: str, cache: SchemaCache | None = None, **settings: Any) -> Server:
-    """Open the store for an address; nothing is sent yet, except that some clients connect. See `open_graph`."""
+def _refuse_settings(place: str | Path, settings: Collection[str]) -> None:
+    if settings:
+        raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
+
+
+def _open_server(address: str, cache: SchemaCache | None, settings: dict[str, Any]) -> Server:
+    """Make the store for an address; nothing is sent yet, except that some clients connect."""
     kind = server_kind(address)
     server: Server
     if kind == "neo4j":
@@ -240,10 +198,16 @@ def open_server(address: str, cache: SchemaCache | None = None, **settings: Any)
     else:
         from byokg.graph.servers.sparql import SparqlEndpoint
 
-        if settings:
-            raise ConfigError(f"{', '.join(settings)} is for Cypher servers; nodes of {address} have IRIs")
-        server = SparqlEndpoint(address)
-    server.keep_schema(cache or SchemaCache())
+        if names := settings.keys() & {"id_property", "name_property"}:
+            raise ConfigError(f"{', '.join(sorted(names))} is for Cypher servers; nodes of {address} have IRIs")
+        server = SparqlEndpoint(address, **settings)
+    return cast("Server", _with_cache(server, cache))
+
+
+def _with_cache(server: GraphStore, cache: SchemaCache | None) -> GraphStore:
+    """Let a server keep its schema between runs, if it can."""
+    if callable(keep := getattr(server, "keep_schema", None)):
+        keep(cache or SchemaCache())
     return server
 
 
@@ -280,42 +244,48 @@ def identity(store: GraphStore) -> str:
     return f"counts:{digest(store.name, sorted(schema.node_types.items()), relations)}"
 
 
-class BothEngines(ArcadeStore):
-    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph; implements `ManyEngines`.
+# Query engines in the folder of a graph
 
-    It is walked in its arrays, as every graph in a folder.
+
+def engines_in(folder: str | Path) -> list[Language]:
+    """Return the languages that a graph folder has engines for, in fixed order."""
+    return [language for language, name in ENGINE_FOLDERS.items() if (Path(folder) / name).is_dir()]
+
+
+def refuse_missing(languages: Collection[Language]) -> None:
+    """Raise `MissingExtra` when what an engine needs is not installed."""
+    if "cypher" in languages:
+        from byokg.graph.engines.arcadedb import refuse_missing as refuse_missing_arcadedb
+
+        refuse_missing_arcadedb()
+    if "sparql" in languages:
+        import_extra("pyoxigraph", "sparql", "the embedded RDF store")
+
+
+def add_engine(folder: str | Path, language: Language, overwrite: bool = False) -> None:
+    """Build an engine into the folder of a saved graph; it appears only when complete.
+
+    Args:
+        folder: of the graph.
+        language: what the engine shall understand.
+        overwrite: replace an engine that is already there.
+
+    Raises:
+        GraphNotFound, GraphCorrupt: there is no graph in `folder`, or none that can be read.
+        GraphExists: the engine is there already.
+        OpenFileLimit: the graph has more relations than ArcadeDB may open files.
+        MissingExtra: the engine is not installed.
+        StoreUnavailable: the process that loads it failed.
     """
+    graph = ColumnarGraph.open(folder)
+    if language in engines_in(folder) and not overwrite:
+        reason = f"it has its {ENGINE_NAMES[language]} engine already; pass overwrite=True to build it anew"
+        raise GraphExists(folder, reason)
+    if language == "cypher":
+        from byokg.graph.engines.arcadedb import build_arcade
 
-    sparql: OxigraphStore
+        build_arcade(graph, folder, overwrite)
+    else:
+        from byokg.graph.engines.oxigraph import build_oxigraph
 
-    @classmethod
-    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None, memory_mb: int = 2048) -> Self:
-        """Open a graph folder that has both engines.
-
-        Args:
-            folder: the folder of the graph.
-            heap_mb: heap limit of ArcadeDB's Java machine.
-            limits: what a query may use unless `run` is told otherwise.
-            memory_mb: memory at which Oxigraph's process is stopped.
-
-        Raises:
-            GraphNotFound: there is no graph in `folder`.
-            GraphError: it lacks an engine.
-            GraphCorrupt: something in it cannot be read.
-        """
-        store = super().open(folder, heap_mb, limits)
-        place = Path(folder) / oxigraph.FOLDER
-        if not place.is_dir():
-            raise GraphError(f"{store.name} has no SPARQL engine; build one: byokg graph engine {folder} --sparql")
-        store.sparql = OxigraphStore(place, memory_mb=memory_mb)
-        return store
-
-    @property
-    def engines(self) -> Sequence[QueryableGraph]:
-        """Return what runs queries, openCypher first."""
-        return (self, self.sparql)
-
-    def close(self) -> None:
-        """End the engines' processes."""
-        super().close()
-        self.sparql.close()
+        build_oxigraph(graph, Path(folder) / ENGINE_FOLDERS[language], overwrite).close()

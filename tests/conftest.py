@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         test = getattr(item, "obj", None)
         if test is not None and is_hypothesis_test(test):
             own = getattr(test, "_hypothesis_internal_use_settings", None)
-            if own is not None and own.max_examples < settings.default.max_examples:
+            if own is not None and own.max_examples < 100 * FUZZ_FACTOR:
                 function = getattr(test, "__func__", test)
                 function._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FUZZ_FACTOR)
 

@@ -6,8 +6,8 @@ import pytest
 
 from byokg import Byokg, KnowledgeGraph
 from byokg.errors import ConfigError
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.types import Question
 
 FILMS = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,22 @@ LAYERS = (
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+PARTS = {
+    "graph": (
+        ("",),
+        ("columnar",),
+        ("exporter", "name_indexes", "pathql"),
+        ("rdf",),
+        ("importers",),
+        ("syntax",),
+        ("guard",),
+        ("bfsql", "servers"),
+        ("engines",),
+    ),
+    "evaluation": (("datasets",), ("",), ("report",)),
+}
+"""Order of the folders and files inside a layer that has sub-folders; "" stands for all files that are not named."""
 
 CLI_ONLY = {"hydra", "omegaconf"}
 
@@ -77,7 +94,10 @@ def find_imports(source: str, package: Sequence[str], inside_functions: bool) ->
                 for alias in node.names:
                     yield node.lineno, f"byokg.{alias.name}"
             else:
-                yield node.lineno, module
+                for alias in node.names:
+                    # `from byokg.graph import store` depends on byokg.graph.store.
+                    inner = f"{module}.{alias.name}"
+                    yield node.lineno, inner if Path(ROOT, *inner.split(".")).with_suffix(".py").is_file() else module
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             queue += node.orelse
         elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -111,6 +131,43 @@ def test_imports_point_to_the_same_or_an_earlier_layer() -> None:
             if not (same_folder or earlier):
                 wrong.append(f"{file.relative_to(ROOT)}:{line} imports {module}")
     assert wrong == []
+
+
+def part(layer: str, module: Sequence[str]) -> int:
+    """Return the place in `PARTS` of a module inside a layer, given the names of its folders and file there."""
+    ranks = {name: rank for rank, names in enumerate(PARTS[layer]) for name in names}
+    return ranks.get(module[0], ranks[""]) if module else ranks[""]
+
+
+def test_every_subfolder_has_a_place_in_its_layer() -> None:
+    folders = {file.relative_to(PACKAGE).parts[:2] for file in FILES if len(file.relative_to(PACKAGE).parts) > 2}
+    named = {(layer, name) for layer, parts in PARTS.items() for names in parts for name in names}
+    assert sorted(folders - named) == []
+
+
+def test_imports_inside_a_layer_point_to_the_same_or_an_earlier_part() -> None:
+    wrong = []
+    for file in FILES:
+        name, *inside = file.relative_to(PACKAGE).with_suffix("").parts
+        if name not in PARTS:
+            continue
+        for line, module in imports(file):
+            parts = module.split(".")
+            if parts[:2] == ["byokg", name] and part(name, parts[2:]) > part(name, inside):
+                wrong.append(f"{file.relative_to(ROOT)}:{line} imports {module}")
+    assert wrong == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in FILES}
+    wanted = {
+        name: {module for _, module in imports(file) if module in modules and module != name}
+        for name, file in modules.items()
+    }
+    try:
+        TopologicalSorter(wanted).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_hydra_and_omegaconf_are_known_to_the_command_line_only() -> None:
@@ -173,4 +230,4 @@ def test_the_import_finder_tells_module_level_from_function_level(
 def test_the_import_finder_resolves_relative_imports() -> None:
     source = "from . import store\nfrom ..index import static\nfrom .. import errors\n"
     found = find_imports(source, ("byokg", "graph"), inside_functions=True)
-    assert sorted(module for _, module in found) == ["byokg.errors", "byokg.graph", "byokg.index"]
+    assert sorted(module for _, module in found) == ["byokg.errors", "byokg.graph.store", "byokg.index"]

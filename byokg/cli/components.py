@@ -28,7 +28,6 @@ from byokg.errors import ByokgError, ConfigError
 GIVEN = {
     "graph": frozenset({"username", "password"}),
     "linking": frozenset({"store", "embedder", "names", "dense"}),
-    "llm": frozenset({"store", "meter", "callbacks", "note", "pending"}),
     "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
 }
 """By group, arguments that are no settings: other components, and credentials. Nor is the place of a graph, the first
@@ -40,7 +39,7 @@ KINDS = {
     "graph": "byokg.graph.store.GraphStore",
     "embedding": "byokg.index.embedders.Embedder",
     "linking": "byokg.linking.entities.EntityLinker",
-    "llm": "byokg.llm.model.LanguageModel",
+    "llm": "byokg.llm.providers.Provider",
     "pipeline": "byokg.evaluation.runner.Pipeline",
     "dataset": "byokg.evaluation.datasets.base.Dataset",
 }

@@ -47,7 +47,8 @@ from byokg.cli.components import (
     settings_of,
 )
 from byokg.errors import ConfigError
-from byokg.open import EXAMPLES, SCHEMES, is_address, masked, server_kind
+from byokg.graph.store import GraphStore
+from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
 from byokg.prompts.template import VARIABLES
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
@@ -222,6 +223,10 @@ class Settings:
     def takes(self, group: str) -> frozenset[str]:
         """Return the names of what the component chosen from a group can be given."""
         return frozenset(inspect.signature(located(self.components[group][TARGET], group)).parameters)
+
+    def open_graph(self, place: Path | str) -> GraphStore:
+        """Open a graph with the store and the settings that were chosen. Raises what `open.open_graph` does."""
+        return open_graph(place, opener=lambda place: cast(GraphStore, self.build("graph", place)))
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
@@ -623,9 +628,8 @@ def _descriptions(settings: Settings) -> dict[str, str]:
 
     def add(place: str, node: Mapping[str, Any]) -> None:
         if node.get(TARGET) not in (None, "???"):
-            target = located(node[TARGET], place)
-            for source in (target, target.__init__ if isinstance(target, type) else None):
-                found.update({f"{place}.{name}": text for name, text in described(source).items()})
+            texts = described(located(node[TARGET], place))
+            found.update({f"{place}.{name}": text for name, text in texts.items()})
         for name, value in node.items():
             if isinstance(value, Mapping):
                 add(f"{place}.{name}", value)
@@ -639,14 +643,16 @@ def _descriptions(settings: Settings) -> dict[str, str]:
     return found
 
 
-def described(target: object) -> dict[str, str]:
-    """Return what a docstring says of each argument in its section `Args:`."""
-    _, _, section = (inspect.getdoc(target) or "").partition("Args:\n")
+def described(target: Any) -> dict[str, str]:
+    """Return what the docstrings of a function, or of a class and those it inherits from, say of each argument."""
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?= {4}\S)", section.split("\n\n")[0]):
-        name, colon, text = " ".join(entry.split()).partition(": ")
-        if colon:
-            found |= dict.fromkeys(name.split(", "), text)
+    for source in [*reversed(target.__mro__), target.__init__] if isinstance(target, type) else [target]:
+        section = re.search(
+            r"^(?:Args|Attributes):\n((?: {4}.+\n?)+)", inspect.cleandoc(source.__doc__ or ""), re.MULTILINE
+        )
+        for entry in re.split(r"\n(?= {4}\S)", section[1]) if section else ():
+            names, colon, text = " ".join(entry.split()).partition(": ")
+            found |= dict.fromkeys(names.split(", ") if colon else (), text)
     return found
 
 

@@ -145,7 +145,7 @@ def graph(
 
     byokg data graph dataset=cronquestions dataset.root=DIR --out DIR/graph
     """
-    from byokg.evaluation.datasets.question_set import QuestionSet
+    from byokg.evaluation.datasets.base import QuestionSet
 
     if out is None:
         raise ConfigError("--out is missing; name the folder to write")

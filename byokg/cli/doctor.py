@@ -20,10 +20,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from byokg.errors import ByokgError
+from byokg.evaluation.tables import labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.llm.model import tracing_variable
@@ -128,15 +128,10 @@ def exit_code(checks: Iterable[Check]) -> int:
 def show(checks: Sequence[Check], console: Console) -> None:
     """Print the checks as a table, and how many need attention below it."""
     colours = {"ok": "green", "off": "dim", "warn": "yellow", "fail": "bold red"}
-    table = Table(title="byokg doctor", title_justify="left")
-    table.add_column("check", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("found", overflow="fold")
-    table.add_column("what to do", overflow="fold")
-    for check in checks:
-        state = f"[{colours[check.state]}]{check.state}[/]"
-        table.add_row(escape(check.name), state, escape(check.found), escape(check.advice))
-    console.print(table)
+    rows = [(check.name, Text(check.state, colours[check.state]), check.found, check.advice) for check in checks]
+    console.print(
+        table([*labels("check", "state", one_line=True), *labels("found", "what to do")], rows, "byokg doctor")
+    )
     failed = sum(check.state == "fail" for check in checks)
     warned = sum(check.state == "warn" for check in checks)
     console.print(f"{failed} failed, {warned} {'warning' if warned == 1 else 'warnings'}")

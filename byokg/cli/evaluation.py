@@ -36,11 +36,10 @@ from byokg.errors import (
     RunIncomplete,
 )
 from byokg.evaluation.audit import executed, with_answer
-from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
-from byokg.evaluation.datasets.folder import by_name, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
+from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-from byokg.evaluation.report_table import metrics_tables, usage_table
 from byokg.evaluation.run_folder import code_version
 from byokg.evaluation.runner import (
     Draw,
@@ -53,14 +52,12 @@ from byokg.evaluation.runner import (
     named,
     run_evaluation,
 )
+from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.files import new_folder, sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.read_cache import SchemaCache
-from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
@@ -357,9 +354,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
     if isinstance(path, str):
-        server = cast(GraphStore, settings.build("graph", path))
-        if isinstance(server, CypherStore | SparqlEndpoint):
-            server.keep_schema(SchemaCache())
+        server = settings.open_graph(path)
         note(f"graph: {server.name}")
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
@@ -374,9 +369,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
             )
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    elif path.is_file():
-        raise ConfigError(f"graph.path={path} is a file; build a graph from it: byokg graph build {path} --out DIR")
-    return cast(GraphStore, settings.build("graph", path))
+    return settings.open_graph(path)
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

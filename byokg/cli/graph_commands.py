@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from byokg.cli.terminal import folder_given, in_these_words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
+from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import DenseFacts, NameFacts
 from byokg.graph.store import PropertySchema, RelationSchema
-from byokg.open import NAMES, engines_in, identity
+from byokg.open import ENGINE_NAMES, engines_in, identity
 
 if TYPE_CHECKING:
     from byokg.graph.columnar.graph import ColumnarGraph
@@ -110,7 +110,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         if graph.dropped_duplicates:
             facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
         if engines := engines_in(graph.name):
-            facts.add_row("queries", ", ".join(f"{language} ({NAMES[language]})" for language in engines))
+            facts.add_row("queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines))
         facts.add_row("names", _names(indexes.names))
     else:
         facts.add_row("queries", graph.language)
@@ -125,38 +125,33 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     console.print(facts)
 
     if set(schema.node_types) != {""}:
-        types = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        types.add_column("node type", overflow="fold")
-        types.add_column("nodes", justify="right", no_wrap=True)
-        types.add_column("properties", overflow="fold")
-        rows = list(schema.node_types.items())
-        for name, count in rows if everything else rows[:_ROWS]:
+        types = list(schema.node_types.items())
+        rows = []
+        for name, count in types if everything else types[:_ROWS]:
             properties = _properties(schema.node_properties.get(name, ()), schema.node_property_details.get(name, ()))
-            types.add_row(Text(name or _UNTYPED), f"{count:,}", Text(properties))
-        console.print(types)
-        _say_more(console, len(rows), "node types", everything)
+            rows.append((name or _UNTYPED, f"{count:,}", properties))
+        console.print(table([*labels("node type"), *figures("nodes"), *labels("properties")], rows))
+        _say_more(console, len(types), "node types", everything)
 
-    relations = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     listed = by_count(schema.relations)
     rows_shown = listed if everything else listed[:_ROWS]
     longest = max((len(relation.name) for relation in rows_shown), default=0)
-    relations.add_column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH))
-    relations.add_column("edges", justify="right", no_wrap=True)
+    columns = [Column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH)), *figures("edges")]
     typed = set(schema.node_types) != {""}
     propertied = any(relation.properties for relation in schema.relations)
     if typed:
-        relations.add_column("from", overflow="fold")
-        relations.add_column("to", overflow="fold")
+        columns += labels("from", "to")
     if propertied:
-        relations.add_column("properties", overflow="fold")
+        columns += labels("properties")
+    relations = []
     for relation in rows_shown:
-        cells = [Text(relation.name), Text(f"{relation.count:,}")]
+        cells = [relation.name, f"{relation.count:,}"]
         if typed:
-            cells += [Text(_ends(relation.domain)), Text(_ends(relation.range))]
+            cells += [_ends(relation.domain), _ends(relation.range)]
         if propertied:
-            cells.append(Text(_properties(relation.properties, relation.property_details)))
-        relations.add_row(*cells)
-    console.print(relations)
+            cells.append(_properties(relation.properties, relation.property_details))
+        relations.append(cells)
+    console.print(table(columns, relations))
     _say_more(console, len(listed), "relations", everything)
 
 
@@ -237,7 +232,7 @@ def build(
 
     from byokg.files import new_folder
     from byokg.graph.columnar.folder import refuse_taken
-    from byokg.open import NAMES, add_engine, engines_in, refuse_missing
+    from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
     settings = _node_settings(id_property, name_property)
@@ -264,7 +259,7 @@ def build(
     for language in had:
         if language not in wanted:
             again = f"byokg graph engine {out} --{language}"
-            note(f"its {NAMES[language]} engine went with the graph before; build it anew: {again}")
+            note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
 def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ from byokg.files import user_cache
 from byokg.llm.batch import AnthropicBatches, PendingCalls
 from byokg.llm.estimate import dollars
 from byokg.llm.model import LanguageModel
-from byokg.llm.providers import anthropic_client
+from byokg.llm.providers import Anthropic, Provider
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.usage import PriceTable, UsageMeter
 from byokg.prompts.template import PromptLibrary
@@ -157,21 +157,15 @@ def prune(
 
 
 def _table(counts: Sequence[Count]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from byokg.evaluation.tables import figures, labels, table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("provider", "model", "stage"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("replies", "tokens in", "cached", "tokens out"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for count in counts:
         usage = count.usage
-        names = (Text(count.provider), Text(count.model), Text(count.stage))
-        figures = (count.replies, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
-        table.add_row(*names, *(f"{figure:,}" for figure in figures))
-    return table
+        took = (count.replies, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+        rows.append((count.provider, count.model, count.stage, *(f"{figure:,}" for figure in took)))
+    headings = figures("replies", "tokens in", "cached", "tokens out")
+    return table([*labels("provider", "model", "stage"), *headings], rows)
 
 
 def _opened(store: Path | None, mode: Mode = "replay") -> RecordedReplies:
@@ -214,7 +208,8 @@ class Asking:
     prompts: PromptLibrary
     pending: PendingCalls | None
     """Where calls are put aside, in batches and where another machine answers."""
-    batch: bool
+    batch: Anthropic | None
+    """Whose batches answer the calls that were put aside; None where another machine does."""
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -236,11 +231,9 @@ class Asking:
         """
         if self.pending is None:
             return once()
-        if not self.batch:
+        if self.batch is None:
             return run_deferred(once, self.pending, folder / REQUESTS)
-        node = settings.components["llm"]
-        client = anthropic_client(node["base_url"], node["key_variable"])
-        batches = AnthropicBatches(client, self.replies, folder / REQUESTS, self.model.name)
+        batches = AnthropicBatches(self.batch.batch_client(), self.replies, folder / REQUESTS, self.model.name)
         return run_in_batches(once, self.pending, batches, self.meter, note)
 
 
@@ -275,18 +268,17 @@ def asking(settings: Settings, note: Callable[[str], None], together: bool = Fal
     )
     replies = RecordedReplies(settings.run.replies.path or replies_file(), settings.run.replies.mode)
     try:
-        batch = bool(chosen.get("batch"))
-        waits = together and (batch or settings.options["llm"] == "deferred")
+        provider: Provider = settings.build("llm")
+        waits = together and provider.answers_later
         if waits and settings.run.replies.mode in ("off", "replay"):
             raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
         pending = PendingCalls(replies) if waits else None
-        takes = settings.takes("llm")
-        given: dict[str, Any] = {"store": replies, "meter": meter, "note": note, "pending": pending}
-        model = settings.build("llm", **{name: value for name, value in given.items() if name in takes})
+        model = provider.language_model(store=replies, meter=meter, pending=pending, note=note)
         meter.check(model.model)
     except BaseException:
         replies.close()
         raise
+    batch = provider if isinstance(provider, Anthropic) and provider.batch else None
     return Asking(model, meter, replies, prompts, pending, batch)
 
 

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
-from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
@@ -18,8 +17,9 @@ from rich.text import Text
 from byokg.cli.graph_commands import AsJson
 from byokg.cli.terminal import note, print_json, stdout
 from byokg.errors import ConfigError
-from byokg.evaluation.linking_quality import TOPIC_METRICS, LinkingMetrics
+from byokg.evaluation.linking_quality import LinkingMetrics
 from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.tables import figures, labels, table, two_lines
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.types import Mention
@@ -99,18 +99,16 @@ def metrics_tables(measured: Mapping[str, LinkingMetrics], dataset: str, source:
     Figures are percentages with one decimal; below each, half the width of its 95 % interval.
     """
     first = next(iter(measured.values()))
-    table = Table(
-        title=Text(f"linking on {dataset}, %"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    overall = table(
+        [*labels(""), *figures(*_TITLES.values(), "failed")],
+        [
+            (method, *(two_lines(metrics.estimates[name]) for name in _TITLES), f"{metrics.failed:,}")
+            for method, metrics in measured.items()
+        ],
+        f"linking on {dataset}, %",
+        f"{first.n:,} questions, {first.topics:,} topic entities; {_SOURCES[source]}",
     )
-    table.caption = f"{first.n:,} questions, {first.topics:,} topic entities; {_SOURCES[source]}"
-    table.caption_justify = "left"
-    table.add_column("")
-    for name in _TITLES.values():
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("failed", justify="right", no_wrap=True)
-    for method, metrics in measured.items():
-        table.add_row(method, *(_two_lines(metrics.estimates[name]) for name in _TITLES), f"{metrics.failed:,}")
-    return Group(table, *(_by_type(metric, measured) for metric in TOPIC_METRICS if metric in ("recall@1", "recall@3")))
+    return Group(overall, *(_by_type(metric, measured) for metric in ("recall@1", "recall@3")))
 
 
 def metrics_json(measured: Mapping[str, LinkingMetrics]) -> dict[str, Any]:
@@ -136,18 +134,13 @@ def _located(text: str, question: str) -> Mention:
 
 
 def _candidates(heading: str, rows: Sequence[Mapping[str, Any]], explain: bool) -> Table:
-    table = Table(title=Text(heading), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("id", "name", "type"):
-        table.add_column(column, overflow="fold")
-    table.add_column("method", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    if explain:
-        table.add_column("because")
+    columns = [*labels("id", "name", "type"), *labels("method", one_line=True), *figures("score")]
+    columns += labels("because") if explain else []
+    cells = []
     for row in rows:
-        cells = [Text(str(row[key])) for key in ("id", "name", "type", "method")]
-        because = [Text(", ".join(_reasons(row)))] if explain else []
-        table.add_row(*cells, Text(f"{row['score']:.3f}"), *because)
-    return table
+        because = [", ".join(_reasons(row))] if explain else []
+        cells.append([*(str(row[key]) for key in ("id", "name", "type", "method")), f"{row['score']:.3f}", *because])
+    return table(columns, cells, heading)
 
 
 def _reasons(row: Mapping[str, Any]) -> list[str]:
@@ -163,21 +156,14 @@ def _reasons(row: Mapping[str, Any]) -> list[str]:
 
 def _by_type(metric: str, measured: Mapping[str, LinkingMetrics]) -> Table:
     """Return the table of one metric of topic entities: a line for each mention type, a column for each method."""
-    title = f"{_TITLES[metric]} of topic entities by how they are mentioned, %"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("")
-    table.add_column("n", justify="right", no_wrap=True)
-    for method in measured:
-        table.add_column(method, justify="right")
-    for kind, summary in next(iter(measured.values())).by_type.items():
-        figures = (_two_lines(metrics.by_type[kind].estimates[metric]) for metrics in measured.values())
-        table.add_row(Text(kind), f"{summary.n:,}", *figures)
-    return table
-
-
-def _two_lines(estimate: Estimate) -> str:
-    low, high = estimate.ci95
-    return f"{100 * estimate.value:.1f}\n[dim]±{50 * (high - low):.1f}[/dim]"
+    return table(
+        [*labels(""), *figures("n"), *figures(*measured, one_line=False)],
+        [
+            (kind, f"{one.n:,}", *(two_lines(metrics.by_type[kind].estimates[metric]) for metrics in measured.values()))
+            for kind, one in next(iter(measured.values())).by_type.items()
+        ],
+        f"{_TITLES[metric]} of topic entities by how they are mentioned, %",
+    )
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:

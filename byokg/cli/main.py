@@ -160,8 +160,8 @@ def merge(
     The result is that of the run in one piece, byte for byte but for the timings.
     """
     from byokg.evaluation.records import read_config
-    from byokg.evaluation.report_table import metrics_tables
     from byokg.evaluation.runner import merge_runs
+    from byokg.evaluation.tables import metrics_tables
 
     metrics = merge_runs(folders, out)
     console = stdout()

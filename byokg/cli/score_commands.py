@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -24,8 +23,8 @@ from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import Anchor, Comparison, RecordedRun, obstacles
 from byokg.evaluation.metrics import Difference
-from byokg.evaluation.report_table import TITLES
 from byokg.evaluation.scoring import ProfileScores, Values
+from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,49 +75,43 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
 
 
 def _profiles(scored: Sequence[ProfileScores], title: str) -> Table:
-    table = _score_table(Text(f"{title}, %"), "profile")
-    for name in ("n", "skipped", *TITLES.values()):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in scored:
-        if not one.n:
-            continue
-        figures = (
-            f"{100 * found.value:.1f}\n[dim]±{50 * (found.ci95[1] - found.ci95[0]):.1f}[/dim]" if found else ""
-            for found in (one.estimates.get(metric) for metric in TITLES)
-        )
-        table.add_row(one.profile.name, f"{one.n:,}", f"{one.skipped:,}", *figures)
-    return table
+    def cells(one: ProfileScores) -> list[Text]:
+        found = (one.estimates.get(metric) for metric in TITLES)
+        return [two_lines(estimate) if estimate else Text() for estimate in found]
+
+    return table(
+        [*labels("profile", one_line=True), *figures("n", "skipped", *TITLES.values())],
+        [(one.profile.name, f"{one.n:,}", f"{one.skipped:,}", *cells(one)) for one in scored if one.n],
+        f"{title}, %",
+    )
 
 
 def _own_metrics(scored: Sequence[ProfileScores]) -> Table:
-    table = _score_table("metrics of one profile, %", "profile", "metric")
-    table.add_column("", justify="right", no_wrap=True)
-    table.add_column("meaning")
+    rows = []
     for one in scored:
         for metric in one.profile.metrics:
             if one.n and metric.name not in TITLES:
                 found = one.estimates[metric.name]
-                half = 50 * (found.ci95[1] - found.ci95[0])
-                table.add_row(one.profile.name, metric.name, f"{100 * found.value:.1f} ±{half:.1f}", metric.meaning)
-    return table
+                figure = f"{percent(found.value)} {half_width(found)}"
+                rows.append((one.profile.name, metric.name, figure, metric.meaning))
+    columns = [*labels("profile", "metric", one_line=True), *figures(""), *labels("meaning")]
+    return table(columns, rows, "metrics of one profile, %")
 
 
 def _differences(scored: Sequence[ProfileScores]) -> Table:
     """Show each profile less the first, in points, and how many questions it counts right that the first does not."""
     first, *others = scored
-    table = _score_table(f"less {first.profile.name}, points", "profile")
-    for name in (*TITLES.values(), "gained", "lost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in others:
-        if one.n:
-            cells = (_points(first, one, metric) for metric in TITLES)
-            table.add_row(one.profile.name, *cells, *_turned(first, one))
-    table.caption = (
+    return table(
+        [*labels("profile", one_line=True), *figures(*TITLES.values(), "gained", "lost")],
+        [
+            (one.profile.name, *(_points(first, one, metric) for metric in TITLES), *_turned(first, one))
+            for one in others
+            if one.n
+        ],
+        f"less {first.profile.name}, points",
         f"over the questions that both count; gained: with a Hit there and none under {first.profile.name}; lost: the "
-        "reverse"
+        "reverse",
     )
-    table.caption_justify = "left"
-    return table
 
 
 def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
@@ -145,13 +138,11 @@ def _column(scores: ProfileScores, metric: str) -> Values | None:
 
 
 def _groups(one: ProfileScores) -> Table:
-    table = _score_table("by type, %", "")
-    table.add_column("n", justify="right", no_wrap=True)
-    for metric in one.profile.metrics:
-        table.add_column(TITLES.get(metric.name, metric.name), justify="right", no_wrap=True)
-    for group, some in one.groups.items():
-        table.add_row(Text(group), f"{some.n:,}", *(f"{100 * value:.1f}" for value in some.figures.values()))
-    return table
+    return table(
+        [*labels(""), *figures("n", *(TITLES.get(metric.name, metric.name) for metric in one.profile.metrics))],
+        [(group, f"{some.n:,}", *map(percent, some.figures.values())) for group, some in one.groups.items()],
+        "by type, %",
+    )
 
 
 def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]:
@@ -169,13 +160,6 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
             what = f"{one.unscorable:,} questions lack" if one.n else "the questions lack"
             notes.append(f"{one.profile.name}: {what} {one.profile.needs}")
     return [Text(note) for note in notes]
-
-
-def _score_table(title: str | Text, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
 
 
 _SETTINGS_SHOWN = 12
@@ -227,23 +211,22 @@ def anchor_tables(
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     like, unlike = _parted(anchors, runs, published_graph)
+    names = (run.name for run in runs)
+    columns = [*labels("system", "profile", "metric"), *figures("published", *names, one_line=False)]
     parts: list[RenderableType] = []
     if like:
-        table = _table("published, comparable, %", "system", "profile", "metric")
-        for name in ("published", *(run.name for run in runs)):
-            table.add_column(Text(name), justify="right", overflow="fold")
-        for anchor in like:
-            table.add_row(*_named(anchor), f"{100 * anchor.value:.1f}", *_figures(anchor, runs, ours))
-        parts.append(table)
+        parts.append(table(columns, [_beside(anchor, runs, ours) for anchor in like], "published, comparable, %"))
     if unlike:
-        table = _table("published, NOT comparable with these runs, %", "system", "profile", "metric")
-        for name in ("published", *(run.name for run in runs), "why not"):
-            table.add_column(Text(name), justify="right", overflow="fold")
         numbers: dict[str, int] = {}
-        for anchor, reasons in unlike:
-            why = ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons)
-            table.add_row(*_named(anchor), f"{100 * anchor.value:.1f}", *_figures(anchor, runs, ours), why)
-        parts.append(table)
+        rows = [
+            (
+                *_beside(anchor, runs, ours),
+                ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons),
+            )
+            for anchor, reasons in unlike
+        ]
+        columns += figures("why not", one_line=False)
+        parts.append(table(columns, rows, "published, NOT comparable with these runs, %"))
         parts.append(Text("\n".join(f"({number}) {reason}" for reason, number in numbers.items())))
     if anchors:
         parts.append(Text(f"published in: {'; '.join(dict.fromkeys(anchor.source for anchor in anchors))}"))
@@ -303,42 +286,40 @@ def _short(value: str) -> str:
 
 def _metrics(comparison: Comparison) -> Table:
     before, after = comparison.scores
-    table = _table(f"{before.profile.name}, %", "")
-    for name in (comparison.first.name, comparison.second.name):
-        table.add_column(Text(name), justify="right", overflow="fold")
-    for name in ("difference", "95 % interval", "p", "won", "lost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for metric, one in comparison.differences.items():
-        table.add_row(
-            TITLES.get(metric, metric),
-            f"{100 * before.estimates[metric].value:.1f}",
-            f"{100 * after.estimates[metric].value:.1f}",
-            *_cells(one),
-            f"{one.won:,}",
-            f"{one.lost:,}",
-        )
+        means = (percent(scores.estimates[metric].value) for scores in comparison.scores)
+        rows.append((TITLES.get(metric, metric), *means, *_cells(one), f"{one.won:,}", f"{one.lost:,}"))
     failed = f"{before.failed:,} and {after.failed:,} failed"
     if comparison.left_out:
         failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
-    table.caption = (
+    return table(
+        [
+            *labels(""),
+            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures("difference", "95 % interval", "p", "won", "lost"),
+        ],
+        rows,
+        f"{before.profile.name}, %",
         f"{len(before.values):,} questions, {failed}; intervals: paired bootstrap; p, two-sided: McNemar's exact test "
-        "for metrics of 0 and 1, else the paired bootstrap; not corrected for looking at several"
+        "for metrics of 0 and 1, else the paired bootstrap; not corrected for looking at several",
     )
-    table.caption_justify = "left"
-    return table
 
 
 def _types(comparison: Comparison) -> Table:
-    table = _table(f"{TITLES.get(comparison.metric, comparison.metric)} by type, %", "")
-    table.add_column("n", justify="right", no_wrap=True)
-    for name in (comparison.first.name, comparison.second.name):
-        table.add_column(Text(name), justify="right", overflow="fold")
-    for name in ("difference", "95 % interval", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for group, one in comparison.by_type.items():
-        figures = (f"{100 * value:.1f}" for value in (one.first, one.second))
-        table.add_row(Text(group), f"{one.n:,}", *figures, *_cells(one.difference))
-    return table
+    return table(
+        [
+            *labels(""),
+            *figures("n"),
+            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures("difference", "95 % interval", "p"),
+        ],
+        [
+            (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference))
+            for group, one in comparison.by_type.items()
+        ],
+        f"{TITLES.get(comparison.metric, comparison.metric)} by type, %",
+    )
 
 
 def _cells(difference: Difference) -> tuple[str, str, str]:
@@ -364,29 +345,16 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _system(anchor: Anchor) -> str:
-    return f"{anchor.system}, {anchor.model}" if anchor.model else anchor.system
-
-
-def _named(anchor: Anchor) -> tuple[Text, str, str]:
-    return Text(f"{_system(anchor)}{', trained' if anchor.trained else ''}"), anchor.profile or "?", anchor.metric
-
-
-def _figures(anchor: Anchor, runs: Sequence[RecordedRun], ours: Ours) -> list[str]:
-    """Return each run's figure made the way of the published one."""
-    figures = ours.get((anchor.profile or "", anchor.metric), {})
-    return [f"{100 * figures[run.name]:.1f}" if run.name in figures else "" for run in runs]
+def _beside(anchor: Anchor, runs: Sequence[RecordedRun], ours: Ours) -> tuple[str, ...]:
+    """Return a published figure, and beside it each run's figure made in the same way."""
+    system = ", ".join(filter(None, (anchor.system, anchor.model, "trained" if anchor.trained else "")))
+    found = ours.get((anchor.profile or "", anchor.metric), {})
+    mine = (percent(found[run.name]) if run.name in found else "" for run in runs)
+    return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine
 
 
 def _plain(difference: Difference) -> dict[str, Any]:
     return {**asdict(difference), "ci95": list(difference.ci95)}
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
@@ -446,7 +414,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import selected
     from byokg.evaluation.cases import join
-    from byokg.evaluation.datasets.folder import by_name, is_by_name
+    from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
     from byokg.evaluation.run_folder import read_profile, read_questions
@@ -537,5 +505,5 @@ def compare(
     console = stdout()
     for one in compared:
         console.print(comparison_tables(one, questions))
-    for table in anchor_tables(published, read, ours, published_graph):
-        console.print(table)
+    for part in anchor_tables(published, read, ours, published_graph):
+        console.print(part)

@@ -21,16 +21,14 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, QuotedString, Transformer
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from byokg.cli.config import Settings, config_dirs, groups, read_settings
 from byokg.cli.evaluation import evaluate
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
-from byokg.evaluation.report_table import TITLES
 from byokg.evaluation.run_folder import read_metrics
+from byokg.evaluation.tables import TITLES, figures, labels, percent, table
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -265,16 +263,14 @@ def _digest(text: str) -> str:
 
 def _table(grid: Grid, outcomes: Sequence[Outcome]) -> Table:
     """Return one row for each job; figures are percentages."""
-    table = Table(title=f"{len(grid.jobs)} runs", title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("", overflow="fold")
-    for heading in ("n", "failed", *(TITLES[name] for name in _SHOWN)):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows: list[tuple[str, ...]] = []
     for job, outcome in zip(grid.jobs, outcomes, strict=True):
         try:
             summary = read_metrics(job.folder).overall
         except RunError:
-            table.add_row(Text(job.name), "incomplete" if outcome.incomplete else "failed")
+            rows.append((job.name, "incomplete" if outcome.incomplete else "failed"))
             continue
-        figures = (f"{100 * summary.estimates[name].value:.1f}" for name in _SHOWN)
-        table.add_row(Text(job.name), f"{summary.n:,}", f"{summary.failed:,}", *figures)
-    return table
+        shown = (percent(summary.estimates[name].value) for name in _SHOWN)
+        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown))
+    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN))]
+    return table(columns, rows, f"{len(grid.jobs)} runs")

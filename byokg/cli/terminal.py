@@ -16,15 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from byokg.errors import ConfigError
 from byokg.evaluation.runner import Progress as Done
+from byokg.evaluation.tables import labels, table
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import GraphStore, Rows
@@ -271,12 +269,7 @@ class _Pace:
 def show(rows: Rows, console: Console) -> None:
     """Print a table, and under it how many rows there are."""
     if rows.columns:
-        table = Table(box=box.SIMPLE_HEAD)
-        for column in rows.columns:
-            table.add_column(Text(column))
-        for row in rows.rows:
-            table.add_row(*(Text(_text(cell)) for cell in row))
-        console.print(table)
+        console.print(table(labels(*rows.columns), (tuple(map(_text, row)) for row in rows.rows)))
     more = "; there are more (raise --max-rows)" if rows.truncated else ""
     console.print(f"{len(rows):,} rows{more}", highlight=False)
 

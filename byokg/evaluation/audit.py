@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from byokg.errors import EntityNotFound, QueryFailed
+from byokg.errors import QueryFailed
 from byokg.evaluation.datasets.base import Example, as_cell
 from byokg.evaluation.datasets.benchmarks import first_column
+from byokg.evaluation.datasets.folder import holds
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore, Limits, QueryStore
 from byokg.index.names import NameIndex
@@ -34,7 +35,8 @@ def with_answer(examples: Sequence[Example], store: GraphStore, names: NameIndex
     return [
         example
         for example in examples
-        if any(holds(store, id) for id in example.answer_ids) or any(len(names.exact(name)) for name in example.answers)
+        if any(holds(store, (id,)) for id in example.answer_ids)
+        or any(len(names.exact(name)) for name in example.answers)
     ]
 
 
@@ -82,15 +84,6 @@ def executed(examples: Sequence[Example], store: QueryStore, limits: Limits | No
         else:
             left_out[NOTHING_FOUND] += 1
     return Executed(tuple(kept), dict(sorted(left_out.items())))
-
-
-def holds(store: GraphStore, id: EntityId) -> bool:
-    """Tell whether a graph has a node of this id."""
-    try:
-        store.numbers((id,))
-    except EntityNotFound:
-        return False
-    return True
 
 
 def _plain(cell: Cell) -> Cell:
@@ -186,7 +179,7 @@ def audit(
 def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: int) -> list[str]:
     """Return the kinds of what the graph lacks for one question."""
     kinds = []
-    topics = [id for id in example.topic_ids if holds(store, id)]
+    topics = [id for id in example.topic_ids if holds(store, (id,))]
     if example.topic_ids and not topics:
         kinds.append("topic not in graph")
     if example.answer_type == "time" or (example.query and not example.answer_ids):
@@ -212,5 +205,5 @@ def _is_value(answer: str) -> bool:
 
 def _answer_nodes(example: Example, store: GraphStore, names: NameIndex) -> list[list[EntityId]]:
     """Return the nodes that each gold answer means: by id where the set gives ids, or else by an equal name."""
-    by_id = [[id] if holds(store, id) else [] for id in example.answer_ids]
+    by_id = [[id] if holds(store, (id,)) else [] for id in example.answer_ids]
     return by_id if any(by_id) else [store.ids(names.exact(name)) for name in example.answers]

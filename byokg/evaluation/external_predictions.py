@@ -22,7 +22,8 @@ from typing import Any
 
 from byokg.errors import RunError
 from byokg.evaluation.cases import Case, case_of
-from byokg.evaluation.datasets.base import Example, read_text
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.question_files import read_text
 from byokg.evaluation.records import Prediction
 from byokg.types import EntityId
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from byokg.errors import ConfigError, GraphExists, IndexUnusable
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.literals import ALL_VALUES
-from byokg.graph.store import GraphStore, SavedGraph
+from byokg.graph.store import ALL_VALUES, GraphStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import Embedder, folder_name
 from byokg.index.names import NameIndex

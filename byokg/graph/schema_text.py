@@ -19,13 +19,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.embedders import Embedder
+from byokg.index.embedders import Embedder, exact
 from byokg.text import FUNCTION_WORDS, normalize_name
 
 _RELATION_SHARE = 0.7
@@ -170,12 +171,12 @@ class _Relevance:
         words_of = [list(dict.fromkeys(description.split())) for description in descriptions]
         self._embedder = embedder
         vectors = embedder.encode(descriptions) if embedder and descriptions else None
-        self._vectors = None if vectors is None else vectors.astype(np.float64)
+        self._vectors = None if vectors is None else exact(vectors)
         frequency = Counter(word for words in words_of for word in words)
         # A word that every description has says nothing; one that a single one has says most.
-        rarest = np.log1p(len(descriptions))
-        self._weights = {word: float(np.log1p(len(descriptions) / count) / rarest) for word, count in frequency.items()}
-        frequencies = np.log1p(np.array([0] * len(descriptions) if counts is None else counts, np.float64))
+        many = len(descriptions)
+        self._weights = {word: (_log(many + count) - _log(count)) / _log(many + 1) for word, count in frequency.items()}
+        frequencies = np.array([0.0] * many if counts is None else [_log(1 + count) for count in counts])
         self._frequencies = frequencies / max(1.0, float(frequencies.max(initial=0)))
         self._by_stem: dict[str, list[str]] = {}
         for word in self._weights:
@@ -198,9 +199,8 @@ class _Relevance:
             scores += _FREQUENCY_BESIDE_WORDS * self._frequencies
         else:
             scores = _WORDS_BESIDE_VECTORS * scores + _FREQUENCY_BESIDE_VECTORS * self._frequencies
-            scores += self._vectors @ self._embedder.encode([" ".join(asked)])[0]
-        # Rounded, so that the order does not hang on the last digit of a sum.
-        order: list[int] = np.argsort(-np.round(scores, 6), kind="stable").tolist()
+            scores += self._vectors @ exact(self._embedder.encode([" ".join(asked)])[0])
+        order: list[int] = np.argsort(-scores, kind="stable").tolist()
         return order
 
     def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -213,6 +213,12 @@ class _Relevance:
             total[places] += self._weights[word]
         scores: npt.NDArray[np.float64] = best + total / self._whole
         return scores
+
+
+@lru_cache(1 << 14)
+def _log(number: int) -> float:
+    """Return the natural logarithm, in decimal arithmetic: libraries and CPUs differ in the last bit of it."""
+    return float(Decimal(number).ln())
 
 
 class _Draft:

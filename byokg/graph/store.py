@@ -25,6 +25,10 @@ RelationArray = npt.NDArray[np.integer]
 """Relation numbers: (N,) integers indexing `GraphStore.relations`."""
 
 
+ALL_VALUES = "[]"
+"""Ending of the property of an RDF node that lists all values, as Turtle writes them, where one is not everything."""
+
+
 class Direction(Enum):
     """Which edges touching a node are meant, seen from that node."""
 

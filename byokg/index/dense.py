@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
 from byokg.files import find_changed, find_missing, list_files, write_json
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import NameMatch
 from byokg.index.vectors import Int64, Layout, VectorIndex
@@ -347,7 +347,8 @@ _IN_SINGLE = 1 << 26
 """Numbers of all vectors up to which they are kept in single precision, too: 256 MB."""
 
 _SAMPLE = 1 << 14
-_ROWS_AT_ONCE = 1 << 14
+_ROWS_AT_ONCE = 1 << 10
+"""Rows that are turned into double precision at a time: what fits the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -442,16 +443,20 @@ class Similarity:
 
     def share_above(self, question: Vectors, least: int) -> float:
         """Estimate which share of the names is at least so similar, from a sample that is the same every time."""
-        step = max(1, len(self) // _SAMPLE)
-        sample = np.arange(0, len(self), step)
+        sample = self._stored[:: max(1, len(self) // _SAMPLE)]
         if not len(sample):
             return 0.0
-        return float((millionths(self._stored[sample], question) >= least).mean())
+        # An estimate decides how much is looked at, and not what is found, so single precision will do.
+        products = sample.astype(np.float32, copy=False) @ question
+        return float((products * UNIT >= least).mean())
 
 
 def millionths(vectors: npt.NDArray[np.floating], question: Vectors) -> Millionths:
-    """Return the products of (N, D) vectors with a (D,) one, in millionths; each depends on its own row only."""
-    # Not `@`, whose sums depend on how many rows there are.
-    products: Vectors = np.vecdot(vectors.astype(np.float32, copy=False), question)
-    rounded: Millionths = np.rint(products * np.float64(UNIT)).astype(np.int32)
+    """Return the cosines of unit vectors with a question, in millionths: the same on every CPU.
+
+    Args:
+        vectors: (N, D) of half precision, or as `exact` returns them, which is what half precision is anyway.
+        question: (D,) unit vector.
+    """
+    rounded: Millionths = np.rint(vectors.astype(np.float64, copy=False) @ exact(question) * UNIT).astype(np.int32)
     return rounded

@@ -32,6 +32,7 @@ from byokg.errors import ConfigError, GraphExists, MissingExtra
 Vectors = npt.NDArray[np.float32]
 
 _LONGEST_NAME = 100
+_GRID = 2.0**24
 
 
 class Embedder(Protocol):
@@ -55,9 +56,26 @@ def unit_rows(vectors: npt.ArrayLike) -> Vectors:
         (N, D) float32; a row of zeros stays zero.
     """
     wide: npt.NDArray[np.float64] = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    lengths = _lengths(wide)[:, None]
     scaled: Vectors = (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
     return scaled
+
+
+def exact(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Round unit vectors to whole multiples of 2⁻²⁴, so that their products (`@`) are equal on every CPU.
+
+    A product of two floats with `@` depends on the BLAS kernel in its last bits, since kernels add in different
+    orders; rounding it afterwards only moves the place where that shows. Products of these numbers are multiples of
+    2⁻⁴⁸ and their sums do not exceed 1, so float64 holds every sum exactly, and the order does not matter.
+    """
+    rounded: npt.NDArray[np.float64] = np.rint(vectors.astype(np.float64) * _GRID) / _GRID
+    return rounded
+
+
+def _lengths(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the length of each row: (N,). `np.linalg.norm` and `np.einsum` may add in another order elsewhere."""
+    lengths: npt.NDArray[np.float64] = np.sqrt((rows * rows).sum(axis=1))
+    return lengths
 
 
 def folder_name(embedder: str) -> str:
@@ -183,7 +201,8 @@ class StaticEmbedder:
     def importance(self, word: str) -> float:
         """Tell how much a word says, about 1 on average: rarer words have longer vectors; unknown ones count 1."""
         _, rows = self.tokens(word)
-        return float(np.linalg.norm(rows.mean(axis=0))) / USUAL_LENGTH if len(rows) else 1.0
+        mean = rows.sum(axis=0, keepdims=True, dtype=np.float64) / max(1, len(rows))
+        return float(_lengths(mean)[0]) / USUAL_LENGTH if len(rows) else 1.0
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -216,7 +235,7 @@ class StaticEmbedder:
             rows = np.flatnonzero(lengths == length)
             sums = self._rows[flat[starts[rows, None] + np.arange(length)]].sum(axis=1)
             # Direction only: dividing by the token count would cancel out in the normalisation.
-            norms = np.sqrt(np.einsum("ij,ij->i", sums, sums, dtype=np.float64))
+            norms = _lengths(sums.astype(np.float64))
             np.maximum(norms, np.finfo(np.float32).tiny, out=norms)
             out[rows] = sums / norms[:, None]
 

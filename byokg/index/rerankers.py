@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, MissingExtra
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, Vectors, exact
 
 Scores = npt.NDArray[np.float64]
 
@@ -60,8 +60,7 @@ class BiEncoder:
         """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
         if not texts:
             return np.zeros(0)
-        # Not `@`, whose sums depend on how many rows there are.
-        cosines: Scores = np.einsum("ij,j->i", self._encoded(texts), self._encoded([question])[0]).astype(np.float64)
+        cosines: Scores = exact(self._encoded(texts)) @ exact(self._encoded([question])[0])
         return np.round(cosines, 6)
 
     def _encoded(self, texts: Sequence[str]) -> Vectors:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, IndexUnusable
-from byokg.index.embedders import Vectors, unit_rows
+from byokg.index.embedders import Vectors, exact, unit_rows
 
 Layout = Literal["flat", "hnsw", "pq", "ivf"]
 Int64 = npt.NDArray[np.int64]
@@ -56,6 +56,11 @@ _VECTORS_A_LIST = 64
 
 _NEIGHBOURS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 40, 256
 """Of `hnsw`: links of a vector, and candidates kept while building and while searching."""
+
+_SPARE = 16
+"""Vectors beyond those wanted that FAISS is asked for, so that its rounding decides nothing."""
+_SLACK = 1e-3
+"""How far its products may be off: they are single, and of stored vectors whose lengths half precision changes."""
 
 _DIGITS = 6
 """Decimals of a cosine: what rounding to half precision leaves of a vector's direction."""
@@ -211,16 +216,21 @@ class VectorIndex:
             raise ConfigError(f"k={k} finds nothing; use 1 or more")
         self._refuse_other_width(queries)
         units = unit_rows(queries)
-        wanted = min(k, int(self._index.ntotal))
-        if wanted == 0:
+        total = int(self._index.ntotal)
+        if total == 0:
             return [_NOTHING for _ in units]
+        nearest: list[Nearest | None] = [None if unit.any() else _NOTHING for unit in units]
+        wanted = min(k + _SPARE, total)
         with _one_thread():
-            _, found = self._index.search(units, wanted, params=self._search_parameters(wanted))
-            # What an approximate search cannot fill is padded with -1.
-            return [
-                self._nearest(unit, hits[hits >= 0]) if unit.any() else _NOTHING
-                for unit, hits in zip(units, found, strict=True)
-            ]
+            while open_ := [at for at, found in enumerate(nearest) if found is None]:
+                products, hits = self._index.search(units[open_], wanted, params=self._search_parameters(wanted))
+                for at, product, hit in zip(open_, products, hits, strict=True):
+                    found = self._nearest(units[at], hit[hit >= 0], k)  # what a search cannot fill is padded with -1
+                    # FAISS adds in single precision: a vector that it left out by a hair may be among the best.
+                    if wanted == total or hit[-1] < 0 or product[-1] < found.cosines[-1] - _SLACK:
+                        nearest[at] = found
+                wanted = min(4 * wanted, total)
+        return [found for found in nearest if found is not None]
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the files of the index into a folder, and return what `open` has to be told."""
@@ -251,11 +261,11 @@ class VectorIndex:
         if vectors.ndim != 2 or vectors.shape[1] != self.dimensions:
             raise ConfigError(f"vectors have the shape {vectors.shape}, the index takes (N, {self.dimensions})")
 
-    def _nearest(self, unit: Vectors, hits: Int64) -> Nearest:
-        """Compute the cosines anew, the same for every layout, and put hits in order."""
+    def _nearest(self, unit: Vectors, hits: Int64, k: int) -> Nearest:
+        """Compute the cosines anew, the same for every layout and CPU, and return the k best hits in order."""
         stored = unit_rows(self._exact.reconstruct_batch(hits))
-        cosines = np.clip(np.round(stored.astype(np.float64) @ unit.astype(np.float64), _DIGITS), -1, 1)
-        order = np.lexsort((hits, -cosines))
+        cosines = np.clip(np.round(exact(stored) @ exact(unit), _DIGITS), -1, 1)
+        order = np.lexsort((hits, -cosines))[:k]
         rows = hits[order] if self._rows is None else np.asarray(self._rows[hits[order]])
         return Nearest(rows, cosines[order])
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.name_indexes import dense_names, name_index
 from byokg.graph.store import GraphStore, RelationCounts
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
 from byokg.linking.question_words import QUESTION_WORDS, is_wordless, read_literal, split_words
 from byokg.linking.relation_meaning import label_words
@@ -99,7 +99,7 @@ class ContextScorer:
         words = _other_words(question, mention)
         if not words or not len(around.vectors):
             return out
-        cosines = self._embedder.encode(words) @ around.vectors.T
+        cosines = exact(self._embedder.encode(words)) @ exact(around.vectors).T
         fits = np.clip((cosines - _THRESHOLD) / (1 - _THRESHOLD), 0, 1)
         for place, node in enumerate(nodes):
             texts = around.texts[around.bounds[node] : around.bounds[node + 1]]

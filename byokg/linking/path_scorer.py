@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.index.embedders import Embedder, unit_rows
+from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.question_words import Reading
 from byokg.linking.relation_meaning import Steps
 
@@ -102,10 +103,13 @@ class PathScorer:
         self.settings = settings or AlignmentSettings()
         self._embedder = embedder
         self._joins = bool((steps.nameless > 0.5).any())
+        # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
+        self.cost = float(Decimal(max(_FEWEST_STEPS, steps.count)).log10())
+        """What it costs to name one step of the graph."""
 
     def question(self, reading: Reading) -> QuestionScorer:
         """Prepare to score metapaths against one question."""
-        return QuestionScorer(self, reading, self._embedder.encode([" ".join(reading.unmasked)])[0])
+        return QuestionScorer(self, reading, exact(self._embedder.encode([" ".join(reading.unmasked)])[0]))
 
     def units(self, metapaths: Int64) -> list[tuple[tuple[int, ...], ...]]:
         """Cut each metapath into hops: steps joined by a nameless node make one hop."""
@@ -128,7 +132,7 @@ class PathScorer:
 class QuestionScorer:
     """Scores metapaths against one question."""
 
-    def __init__(self, scorer: PathScorer, reading: Reading, vector: Float) -> None:
+    def __init__(self, scorer: PathScorer, reading: Reading, vector: npt.NDArray[np.float64]) -> None:
         self._scorer = scorer
         self._vector = vector
         steps, words = scorer.steps, reading.words
@@ -192,12 +196,12 @@ class QuestionScorer:
         last = metapaths[:, -1]
         features = {
             "coverage": explained,
-            "likeness": text @ self._vector,
+            "likeness": exact(text) @ self._vector,
             "asked": self._asked[last],
             "focus": self._asked_noun[last],
             "weakest": weakest,
             "weakest_of_several": weakest * (hops > 1),
-            "choice": hops * np.log10(max(_FEWEST_STEPS, scorer.steps.count)),
+            "choice": hops * scorer.cost,
             "hop": hops,
             "third": hops > 2,
             "back": back,
@@ -214,7 +218,11 @@ class QuestionScorer:
 
     def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
         """Turn features into scores that can be compared with each other: one (P,) array for each `Aligned`."""
-        scores = self.features(aligned) @ np.array(astuple(self._scorer.weights), np.float32)
+        features = self.features(aligned).astype(np.float64)
+        # One feature after another, and not `@`: in this order on every CPU.
+        scores = np.zeros(len(features))
+        for column, weight in enumerate(astuple(self._scorer.weights)):
+            scores += weight * features[:, column]
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def _whole(self, best: Float) -> float:

@@ -23,12 +23,13 @@ from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.index.embedders import Embedder, Vectors, unit_rows
+from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.question_words import split_words
 from byokg.text import FUNCTION_WORDS, is_identifier, normalize_name
 from byokg.types import INVERSE
 
 Float = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 
 _SUFFIXES = frozenset(
     "s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en "
@@ -160,9 +161,9 @@ class Steps:
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
-        self._word_vectors = embedder.encode(self._lexicon.words)
-        self._own_vectors = embedder.encode([" ".join(own) for _, own in labels])
-        self.text_vectors: Float = embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels])
+        self._word_vectors = exact(embedder.encode(self._lexicon.words))
+        self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
+        self.text_vectors: Float64 = exact(embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels]))
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
         self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
@@ -189,25 +190,25 @@ class Steps:
 
     def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
         settings = self.settings
-        vector = self._embedder.encode([word])[0]
+        vector = exact(self._embedder.encode([word])[0])
         cosines = _nearer(self._word_vectors @ vector, self._lexicon.kin(word, settings.derived))
-        cosines = np.append(cosines, np.float32(-1.0))  # for the padding
+        cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
         namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
         kin = np.append(self._kind_lexicon.kin(word, settings.derived), np.float32(0.0))
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
-        kind = (np.maximum(np.append(kinds, np.float32(0.0)), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
-        kinship: Float = self._name_vectors @ vector
+        kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
+        kinship = self._name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
         return (
             self._stretched(np.repeat(np.maximum(own, namespace), 2)),
             self._stretched(end),
             self._stretched(reach),
-            kinship,
+            kinship.astype(np.float32),
         )
 
-    def _stretched(self, similarity: Float) -> Float:
+    def _stretched(self, similarity: Float64) -> Float:
         """Map similarities above the threshold to (0, 1], others to 0."""
         threshold = self.settings.threshold
         stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
@@ -230,9 +231,9 @@ class Steps:
         """(S,) share of ends that have no name of their own."""
         self.years: Float = (np.bincount(step, years[place], self.count) / size).astype(np.float32)
         """(S,) share of ends that are years or dates."""
-        vectors = self._embedder.encode([node.name for node in nodes])
+        vectors = exact(self._embedder.encode([node.name for node in nodes]))
         vectors[identifiers] = 0
-        self._name_vectors = unit_rows(_sum_rows(vectors[place], step, self.count))
+        self._name_vectors = exact(unit_rows(_sum_rows(vectors[place], step, self.count)))
         types = [node.type for node in nodes]
         if any(types):
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
@@ -283,7 +284,7 @@ class Steps:
         self._kind_weights = np.zeros((self.count, self.settings.kinds), np.float32)
         self._step_kinds[step_of[top], rank[top]] = kind_of[top]
         self._kind_weights[step_of[top], rank[top]] = np.minimum(1.0, share[top] / self.settings.enough)
-        self._kind_vectors = self._embedder.encode(list(names))
+        self._kind_vectors = exact(self._embedder.encode(list(names)))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
 
     def _set_profiles(self, batch: EdgeBatch, ends: int, step: Int64, place: Int64, size: Int64) -> None:
@@ -292,7 +293,7 @@ class Steps:
         owner, relation = pairs // max(1, self.count), pairs % max(1, self.count)
         profile = _sum_rows(self._own_vectors[relation], owner, ends)
         having = np.bincount(owner, minlength=ends) > 0
-        self._kind_vectors = unit_rows(_sum_rows(profile[place], step, self.count))
+        self._kind_vectors = exact(unit_rows(_sum_rows(profile[place], step, self.count)))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([[]] * self.count)
         self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
@@ -319,9 +320,9 @@ def _numbered(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
     return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
 
 
-def _nearer(cosines: Float, kin: Float) -> Float:
+def _nearer(cosines: Float64, kin: Float) -> Float64:
     """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
-    nearer: Float = np.where(kin >= 1, np.float32(1.0), np.minimum(1.0, cosines + kin))
+    nearer: Float64 = np.where(kin >= 1, 1.0, np.minimum(1.0, cosines + kin))
     return nearer
 
 
@@ -340,9 +341,9 @@ def _typed(types: Sequence[str]) -> tuple[Int64, Int64]:
     return np.array(owner, np.int64), np.array([number[types[position]] for position in owner], np.int64)
 
 
-def _sum_rows(rows: Vectors, group: Int64, groups: int) -> Vectors:
+def _sum_rows(rows: Float64, group: Int64, groups: int) -> Float64:
     """Add up the rows of each group: (N, D) and (N,) to (groups, D)."""
-    out = np.zeros((groups, rows.shape[1]), np.float32)
+    out = np.zeros((groups, rows.shape[1]))
     if len(rows):
         order = np.argsort(group, kind="stable")
         present, first = np.unique(group[order], return_index=True)
@@ -399,7 +400,7 @@ class RelationMatcher:
         self._fuzzy_cutoff = fuzzy_cutoff
         self._dense_cutoff = dense_cutoff
         self._embedder = embedder
-        self._vectors = embedder.encode(self._texts) if embedder is not None and self._relations else None
+        self._vectors = exact(embedder.encode(self._texts)) if embedder is not None and self._relations else None
         self.match = lru_cache(_REMEMBERED)(self._match)
         """Return what a written label means, None when nothing is like it; see the class."""
 
@@ -407,11 +408,10 @@ class RelationMatcher:
         """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
         text = _folded(written.removeprefix(INVERSE).strip())
         if self._embedder is not None and self._vectors is not None:
-            scores = self._vectors @ self._embedder.encode([text])[0]
+            scores = self._vectors @ exact(self._embedder.encode([text])[0])
         else:
             scores = np.array([fuzz.ratio(text, each) for each in self._texts])
-        # Rounded, so that the order does not hang on the last digit of a sum.
-        order = np.argsort(-np.round(scores, 6), kind="stable")[:count].tolist()
+        order = np.argsort(-scores, kind="stable")[:count].tolist()
         return [self._relations[at] for at in order]
 
     def _match(self, written: str) -> RelationMatch | None:
@@ -428,7 +428,7 @@ class RelationMatcher:
             return RelationMatch(written, self._relations[found[2]], "fuzzy", found[1] / 100)
         if self._embedder is None or self._vectors is None:
             return None
-        cosines = self._vectors @ self._embedder.encode([text])[0]
+        cosines = self._vectors @ exact(self._embedder.encode([text])[0])
         best = int(np.argmax(cosines))
         if cosines[best] < self._dense_cutoff:
             return None

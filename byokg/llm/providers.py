@@ -1,17 +1,21 @@
-"""One function for each `configs/llm/*.yaml`: from settings to a `LanguageModel`.
+"""Where language models are found: one class of settings for each `configs/llm/*.yaml`, which makes a `LanguageModel`.
 
-All of them take a store and a meter, and switch the libraries' own retries off. Keys are read from the environment,
-never from settings, which are recorded. Where only recorded replies may be used (`store.replay_only`), nothing is
-looked for: neither a key nor the provider's package.
+    Anthropic("claude-sonnet-5", max_tokens=1024).language_model(store=store, meter=meter)
+
+LangChain's `init_chat_model` makes the chat models of services; their own retries are switched off, since
+`LanguageModel` repeats calls itself. Keys are read from the environment, never from settings, which are recorded. With
+a store that only replays (`store.replay_only`) no chat model is made, so neither a key nor the provider's package is
+needed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from byokg.errors import ConfigError, MissingExtra
@@ -28,507 +32,465 @@ OPENAI_HOSTS = ("openai.com", "azure.com", "microsoft.com")
 """Where `max_tokens` has its newer name, `max_completion_tokens`."""
 
 NO_KEY = "no-key"
-"""Sent to servers that ask for none: the client insists on one."""
+"""Sent to servers that ask for no key, since the client insists on one."""
 
 
-def anthropic(
-    model: str,
-    temperature: float | None = None,
-    max_tokens: int = 4096,
-    extra_body: Mapping[str, Any] | None = None,
-    timeout_s: float = 300.0,
-    streaming: bool = False,
-    prompt_caching: bool = True,
-    base_url: str | None = None,
-    key_variable: str = "ANTHROPIC_API_KEY",
-    attempts: int = 6,
-    concurrency: int | None = 64,
-    tokens_per_minute: int | None = None,
-    batch: bool = False,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
-    note: Callable[[str], None] | None = None,
-    pending: PendingCalls | None = None,
-) -> LanguageModel:
-    """Ask Claude through Anthropic's API.
+@dataclass(frozen=True)
+class Provider:
+    """Settings of a language model. A subclass adds its own, and says how to make the chat model.
 
-    Args:
+    Attributes:
         model: the model's id.
-        temperature: from 0 to 1; None leaves it to the service, and some models take nothing else.
-        max_tokens: longest reply.
-        extra_body: further members of the request, sent as they are (`top_p`, `thinking`, `output_config`, …).
-        timeout_s: longest time for one attempt.
-        streaming: receive replies in pieces, which keeps long ones alive through proxies.
-        prompt_caching: mark stable prefixes, so that the service charges less for repeating them.
-        base_url: another address than the service's own.
-        key_variable: environment variable that holds the key.
-        attempts: how often a call is sent at most.
-        concurrency: calls at the same time.
-        tokens_per_minute: tokens in and out that calls of one minute may have.
-        batch: put calls aside in `pending`, for Anthropic's Message Batches at half price (`byokg.llm.batch`).
-        store: where replies are kept.
-        meter: who counts.
-        callbacks: LangChain's.
-        note: told when traces leave the machine.
-        pending: where calls are put aside with `batch`.
-
-    Raises:
-        MissingExtra: langchain-anthropic is not installed.
-        ConfigError: the key is missing, or a value is impossible.
     """
-    if batch and pending is None:
-        raise ConfigError("llm.batch=true answers many questions together; use it with byokg eval, or leave it out")
 
-    def chat_model() -> BaseChatModel:
-        key = _key(key_variable, "llm=anthropic")
-        chat_anthropic = _imported("langchain_anthropic", "ChatAnthropic", "anthropic", "llm=anthropic")
-        given = {} if base_url is None else {"base_url": base_url}
-        return _made(
-            chat_anthropic,
-            model=model,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            timeout=timeout_s,
-            max_retries=0,
-            streaming=streaming,
-            api_key=key,
-            model_kwargs={"extra_body": dict(extra_body)} if extra_body else {},
-            **given,
+    model: str
+
+    option: ClassVar[str]
+    """The option's name: `llm=OPTION`."""
+
+    @property
+    def recorded_as(self) -> str:
+        """Return the provider's name in the keys of recorded replies."""
+        return self.option
+
+    @property
+    def answers_later(self) -> bool:
+        """Tell whether calls are put aside, to be answered many at a time."""
+        return False
+
+    def chat_model(self) -> BaseChatModel | None:
+        """Return the chat model; None for a provider that is never asked directly.
+
+        Raises:
+            MissingExtra: the provider's package is not installed.
+            ConfigError: the key is missing, or a value is impossible.
+        """
+        return None
+
+    def parameters(self) -> dict[str, JSON]:
+        """Return what is part of a reply's key: all settings that decide a reply, but the model."""
+        return {}
+
+    def sending(self) -> dict[str, Any]:
+        """Return how calls are sent: arguments of `LanguageModel`."""
+        return {"retry": RetryPolicy(attempts=1)}
+
+    def language_model(
+        self,
+        *,
+        store: ReplyStore | None = None,
+        meter: Meter | None = None,
+        pending: PendingCalls | None = None,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+        note: Callable[[str], None] | None = None,
+    ) -> LanguageModel:
+        """Make the language model.
+
+        Args:
+            store: keeps the replies.
+            meter: counts the calls.
+            pending: takes the calls that are answered later.
+            callbacks: LangChain's.
+            note: told when traces leave the machine.
+
+        Raises:
+            MissingExtra: the provider's package is not installed.
+            ConfigError: the key is missing, a value is impossible, or calls are answered later and `pending` is None.
+        """
+        if self.answers_later and pending is None:
+            raise ConfigError(
+                f"llm={self.option} has replies that come later, for many questions together; use it with byokg eval"
+                + (", or leave llm.batch=true out" if self.option == "anthropic" else "")
+            )
+        asks = not self.answers_later and not (store is not None and store.replay_only)
+        return LanguageModel(
+            self.chat_model() if asks else None,
+            self.recorded_as,
+            self.model,
+            self.parameters(),
+            store=store,
+            meter=meter,
+            pending=pending if self.answers_later else None,
+            callbacks=callbacks,
+            note=note,
+            **self.sending(),
         )
 
-    return LanguageModel(
-        None if batch or _replays(store) else chat_model(),
-        "anthropic",
-        model,
-        _parameters(temperature, max_tokens, extra_body),
-        store=store,
-        meter=meter,
-        retry=RetryPolicy(attempts=attempts),
-        limits=Limits(concurrency, tokens_per_minute),
-        timeout_s=timeout_s,
-        prompt_caching=prompt_caching,
-        callbacks=callbacks,
-        note=note,
-        pending=pending if batch else None,
-    )
+    def _imported(self, module: str, name: str) -> Any:
+        """Import a name from a package of the option's extra."""
+        try:
+            return getattr(import_module(module), name)
+        except ImportError as error:
+            raise self._missing(error) from error
+
+    def _missing(self, error: ImportError) -> MissingExtra:
+        cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+        package = (cause.name or "langchain").split(".")[0].replace("_", "-")
+        return MissingExtra(package, _EXTRAS.get(self.option, self.option), f"llm={self.option}")
 
 
-def anthropic_client(base_url: str | None = None, key_variable: str = "ANTHROPIC_API_KEY") -> Any:
-    """Return the `anthropic` package's own client, for what LangChain does not do: batches.
-
-    Raises:
-        MissingExtra: anthropic is not installed.
-        ConfigError: the key is missing.
-    """
-    client = _imported("anthropic", "Anthropic", "anthropic", "llm.batch=true")
-    return client(api_key=_key(key_variable, "llm=anthropic"), base_url=base_url, max_retries=0)
+_EXTRAS = {"openai_compatible": "openai", "hf_local": "local"}
+"""Extras with another name than the option."""
 
 
-def bedrock(
-    model: str,
-    temperature: float | None = None,
-    max_tokens: int = 4096,
-    extra_body: Mapping[str, Any] | None = None,
-    timeout_s: float = 300.0,
-    streaming: bool = False,
-    prompt_caching: bool = True,
-    region: str | None = None,
-    profile: str | None = None,
-    model_provider: str | None = None,
-    base_url: str | None = None,
-    attempts: int = 6,
-    concurrency: int | None = 64,
-    tokens_per_minute: int | None = None,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
-    note: Callable[[str], None] | None = None,
-) -> LanguageModel:
-    """Ask a model on Amazon Bedrock through the Converse API.
+@dataclass(frozen=True)
+class RemoteModel(Provider):
+    """Settings of a model that runs elsewhere.
 
-    Args:
-        model: a model's or inference profile's id or ARN.
-        temperature: from 0 to 1; None leaves it to the service.
+    Attributes:
+        temperature: 0 or more; None leaves it to the service, and some models take nothing else.
         max_tokens: longest reply.
-        extra_body: fields of the model's own (`additionalModelRequestFields`).
+        extra_body: further members of the request, sent as they are (`top_p`, `seed`, `thinking`, …).
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = 4096
+    extra_body: Mapping[str, Any] | None = None
+
+    def parameters(self) -> dict[str, JSON]:
+        """Return what is part of a reply's key; the same for all providers, so that `Replay` finds their replies."""
+        return _parameters(self.temperature, self.max_tokens, self.extra_body)
+
+
+@dataclass(frozen=True)
+class Service(RemoteModel):
+    """Settings of a model that is asked over the network.
+
+    Attributes:
         timeout_s: longest time for one attempt.
-        streaming: receive replies in pieces.
+        streaming: receive replies in pieces, which keeps long ones alive through proxies.
+        base_url: another address than the service's own.
+        attempts: how often a call is sent at most.
+        concurrency: calls at the same time; None for any number.
+        tokens_per_minute: tokens in and out that the calls of one minute may have; None for any number.
+    """
+
+    timeout_s: float = 300.0
+    streaming: bool = False
+    base_url: str | None = None
+    attempts: int = 6
+    concurrency: int | None = 64
+    tokens_per_minute: int | None = None
+
+    def sending(self) -> dict[str, Any]:
+        """Return how calls are sent."""
+        return {
+            "retry": RetryPolicy(attempts=self.attempts),
+            "limits": Limits(self.concurrency, self.tokens_per_minute),
+            "timeout_s": self.timeout_s,
+        }
+
+    def _made(self, service: str, /, **settings: Any) -> BaseChatModel:
+        """Make a chat model of a service, by LangChain's name for it; what its class refuses is a wrong setting."""
+        make = self._imported("langchain.chat_models", "init_chat_model")
+        settings |= {"temperature": self.temperature, "streaming": self.streaming or None}
+        given = {name: value for name, value in settings.items() if value is not None}
+        try:
+            made: BaseChatModel = make(self.model, model_provider=service, **given)
+        except ImportError as error:
+            if self.option == "langchain":  # of its packages we have no extra; LangChain says which it is
+                raise ConfigError(f"llm=langchain llm.provider={service}: {_line(error)}") from error
+            raise self._missing(error) from error
+        except Exception as error:  # pydantic's, openai's and botocore's
+            key = settings.get("api_key")
+            reason = _line(error).replace(key, "…") if isinstance(key, str) else _line(error)
+            raise ConfigError(f"llm={self.option} refuses its settings: {reason}") from None
+        return made
+
+    def _key(self, variable: str) -> str:
+        """Read a key from the environment."""
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise ConfigError(f"llm={self.option} needs a key, and {variable} is not set; run: export {variable}=…")
+        return key
+
+
+@dataclass(frozen=True)
+class Anthropic(Service):
+    """Claude through Anthropic's API.
+
+    Attributes:
+        prompt_caching: mark stable prefixes, so that the service charges less for repeating them.
+        key_variable: environment variable that holds the key.
+        batch: put calls aside, for Anthropic's Message Batches at half price (`byokg.llm.batch`).
+    """
+
+    option = "anthropic"
+
+    prompt_caching: bool = True
+    key_variable: str = "ANTHROPIC_API_KEY"
+    batch: bool = False
+
+    @property
+    def answers_later(self) -> bool:
+        """Tell whether calls are put aside for batches."""
+        return self.batch
+
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model."""
+        return self._made(
+            "anthropic",
+            max_tokens=self.max_tokens,
+            timeout=self.timeout_s,
+            max_retries=0,
+            api_key=self._key(self.key_variable),
+            model_kwargs={"extra_body": dict(self.extra_body)} if self.extra_body else None,
+            base_url=self.base_url,
+        )
+
+    def batch_client(self) -> Any:
+        """Return the `anthropic` package's own client, since LangChain sends no batches.
+
+        Raises:
+            MissingExtra: anthropic is not installed.
+            ConfigError: the key is missing.
+        """
+        client = self._imported("anthropic", "Anthropic")
+        return client(api_key=self._key(self.key_variable), base_url=self.base_url, max_retries=0)
+
+    def sending(self) -> dict[str, Any]:
+        """Return how calls are sent."""
+        return {**super().sending(), "prompt_caching": self.prompt_caching}
+
+
+@dataclass(frozen=True)
+class Bedrock(Service):
+    """A model on Amazon Bedrock through the Converse API; `model` is a model's or inference profile's id or ARN.
+
+    Attributes:
         prompt_caching: mark stable prefixes, for models that know it (Claude, Nova).
         region: AWS region; None takes AWS_REGION, or the profile's.
         profile: named profile of the AWS configuration; None takes the usual chain of credentials.
         model_provider: who made the model (`anthropic`, …), needed with an ARN.
-        base_url: another endpoint than the region's.
-        attempts: how often a call is sent at most.
-        concurrency: calls at the same time.
-        tokens_per_minute: tokens in and out that calls of one minute may have.
-        store: where replies are kept.
-        meter: who counts.
-        callbacks: LangChain's.
-        note: told when traces leave the machine.
-
-    Raises:
-        MissingExtra: langchain-aws or boto3 is not installed.
-        ConfigError: there are no credentials or no region, or a value is impossible.
     """
 
-    def chat_model() -> BaseChatModel:
-        converse = _imported("langchain_aws", "ChatBedrockConverse", "bedrock", "llm=bedrock")
-        session = _imported("boto3", "Session", "bedrock", "llm=bedrock")
-        config = _imported("botocore.config", "Config", "bedrock", "llm=bedrock")
-        place = _aws_region(session, region, profile)
-        given: dict[str, Any] = {"provider": model_provider} if model_provider else {}
-        return _made(
-            converse,
-            model=model,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            additional_model_request_fields=dict(extra_body) if extra_body else None,
-            streaming=streaming,
-            disable_streaming=not streaming,  # else it decides by the model's name, and says so
-            region_name=place,
-            credentials_profile_name=profile,
-            endpoint_url=base_url,
+    option = "bedrock"
+
+    prompt_caching: bool = True
+    region: str | None = None
+    profile: str | None = None
+    model_provider: str | None = None
+
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model."""
+        config = self._imported("botocore.config", "Config")
+        return self._made(
+            "bedrock_converse",
+            max_tokens=self.max_tokens,
+            additional_model_request_fields=dict(self.extra_body) if self.extra_body else None,
+            disable_streaming=not self.streaming,  # else it decides by the model's name, and says so
+            region_name=self._region(),
+            credentials_profile_name=self.profile,
+            endpoint_url=self.base_url,
             config=config(
-                connect_timeout=min(timeout_s, 60.0),
-                read_timeout=timeout_s,
+                connect_timeout=min(self.timeout_s, 60.0),
+                read_timeout=self.timeout_s,
                 retries={"total_max_attempts": 1, "mode": "standard"},
-                max_pool_connections=concurrency or 256,
+                max_pool_connections=self.concurrency or 256,
             ),
-            **given,
+            provider=self.model_provider,
         )
 
-    return LanguageModel(
-        None if _replays(store) else chat_model(),
-        "bedrock",
-        model,
-        _parameters(temperature, max_tokens, extra_body),
-        store=store,
-        meter=meter,
-        retry=RetryPolicy(attempts=attempts),
-        limits=Limits(concurrency, tokens_per_minute),
-        timeout_s=timeout_s,
-        prompt_caching=prompt_caching,
-        callbacks=callbacks,
-        note=note,
-    )
+    def sending(self) -> dict[str, Any]:
+        """Return how calls are sent."""
+        return {**super().sending(), "prompt_caching": self.prompt_caching}
+
+    def _region(self) -> str:
+        """Make sure that there are credentials, and return the region."""
+        session_type = self._imported("boto3", "Session")
+        try:
+            session = session_type(region_name=self.region, profile_name=self.profile)
+            credentials = session.get_credentials()
+        except Exception as error:  # botocore has no common base for what is wrong with a profile
+            raise ConfigError(f"llm=bedrock cannot use the AWS configuration: {_line(error)}") from error
+        if credentials is None and not os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+            raise ConfigError(
+                "llm=bedrock needs AWS credentials and found none; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, or run: aws configure"
+            )
+        region = self.region or os.environ.get("AWS_REGION") or session.region_name
+        if not region:
+            raise ConfigError("llm=bedrock needs a region; set AWS_REGION, or add llm.region=us-east-1")
+        return str(region)
 
 
-def openai_compatible(
-    model: str,
-    temperature: float | None = None,
-    max_tokens: int = 4096,
-    extra_body: Mapping[str, Any] | None = None,
-    timeout_s: float = 300.0,
-    streaming: bool = False,
-    base_url: str | None = None,
-    api_version: str | None = None,
-    key_variable: str = "OPENAI_API_KEY",
-    provider: str = "openai_compatible",
-    attempts: int = 6,
-    concurrency: int | None = 64,
-    tokens_per_minute: int | None = None,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
-    note: Callable[[str], None] | None = None,
-) -> LanguageModel:
-    """Ask any server that speaks OpenAI's chat protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp, ….
+@dataclass(frozen=True)
+class OpenAICompatible(Service):
+    """A server that speaks OpenAI's chat protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp, ….
 
-    Args:
-        model: the model's id; with `api_version`, the name of the Azure deployment.
-        temperature: from 0 to 2; None leaves it to the service, and some models take nothing else.
-        max_tokens: longest reply.
-        extra_body: further members of the request, sent as they are (`top_p`, `seed`, `guided_json`, …).
-        timeout_s: longest time for one attempt.
-        streaming: receive replies in pieces.
-        base_url: the server's address, with `/v1` where it has that; None is OpenAI's own service.
-        api_version: of an Azure resource, whose address `base_url` then is. Its newer address, ending in
-            `/openai/v1`, needs none.
+    `base_url` is the server's address, with `/v1` where it has that; None is OpenAI's own service.
+
+    Attributes:
+        api_version: of an Azure resource, whose address `base_url` then is, and `model` the name of the deployment.
+            Azure's newer address, ending in `/openai/v1`, needs none.
         key_variable: environment variable that holds the key. Servers other than OpenAI's and Azure may need none.
         provider: name in the keys of recorded replies, to tell apart servers that serve one model differently.
-        attempts: how often a call is sent at most.
-        concurrency: calls at the same time.
-        tokens_per_minute: tokens in and out that calls of one minute may have.
-        store: where replies are kept.
-        meter: who counts.
-        callbacks: LangChain's.
-        note: told when traces leave the machine.
-
-    Raises:
-        MissingExtra: langchain-openai is not installed.
-        ConfigError: the key is missing, or a value is impossible.
     """
 
-    def chat_model() -> BaseChatModel:
+    option = "openai_compatible"
+
+    api_version: str | None = None
+    key_variable: str = "OPENAI_API_KEY"
+    provider: str = "openai_compatible"
+
+    @property
+    def recorded_as(self) -> str:
+        """Return the provider's name in the keys of recorded replies."""
+        return self.provider
+
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model."""
         # OPENAI_BASE_URL is what OpenAI's own client would take, too.
-        address = base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-        own = address is None or api_version is not None or _host(address).endswith(OPENAI_HOSTS)
-        key = _key(key_variable, "llm=openai_compatible") if own else os.environ.get(key_variable) or NO_KEY
-        body = dict(extra_body or {})
-        common: dict[str, Any] = {
-            "temperature": temperature,
-            "timeout": timeout_s,
+        address = self.base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
+        azure = self.api_version is not None
+        own = address is None or azure or (urlsplit(address).hostname or "").endswith(OPENAI_HOSTS)
+        body, limit = dict(self.extra_body or {}), {"max_tokens": self.max_tokens}
+        if not own:
+            body, limit = {**limit, **body}, {}  # the client would send it under its newer name only
+        common = {
+            "timeout": self.timeout_s,
             "max_retries": 0,
-            "streaming": streaming,
             "stream_usage": True,
-            "api_key": key,
+            "api_key": self._key(self.key_variable) if own else os.environ.get(self.key_variable) or NO_KEY,
             "use_responses_api": False,
+            "extra_body": body or None,
+            **limit,
         }
-        if own:
-            common["max_tokens"] = max_tokens
-        else:
-            body = {"max_tokens": max_tokens, **body}  # the client would send it under its newer name only
-        common["extra_body"] = body or None
-        if api_version is not None:
-            if base_url is None:
-                raise ConfigError("llm.api_version is Azure's; name the resource, too: llm.base_url=https://…")
-            azure = _imported("langchain_openai", "AzureChatOpenAI", "openai", "llm=openai_compatible")
-            return _made(
-                azure, azure_endpoint=base_url, azure_deployment=model, api_version=api_version, model=model, **common
-            )
-        chat = _imported("langchain_openai", "ChatOpenAI", "openai", "llm=openai_compatible")
-        return _made(chat, model=model, base_url=address, **common)
-
-    return LanguageModel(
-        None if _replays(store) else chat_model(),
-        provider,
-        model,
-        _parameters(temperature, max_tokens, extra_body),
-        store=store,
-        meter=meter,
-        retry=RetryPolicy(attempts=attempts),
-        limits=Limits(concurrency, tokens_per_minute),
-        timeout_s=timeout_s,
-        callbacks=callbacks,
-        note=note,
-    )
+        if not azure:
+            return self._made("openai", base_url=address, **common)
+        if self.base_url is None:
+            raise ConfigError("llm.api_version is Azure's; name the resource, too: llm.base_url=https://…")
+        place = {"azure_endpoint": self.base_url, "azure_deployment": self.model, "api_version": self.api_version}
+        return self._made("azure_openai", **place, **common)
 
 
-def hf_local(
-    model: str,
-    temperature: float = 0.0,
-    max_tokens: int = 1024,
-    device: str | None = None,
-    dtype: str | None = None,
-    revision: str | None = None,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
-    note: Callable[[str], None] | None = None,
-) -> LanguageModel:
-    """Run a causal language model in this process.
+@dataclass(frozen=True)
+class LangChain(Service):
+    """Any other provider that `init_chat_model` knows: `google_genai`, `mistralai`, `ollama`, `groq`, ….
 
-    Args:
-        model: folder, or name on the model hub.
+    Its LangChain package must be installed, and reads keys from the environment as it documents. `extra_body` holds
+    further arguments of its chat model.
+
+    Attributes:
+        provider: LangChain's name of it, also in the keys of recorded replies.
+    """
+
+    option = "langchain"
+
+    provider: str = field(kw_only=True)
+
+    @property
+    def recorded_as(self) -> str:
+        """Return the provider's name in the keys of recorded replies."""
+        return self.provider
+
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model."""
+        return self._made(
+            self.provider,
+            max_tokens=self.max_tokens,
+            timeout=self.timeout_s,
+            max_retries=0,
+            base_url=self.base_url,
+            **(self.extra_body or {}),
+        )
+
+
+@dataclass(frozen=True)
+class HfLocal(Provider):
+    """A causal language model in this process; `model` is a folder, or a name on the model hub.
+
+    Attributes:
         temperature: 0 always takes the likeliest token.
         max_tokens: longest reply.
         device: `cpu`, `cuda`, `cuda:1`; None takes a GPU where there is one.
         dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
         revision: branch, tag or commit on the model hub.
-        store: where replies are kept.
-        meter: who counts.
-        callbacks: LangChain's.
-        note: told when traces leave the machine.
-
-    Raises:
-        MissingExtra: torch or transformers is not installed.
     """
 
-    def chat_model() -> BaseChatModel:
-        from byokg.llm.hf_local import LocalChatModel
+    option = "hf_local"
+
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    device: str | None = None
+    dtype: str | None = None
+    revision: str | None = None
+
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model, which loads its weights when it is first asked."""
+        from byokg.llm.chat_models import LocalChatModel
 
         for package in ("torch", "transformers"):
-            _imported(package, "__version__", "local", "llm=hf_local")
-        return LocalChatModel(
-            model=model, temperature=temperature, max_tokens=max_tokens, device=device, dtype=dtype, revision=revision
-        )
+            self._imported(package, "__version__")
+        return LocalChatModel(**asdict(self))
 
-    kind: dict[str, JSON] = {key: value for key, value in (("dtype", dtype), ("revision", revision)) if value}
-    return LanguageModel(
-        None if _replays(store) else chat_model(),
-        "hf_local",
-        model,
-        _parameters(temperature, max_tokens, kind),
-        store=store,
-        meter=meter,
-        retry=RetryPolicy(attempts=1),
-        callbacks=callbacks,
-        note=note,
-    )
+    def parameters(self) -> dict[str, JSON]:
+        """Return what is part of a reply's key."""
+        weights = {name: value for name in ("dtype", "revision") if (value := getattr(self, name))}
+        return _parameters(self.temperature, self.max_tokens, weights)
 
 
-def scripted(
-    rules: Path,
-    model: str = "script",
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
-    note: Callable[[str], None] | None = None,
-) -> LanguageModel:
-    """Answer from a script (`byokg.llm.scripted`).
+@dataclass(frozen=True)
+class Scripted(Provider):
+    """Replies from a script (`ScriptedChatModel`); `model` is the name of the model that the script plays.
 
-    Args:
+    Attributes:
         rules: YAML list or JSON lines of rules.
-        model: name of the model that the script plays.
-        store: where replies are kept.
-        meter: who counts.
-        callbacks: LangChain's.
-        note: told when traces leave the machine.
-
-    Raises:
-        ConfigError: the script is missing or malformed.
     """
 
-    def chat_model() -> BaseChatModel:
-        from byokg.llm.scripted import ScriptedChatModel, read_rules
+    option = "scripted"
 
-        return ScriptedChatModel(rules=read_rules(rules), model=model)
+    model: str = "script"
+    rules: Path = field(kw_only=True)
 
-    return LanguageModel(
-        None if _replays(store) else chat_model(),
-        "scripted",
-        model,
-        store=store,
-        meter=meter,
-        retry=RetryPolicy(attempts=1),
-        callbacks=callbacks,
-        note=note,
-    )
+    def chat_model(self) -> BaseChatModel:
+        """Return the chat model. Raises `ConfigError` where the script is missing or malformed."""
+        from byokg.llm.chat_models import ScriptedChatModel, read_rules
+
+        return ScriptedChatModel(rules=read_rules(self.rules), model=self.model)
 
 
-def replay(
-    provider: str,
-    model: str,
-    temperature: float | None = None,
-    max_tokens: int | None = 4096,
-    extra_body: Mapping[str, Any] | None = None,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-) -> LanguageModel:
-    """Give back what another provider's model answered, and nothing else.
+@dataclass(frozen=True)
+class Replay(RemoteModel):
+    """What another provider's model answered, out of the store, and nothing else; all settings as recorded.
 
-    Args:
-        provider: whose replies: the name of the option that recorded them (`anthropic`, `bedrock`, …).
-        model: the model's id, as recorded.
-        temperature: likewise.
-        max_tokens: likewise.
-        extra_body: likewise.
-        store: where the replies are.
-        meter: who counts.
-
-    Raises:
-        ConfigError: there is no store.
+    Attributes:
+        provider: whose replies: the option that recorded them (`anthropic`, `bedrock`, …).
     """
-    return LanguageModel(
-        None, provider, model, _parameters(temperature, max_tokens, extra_body), store=store, meter=meter
-    )
+
+    option = "replay"
+
+    provider: str = field(kw_only=True)
+
+    @property
+    def recorded_as(self) -> str:
+        """Return the provider's name in the keys of recorded replies."""
+        return self.provider
 
 
-def deferred(
-    provider: str,
-    model: str,
-    temperature: float | None = None,
-    max_tokens: int | None = 4096,
-    extra_body: Mapping[str, Any] | None = None,
-    *,
-    store: ReplyStore | None = None,
-    meter: Meter | None = None,
-    pending: PendingCalls | None = None,
-) -> LanguageModel:
-    """Put calls aside for another machine to answer, and go on with the replies that are there.
+@dataclass(frozen=True)
+class Deferred(Replay):
+    """A model that another machine will ask: calls are put aside, and the run goes on with the replies imported."""
 
-    Args:
-        provider: who will answer: `anthropic`, `openai_compatible`, ….
-        model: the model's id.
-        temperature: as it will be asked.
-        max_tokens: likewise.
-        extra_body: likewise.
-        store: where replies are imported.
-        meter: who counts.
-        pending: where calls are put aside.
+    option = "deferred"
 
-    Raises:
-        ConfigError: there is nowhere to put them.
-    """
-    if pending is None:
-        raise ConfigError("llm=deferred waits for replies from elsewhere; use it with byokg eval")
-    parameters = _parameters(temperature, max_tokens, extra_body)
-    return LanguageModel(None, provider, model, parameters, store=store, meter=meter, pending=pending)
+    @property
+    def answers_later(self) -> bool:
+        """Tell whether calls are put aside: all of them."""
+        return True
 
 
 def _parameters(
-    temperature: float | None, max_tokens: int | None, extra_body: Mapping[str, JSON] | None
+    temperature: float | None, max_tokens: int | None, further: Mapping[str, JSON] | None
 ) -> dict[str, JSON]:
-    """Return what is part of a reply's key; the same for all providers, so that `replay` finds their replies."""
+    """Return what decides a reply, checked; what is left to the service is left out."""
     if max_tokens is not None and max_tokens < 1:
         raise ConfigError(f"llm.max_tokens={max_tokens} leaves no room for a reply; give 1 or more")
     if temperature is not None and not temperature >= 0:
         raise ConfigError(f"llm.temperature={temperature} is below 0; give 0 or more, or null")
-    found: dict[str, JSON] = {}
-    if temperature is not None:
-        found["temperature"] = temperature
-    if max_tokens is not None:
-        found["max_tokens"] = max_tokens
-    return found | dict(extra_body or {})
+    found: dict[str, JSON] = {"temperature": temperature, "max_tokens": max_tokens}
+    return {name: value for name, value in found.items() if value is not None} | dict(further or {})
 
 
-def _replays(store: ReplyStore | None) -> bool:
-    return store is not None and store.replay_only
-
-
-def _key(variable: str, purpose: str) -> str:
-    """Read a key from the environment."""
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise ConfigError(f"{purpose} needs a key, and {variable} is not set; run: export {variable}=…")
-    return key
-
-
-def _aws_region(session_type: Any, region: str | None, profile: str | None) -> str:
-    """Make sure that there are credentials, and return the region."""
-    try:
-        session = session_type(region_name=region, profile_name=profile)
-        credentials = session.get_credentials()
-    except Exception as error:  # botocore has no common base for what is wrong with a profile
-        raise ConfigError(f"llm=bedrock cannot use the AWS configuration: {' '.join(str(error).split())}") from error
-    if credentials is None and not os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
-        raise ConfigError(
-            "llm=bedrock needs AWS credentials and found none; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, or run: aws configure"
-        )
-    place = region or os.environ.get("AWS_REGION") or session.region_name
-    if not place:
-        raise ConfigError("llm=bedrock needs a region; set AWS_REGION, or add llm.region=us-east-1")
-    return str(place)
-
-
-def _imported(module: str, name: str, extra: str, purpose: str) -> Any:
-    """Import a name from a package of an extra."""
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        package = (error.name or module).split(".")[0].replace("_", "-")
-        raise MissingExtra(package, extra, purpose) from error
-
-
-def _made(kind: Any, **arguments: Any) -> BaseChatModel:
-    """Make a chat model; what it refuses is a wrong setting."""
-    try:
-        model: BaseChatModel = kind(**arguments)
-    except Exception as error:  # pydantic's, openai's and botocore's
-        key = arguments.get("api_key")
-        reason = " ".join(str(error).split())
-        reason = reason.replace(key, "…") if isinstance(key, str) else reason
-        raise ConfigError(f"{kind.__name__} refuses its settings: {reason}") from None
-    return model
-
-
-def _host(address: str) -> str:
-    return urlsplit(address).hostname or ""
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher, label_words
 from byokg.llm.messages import prompt_messages
@@ -33,7 +34,7 @@ class RelationRanker:
     def __init__(self, store: GraphStore, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
-        self._vectors: dict[int, Vectors] = {}
+        self._vectors: dict[int, npt.NDArray[np.float64]] = {}
 
     def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
         """Return the relation numbers of each node, the nearest first, equally near ones by their labels.
@@ -47,12 +48,11 @@ class RelationRanker:
         new = [number for number in numbers if number not in self._vectors]
         if new:
             texts = [" ".join(word for part in label_words(labels[number]) for word in part) for number in new]
-            self._vectors.update(zip(new, self._embedder.encode(texts), strict=True))
+            self._vectors.update(zip(new, exact(self._embedder.encode(texts)), strict=True))
         if not numbers:
             return [[] for _ in counts]
-        asked = self._embedder.encode([question])[0]
-        # Rounded, so that the order does not hang on the last digit of a sum.
-        cosines = np.round(np.stack([self._vectors[number] for number in numbers]) @ asked, 6).tolist()
+        asked = exact(self._embedder.encode([question])[0])
+        cosines = (np.stack([self._vectors[number] for number in numbers]) @ asked).tolist()
         nearness = dict(zip(numbers, cosines, strict=True))
         return [sorted(of, key=lambda number: (-nearness[number], labels[number])) for of in counts]
 

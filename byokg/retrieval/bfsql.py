@@ -16,7 +16,7 @@ from byokg.graph.int_sets import distinct
 from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
-from byokg.index.embedders import Embedder
+from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.retrieval.base import Request
@@ -94,7 +94,7 @@ class BfsqlRetriever:
         self._max_stubs = max_stubs
         self._max_nodes = max_nodes
         self._max_degree = max_degree
-        self._vectors = embedder.encode([label_words(label) for label in store.relations]).astype(np.float64)
+        self._vectors = exact(embedder.encode([label_words(label) for label in store.relations]))
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return feedback, edges in full, nodes with properties, and stubs, each kind best first."""
@@ -211,7 +211,7 @@ class BfsqlRetriever:
         if request.full_predicates is not None or request.full_types is not None:
             return request
         present = distinct(subgraph.edges.relation)
-        order = np.argsort(-np.round(likeness[present], 6), kind="stable")[: self._predicates]
+        order = np.argsort(-likeness[present], kind="stable")[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
 
@@ -219,7 +219,7 @@ class BfsqlRetriever:
 
     def _likeness(self, question: Question) -> Float:
         """Return how near each relation is to the question: (R,) in [0, 1]."""
-        asked = self._embedder.encode([label_words(question.text)])[0].astype(np.float64)
+        asked = exact(self._embedder.encode([label_words(question.text)])[0])
         likeness: Float = np.clip(self._vectors @ asked, 0.0, 1.0)
         return likeness
 
@@ -230,7 +230,7 @@ class BfsqlRetriever:
         matter = np.full(len(labels), wanted is None)
         matter[[labels.index(label) for label in sorted(wanted or ()) if label in labels]] = True
         rank = np.empty(len(likeness), np.int64)
-        rank[np.argsort(-np.round(likeness, 6), kind="stable")] = np.arange(len(likeness))
+        rank[np.argsort(-likeness, kind="stable")] = np.arange(len(likeness))
         near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
         order = near * len(likeness) + rank[relation]
         matters = matter[relation]

@@ -26,7 +26,7 @@ from byokg.graph.name_indexes import dense_names
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
 from byokg.index.dense import UNIT, Millionths, Similarity, millionths
-from byokg.index.embedders import Embedder, Vectors
+from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.linking.relation_meaning import label_words
 from byokg.retrieval.base import Request
 from byokg.retrieval.frontier import continuations, is_named, joined, metapath
@@ -79,7 +79,7 @@ class TripleSearch:
         self._scan_up_to = scan_up_to
         self._all = _all_edges(store, nodes.owners)
         self._may_choose = isinstance(store, ColumnarGraph)  # elsewhere each look at some nodes is a journey
-        self._relations: Vectors = embedder.encode([relation_text(label) for label in store.relations])
+        self._relations = exact(embedder.encode([relation_text(label) for label in store.relations]))
 
     def relations(self, question: Vectors) -> Millionths:
         """Return how similar each relation is to a (D,) question, in millionths: (R,)."""

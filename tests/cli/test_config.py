@@ -27,16 +27,17 @@ from byokg.cli.config import (
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.embedders import SHIPPED, StaticEmbedder
 from byokg.index.hosted_embedders import LangChainEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.batch import PendingCalls
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.llm.providers import Provider
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.scripted import ScriptedChatModel
 from byokg.llm.usage import Budget
 from byokg.open import add_engine, close, open_queryable
 from byokg.pipeline.loop import Loop
@@ -74,6 +75,7 @@ NEEDED = {
     "llm=anthropic": ("llm.model=claude-test",),
     "llm=bedrock": ("llm.model=anthropic.claude-test", "llm.region=eu-test-1"),
     "llm=openai_compatible": ("llm.model=gpt-test", "llm.base_url=http://127.0.0.1:9/v1"),
+    "llm=langchain": ("llm.provider=openai", "llm.model=gpt-test"),
     "llm=hf_local": ("llm.model=folder",),
     "llm=scripted": ("llm.rules=rules.yaml",),
     "llm=replay": ("llm.provider=anthropic", "llm.model=claude-test"),
@@ -89,6 +91,7 @@ EXTRAS = {
     "llm=anthropic": "langchain_anthropic",
     "llm=bedrock": "langchain_aws",
     "llm=openai_compatible": "langchain_openai",
+    "llm=langchain": "langchain",
     "llm=hf_local": "torch",
 }
 
@@ -129,7 +132,7 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
         monkeypatch.setenv(variable, "only-for-tests")
     if chosen in EXTRAS and importlib.util.find_spec(EXTRAS[chosen]) is None:
         with pytest.raises(MissingExtra, match="pip install"):
-            read_settings([chosen, *NEEDED.get(chosen, ())]).build(group)
+            ready(read_settings([chosen, *NEEDED.get(chosen, ())]).build(group))
         pytest.skip(f"{EXTRAS[chosen]} is not installed")
     if chosen in DOWNLOADS:
         pytest.skip(DOWNLOADS[chosen])
@@ -142,10 +145,8 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
             settings.build("pipeline", store=store, model=LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
         store = queried()
     Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
-    replies, meter = MemoryReplies(), CountingMeter()
     given: dict[str, dict[str, Any]] = {
         "linking": {"store": store, "embedder": StaticEmbedder()},
-        "llm": {"store": replies, "meter": meter, "pending": PendingCalls(RecordedReplies("replies.sqlite"))},
         "pipeline": {
             "store": store,
             "embedder": StaticEmbedder(),
@@ -156,8 +157,16 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
     for each in settings.components:
         if each != "graph":
             handed_over = {name: value for name, value in given.get(each, {}).items() if name in settings.takes(each)}
-            assert settings.build(each, **handed_over) is not None
+            assert ready(settings.build(each, **handed_over)) is not None
     close(store)
+
+
+def ready(made: Any) -> Any:
+    """Return a component; of a language model's settings the model."""
+    if not isinstance(made, Provider):
+        return made
+    pending = PendingCalls(RecordedReplies("replies.sqlite"))
+    return made.language_model(store=MemoryReplies(), meter=CountingMeter(), pending=pending)
 
 
 # a -r-> b
@@ -180,7 +189,7 @@ def test_every_graph_option_opens_its_kind_of_place(
         settings = read_settings([f"graph.path={place(option, bolt, monkeypatch, servers)}", *asked(option)])
         assert settings.options["graph"] == option
         assert settings.run.graph.path is not None
-        store = settings.build("graph", settings.run.graph.path)
+        store = settings.open_graph(settings.run.graph.path)
         servers.callback(close, store)
         assert [relation.name for relation in store.schema().relations] == ["r"]
         assert len(list(store.entities())) == 2
@@ -725,7 +734,7 @@ def test_extra_members_of_a_request_may_have_any_name() -> None:
 def test_a_run_records_which_model_it_asks_but_not_where_or_how_patiently() -> None:
     words = ["llm=openai_compatible", "llm.model=m", "llm.base_url=http://me:secret@host/v1", "llm.timeout_s=5"]
     assert read_settings(words).recorded()["llm"] == {
-        "_target_": "byokg.llm.providers.openai_compatible",
+        "_target_": "byokg.llm.providers.OpenAICompatible",
         "model": "m",
         "temperature": None,
         "max_tokens": 4096,

@@ -12,7 +12,7 @@ import yaml
 from byokg.cli.main import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.open import engines_in

@@ -7,8 +7,8 @@ import pytest
 from byokg.errors import LlmInvalidRequest
 from byokg.evaluation.cases import Case
 from byokg.evaluation.scoring import judge_cases, judge_profile, score_cases
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 
 CASES = (
     Case("a", ("Oslo",), ("It is Oslo",), question="Capital of Norway?"),

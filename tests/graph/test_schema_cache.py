@@ -152,7 +152,7 @@ def test_an_endpoint_that_met_relations_before_reads_its_schema_itself(tmp_path:
     pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
     import pyoxigraph
 
-    from byokg.graph.rdf.quads import graph_quads
+    from byokg.graph.rdf.files import graph_quads
     from tests.graph.sparql_server import serving
 
     triples = pyoxigraph.Store()

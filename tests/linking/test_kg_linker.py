@@ -9,8 +9,8 @@ import pytest
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import ScriptedChatModel
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Linked, Mention, ProposedPath, Question
 from tests.linking.graphs import films
 

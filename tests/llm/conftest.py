@@ -38,11 +38,15 @@ def server() -> Iterator[ModelServer]:
 
 def model(provider: str, server: ModelServer, id: str = "test", **settings: Any) -> LanguageModel:
     """Return a provider's model that asks the server."""
+    given = {name: settings.pop(name) for name in ("store", "meter", "callbacks", "note") if name in settings}
     wanted = {"timeout_s": 20.0, **settings}
+    chosen: providers.Provider
     if provider == "anthropic":
-        return providers.anthropic(f"claude-{id}", base_url=server.url, **wanted)
-    if provider == "bedrock":
-        return providers.bedrock(f"anthropic.claude-{id}", base_url=server.url, **wanted)
-    if provider == "azure":
-        return providers.openai_compatible(f"gpt-{id}", base_url=server.url, api_version="2024-10-21", **wanted)
-    return providers.openai_compatible(f"gpt-{id}", base_url=f"{server.url}/v1", **wanted)
+        chosen = providers.Anthropic(f"claude-{id}", base_url=server.url, **wanted)
+    elif provider == "bedrock":
+        chosen = providers.Bedrock(f"anthropic.claude-{id}", base_url=server.url, **wanted)
+    elif provider == "azure":
+        chosen = providers.OpenAICompatible(f"gpt-{id}", base_url=server.url, api_version="2024-10-21", **wanted)
+    else:
+        chosen = providers.OpenAICompatible(f"gpt-{id}", base_url=f"{server.url}/v1", **wanted)
+    return chosen.language_model(**given)

@@ -8,8 +8,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from byokg.errors import LlmBadReply
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.messages import Message, Reply, ToolCall, Usage, estimated_tokens, from_langchain, to_langchain
-from byokg.llm.scripted import ScriptedChatModel
 
 SCRIPTED = ScriptedChatModel()
 

@@ -20,8 +20,8 @@ from byokg.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.failures import as_llm_error, filtered, known_secrets, retry_after_s
-from byokg.llm.scripted import ScriptedChatModel
 
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
 

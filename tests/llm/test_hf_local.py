@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.hf_local` with a tiny model of random weights."""
+"""Tests of `byokg.llm.chat_models` with a tiny model of random weights."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, LlmInvalidRequest, LlmUnusable
-from byokg.llm.hf_local import LocalChatModel
+from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
-from byokg.llm.providers import hf_local
+from byokg.llm.providers import HfLocal
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None,
@@ -51,7 +51,7 @@ def ask(model: LanguageModel, text: str = "who directed heat ?", sample: int = 0
 
 
 def test_the_likeliest_tokens_are_always_the_same(folder: Path) -> None:
-    model = hf_local(str(folder), max_tokens=8, device="cpu")
+    model = HfLocal(str(folder), max_tokens=8, device="cpu").language_model()
     first, second = ask(model), ask(model)
     assert first.text == second.text
     assert first.usage.input_tokens == 4
@@ -60,7 +60,7 @@ def test_the_likeliest_tokens_are_always_the_same(folder: Path) -> None:
 
 
 def test_sampling_is_seeded_by_prompt_and_sample(folder: Path) -> None:
-    model = hf_local(str(folder), temperature=1.5, max_tokens=16, device="cpu")
+    model = HfLocal(str(folder), temperature=1.5, max_tokens=16, device="cpu").language_model()
     texts = [ask(model, sample=sample).text for sample in range(4)]
     assert texts == [ask(model, sample=sample).text for sample in range(4)]
     assert len(set(texts)) > 1
@@ -79,11 +79,11 @@ def test_a_chat_template_writes_the_prompt(folder: Path, tmp_path: Path) -> None
 
 def test_a_prompt_that_does_not_fit_is_refused(folder: Path) -> None:
     with pytest.raises(LlmInvalidRequest, match=r"the prompt has 80 tokens.*exceeds the model's 64"):
-        ask(hf_local(str(folder), max_tokens=8, device="cpu"), "heat " * 80)
+        ask(HfLocal(str(folder), max_tokens=8, device="cpu").language_model(), "heat " * 80)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be loaded on cpu"):
-        ask(hf_local(str(tmp_path), device="cpu"))
+        ask(HfLocal(str(tmp_path), device="cpu").language_model())
     with pytest.raises(ConfigError, match="unknown to torch"):
-        ask(hf_local(str(tmp_path), device="cpu", dtype="float17"))
+        ask(HfLocal(str(tmp_path), device="cpu", dtype="float17").language_model())

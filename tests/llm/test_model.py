@@ -35,10 +35,10 @@ from byokg.errors import (
     ReplyMissing,
 )
 from byokg.llm import providers
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.failures import Deadline, Limits, RetryPolicy
 from byokg.llm.messages import JSON, Message, Reply, ToolCall, Usage
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from tests.llm.conftest import PROVIDERS, model
 from tests.llm.memory import CountingMeter, MemoryReplies
 from tests.llm.servers.faults import FAULTS, Fault, Faults
@@ -158,7 +158,8 @@ def test_the_stable_prefix_is_marked_for_bedrock_where_the_model_knows_it(server
     messages = [Message("system", "The schema", cache=True), Message("user", "A question?")]
     model("bedrock", server).reply(messages, stage="s", question_id="q")
     assert server.asked[0].body["system"] == [{"text": "The schema"}, {"cachePoint": {"type": "default"}}]
-    providers.bedrock("meta.llama3-70b-instruct-v1:0", base_url=server.url).reply(messages, stage="s", question_id="q")
+    llama = providers.Bedrock("meta.llama3-70b-instruct-v1:0", base_url=server.url).language_model()
+    llama.reply(messages, stage="s", question_id="q")
     assert server.asked[1].body["system"] == [{"text": "The schema"}]
 
 
@@ -214,7 +215,7 @@ def test_each_fault_is_one_attempt_that_may_be_repeated(
 def test_a_call_is_repeated_until_it_succeeds(server: ModelServer) -> None:
     meter = CountingMeter()
     server.faults.planned.extend(["overloaded", "drop", "malformed"])
-    asked = providers.anthropic("claude-test", base_url=server.url, meter=meter)
+    asked = providers.Anthropic("claude-test", base_url=server.url).language_model(meter=meter)
     asked._retry = RetryPolicy(sleep=lambda _: None)
     reply = ask(asked)
     assert reply.retries == 3
@@ -359,8 +360,8 @@ def test_a_replayed_run_needs_no_key_no_service_and_asks_nobody(
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     store.replay_only = True
     for again in (
-        providers.anthropic("claude-test", temperature=0.0, store=store),
-        providers.replay("anthropic", "claude-test", temperature=0.0, store=store),
+        providers.Anthropic("claude-test", temperature=0.0).language_model(store=store),
+        providers.Replay("claude-test", temperature=0.0, provider="anthropic").language_model(store=store),
     ):
         assert ask(again) == reply
         with pytest.raises(
@@ -371,9 +372,9 @@ def test_a_replayed_run_needs_no_key_no_service_and_asks_nobody(
 
 def test_llm_replay_asks_nobody_even_where_others_would(server: ModelServer) -> None:
     with pytest.raises(ReplyMissing):
-        ask(providers.replay("anthropic", "claude-test", store=MemoryReplies()))
+        ask(providers.Replay("claude-test", provider="anthropic").language_model(store=MemoryReplies()))
     with pytest.raises(ConfigError, match="needs a store"):
-        providers.replay("anthropic", "claude-test")
+        providers.Replay("claude-test", provider="anthropic").language_model()
 
 
 def test_a_budget_lets_no_call_too_many_out(server: ModelServer) -> None:

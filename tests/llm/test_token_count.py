@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import estimate_tokens
-from byokg.llm.scripted import ScriptedChatModel
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.usage import token_counter
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.prompted import byokg_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.path import PathRetriever

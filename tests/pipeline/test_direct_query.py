@@ -15,8 +15,8 @@ from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import QueryableGraph
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.citations import Grounds
 from byokg.pipeline.direct import DirectQuery, QueryWriter, direct_query_pipeline, unite
 from byokg.types import (

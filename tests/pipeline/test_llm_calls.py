@@ -7,8 +7,8 @@ import re
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.prompted import byokg_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from tests.linking.graphs import EMBEDDER, marriages

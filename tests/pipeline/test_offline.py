@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.benchmarks import MetaQA
-from byokg.evaluation.datasets.folder import SHIPPED, atlas
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_graph
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import Answer, EntityId, PathEvidence, Question
@@ -191,36 +185,3 @@ EMPTY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([]), EMBEDDER)
 
 #   a -r-> a and nothing else
 LONELY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([("Alien", "r", "Alien")]), EMBEDDER)
-
-
-@pytest.fixture(scope="module")
-def metaqa() -> tuple[Path, Loop]:
-    folder = Path(os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data") / "metaqa"
-    if not folder.is_dir():
-        pytest.skip(f"no real data in {folder}; set BYOKG_DATA to the folder that holds metaqa")
-    return folder, offline_pipeline(import_graph(folder / "kb.txt.xz"), EMBEDDER)
-
-
-class TestQuality:
-    """Guards against falling back; `benchmarks/offline.py` measures how good the pipeline is."""
-
-    def test_one_hop_questions_of_the_shipped_data_set_are_mostly_answered(self) -> None:
-        examples = [example for example in atlas("dev").examples() if example.type == "1-hop"]
-        pipeline = offline_pipeline(import_graph(SHIPPED), EMBEDDER)
-        assert len(examples) >= 30
-        assert hits_at_1(pipeline, examples) >= 0.75
-
-    @pytest.mark.parametrize(("hops", "least"), [(1, 0.80), (2, 0.85), (3, 0.80)])
-    def test_questions_of_metaqa_are_mostly_answered(self, metaqa: tuple[Path, Loop], hops: int, least: float) -> None:
-        folder, pipeline = metaqa
-        examples = random.Random(20).sample(MetaQA(folder, hops, "dev").examples(), 60)
-        assert hits_at_1(pipeline, examples) >= least
-
-
-def hits_at_1(pipeline: Loop, examples: Iterable[Example]) -> float:
-    """Return the share of questions whose first answer is right, with gold topic entities."""
-    hits = []
-    for example in examples:
-        answer = pipeline.run(example.asked(entities="gold"))
-        hits.append(bool(answer.items) and answer.items[0].name in example.answers)
-    return sum(hits) / len(hits)

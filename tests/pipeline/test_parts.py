@@ -15,8 +15,8 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import ScriptedChatModel
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import Parts
 from byokg.prompts.template import PromptLibrary

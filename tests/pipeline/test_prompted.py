@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from byokg.errors import ConfigError
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.pipeline.loop import RetrieverMaker
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
 from byokg.retrieval.agentic import AgenticRetriever

@@ -11,8 +11,8 @@ from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.retrieval.agentic import ENTITY_STAGE, RANKING_STAGE, RELATION_STAGE, AgenticRetriever
 from byokg.retrieval.base import Request
 from byokg.types import (

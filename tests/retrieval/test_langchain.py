@@ -15,8 +15,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import Rule, ScriptedChatModel
 from byokg.retrieval.base import Request
 from byokg.retrieval.langchain import (
     GraphRetriever,

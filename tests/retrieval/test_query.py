@@ -15,8 +15,8 @@ from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.store import QueryableGraph
 from byokg.linking.entities import EntityLinker
+from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import ScriptedChatModel
 from byokg.retrieval.base import Request
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (

@@ -1,36 +1,25 @@
 """Questions with their gold answers, and what an evaluation setting lets a pipeline see of them.
 
-Reads question files, plain or compressed, as numbered lines.
-
-One question with its gold answers as a JSON object: a line of `questions.jsonl`.
-
-Fields (others are ignored):
-
-- `id`, `question`: text. An `id` may be a number.
-- `answers`: list of names, or of numbers (a count, a year), at least one. A question without gold answers
-  could neither be scored nor left out of the denominator unseen, so it is refused.
-- `answer_ids`, `topic_entities`, `topic_ids`: lists; may be absent or empty. The ids need not stand beside
-  the names one by one. Where a question has no `topic_ids`, its `topic_entities` stand for them.
-- `split`, `type`, `answer_type`, `query`: text. `hops`: whole number, 0 or more.
-- `aliases`, `parses`: lists of lists of texts. `support`: list of `[head, relation, tail]`.
-- `rows`: list of lists of anything.
+`Dataset` is what an evaluation asks for, `QuestionSet` what all data sets of this package are.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
-import lzma
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from byokg.errors import DatasetError
+from byokg.errors import ConfigError, DatasetError
+from byokg.evaluation.datasets.question_files import Record, RecordFile, locate
 from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question
+
+Ids = Literal["ids", "names"]
+
+NO_ANSWER = "no gold answer"
 
 
 @dataclass(frozen=True)
@@ -52,9 +41,9 @@ class Example:
     answer_type: str = ""
     """What kind of thing the answers are, where the set says so (CronQuestions: `entity` or `time`)."""
     aliases: tuple[tuple[str, ...], ...] = ()
-    """Other names of each answer, parallel to `answers`; empty where the set lists none."""
+    """Other names of each answer, parallel to `answers`; empty if the set lists none."""
     parses: tuple[tuple[str, ...], ...] = ()
-    """Answer ids of each annotated reading of the question (WebQSP); empty where there is one reading only."""
+    """Answer ids of each annotated reading of the question (WebQSP); empty if there is one reading only."""
     support: tuple[tuple[str, str, str], ...] = ()
     """Annotated triples that an answer rests on: head, relation, tail, as the set writes them."""
     query: str = ""
@@ -74,6 +63,45 @@ class Example:
         )
 
 
+def named_example(
+    id: str, question: str, answers: Mapping[str, str], topics: Mapping[str, str], **more: Any
+) -> Example:
+    """Return an example whose answers and topics are given as names by id, the other fields as `Example` has them."""
+    return Example(
+        id=id,
+        question=question,
+        answers=tuple(answers.values()),
+        answer_ids=tuple(map(EntityId, answers)),
+        topic_entities=tuple(topics.values()),
+        topic_ids=tuple(map(EntityId, topics)),
+        **more,
+    )
+
+
+def by_name(example: Example) -> Example:
+    """Return the example for a graph whose node ids are names."""
+    return replace(
+        example,
+        topic_ids=tuple(map(EntityId, example.topic_entities)),
+        answer_ids=tuple(map(EntityId, example.answers)),
+    )
+
+
+def is_by_name(examples: Sequence[Example]) -> bool:
+    """Tell whether all ids of gold answers, if there are any, are their names."""
+    given = [example for example in examples if example.answer_ids]
+    return bool(given) and all(example.answer_ids == example.answers for example in given)
+
+
+def as_cell(value: Any) -> Cell:
+    """Return a value read from JSON as a cell of a result: lists become tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(map(as_cell, value))
+    if isinstance(value, dict):
+        return {str(key): as_cell(each) for key, each in value.items()}
+    return cast(Cell, value)
+
+
 class Dataset(Protocol):
     """Named questions over one graph."""
 
@@ -89,7 +117,7 @@ class Dataset(Protocol):
         """Return all examples of the chosen split, in file order. Raises `DatasetError`."""
 
     def left_out(self) -> Mapping[str, int]:
-        """Return how many questions of the file are not among the examples though the split has them, by reason.
+        """Return how many questions of the split are not among the examples, by reason.
 
         A published set may hold questions without gold answers, which nobody can score.
         """
@@ -106,195 +134,162 @@ class SubgraphDataset(Dataset, Protocol):
         """Return the graph of one question, held in memory. Raises `DatasetError` for an unknown id."""
 
 
-SUFFIXES = ("", ".xz", ".gz")
-
-
 @dataclass(frozen=True)
-class TextFile:
-    """A decompressed text file: its lines that are not blank, each with its number in the file."""
+class Loaded:
+    """What a question file holds."""
 
     path: Path
     checksum: str
-    """sha256 hex digest of the decompressed bytes, the same whichever way the file is compressed."""
-    lines: tuple[tuple[int, str], ...]
-    """Line numbers, from 1, and contents without line ends."""
+    examples: tuple[Example, ...]
+    left_out: Mapping[str, int]
 
 
-def locate(folder: Path, *names: str) -> Path | None:
-    """Return the first of `names` that lies in `folder` plain, as `.xz` or as `.gz`; None when none does."""
-    for name in names:
-        for suffix in SUFFIXES:
-            path = folder / (name + suffix)
-            if path.is_file():
-                return path
-    return None
+def reason_without_answer(record: Record, example: Example) -> str:
+    """Return why a question cannot be scored; empty if it can."""
+    return "" if example.answers else NO_ANSWER
 
 
-def found(folder: Path, *names: str) -> Path:
-    """Return what `locate` does.
-
-    Raises:
-        DatasetError: the folder holds none of them.
-    """
-    path = locate(folder, *names)
-    if path is None:
-        suffixes = ", ".join(filter(None, SUFFIXES))
-        wanted = " or ".join(names)
-        raise DatasetError(
-            folder, None, f"holds no {wanted} (nor {suffixes}); point dataset.root at the folder that does"
-        )
-    return path
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file, decompressed.
-
-    Raises:
-        DatasetError: the file cannot be read or decompressed.
-    """
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".xz":
-            content = lzma.decompress(content)
-        elif path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DatasetError(path, None, f"cannot be read ({error}); check the file, or fetch it again") from error
-    return content
-
-
-def read_text(path: Path) -> TextFile:
-    """Read a whole UTF-8 file; a byte order mark and carriage returns at line ends are dropped.
-
-    Raises:
-        DatasetError: the file cannot be read or decompressed, or a line is not UTF-8.
-    """
-    content = read_bytes(path)
-    lines = []
-    for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        try:
-            line = raw.removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DatasetError(path, number, f"is not UTF-8 ({error.reason}); convert the file to UTF-8") from error
-        if line.strip():
-            lines.append((number, line))
-    return TextFile(path, hashlib.sha256(content).hexdigest(), tuple(lines))
-
-
-_TRIPLE = 3
-
-
-def from_line(path: Path, number: int, line: str) -> Example:
-    """Check one line and turn it into an example; `topic_ids` fall back to `topic_entities`.
+def load(
+    file: RecordFile,
+    example: Callable[[Record], Example],
+    keep: Callable[[Record], bool] = lambda record: True,
+    leave_out: Callable[[Record, Example], str] = reason_without_answer,
+) -> Loaded:
+    """Read the questions of a file.
 
     Args:
-        path: its file, for messages.
-        number: its number in the file, from 1.
-        line: JSON.
+        file: the file, opened.
+        example: makes an example of a record.
+        keep: tells whether a record belongs to the wanted part of the set.
+        leave_out: returns the reason for which an example is left out, and counted; empty for the others.
 
     Raises:
-        DatasetError: the line is no such object, or lacks answers.
+        DatasetError: a record is malformed, or two have the same id.
     """
-    fields = Fields(path, number, line)
-    answers = fields.texts("answers")
-    if not answers:
-        raise DatasetError(path, number, "has no 'answers', so it cannot be scored; add them or remove the question")
-    topics = fields.texts("topic_entities")
-    return Example(
-        id=fields.text("id", required=True),
-        question=fields.text("question", required=True),
-        answers=answers,
-        answer_ids=tuple(map(EntityId, fields.texts("answer_ids"))),
-        topic_entities=topics,
-        topic_ids=tuple(map(EntityId, fields.texts("topic_ids") or topics)),
-        hops=fields.hops(),
-        split=fields.text("split"),
-        type=fields.text("type"),
-        answer_type=fields.text("answer_type"),
-        aliases=fields.lists("aliases"),
-        parses=fields.lists("parses"),
-        support=fields.triples("support"),
-        query=fields.text("query"),
-        rows=fields.rows("rows"),
-    )
+    places: dict[str, int] = {}
+    examples: list[Example] = []
+    left_out: Counter[str] = Counter()
+    for record in filter(keep, file.records):
+        made = example(record)
+        if made.id in places:
+            first = f"{record.path.name}:{places[made.id]}"
+            raise record.wrong(f"id {made.id!r} is already used in {first}; ids must be unique")
+        places[made.id] = record.place
+        if reason := leave_out(record, made):
+            left_out[reason] += 1
+        else:
+            examples.append(made)
+    return Loaded(file.path, file.checksum, tuple(examples), dict(left_out))
 
 
-class Fields:
-    """The fields of one line, checked as they are asked for. All methods raise `DatasetError`."""
+class QuestionSet:
+    """The questions of one part of a data set, with the graph they are asked of; a `Dataset`.
 
-    def __init__(self, path: Path, number: int, line: str) -> None:
-        """Parse the line. Raises `DatasetError` where it is no JSON object."""
-        self._path, self._number = path, number
-        try:
-            self._record = json.loads(line)
-        except ValueError as error:
-            raise DatasetError(path, number, f"is not JSON ({error})") from error
-        if not isinstance(self._record, dict):
-            raise self.wrong("is not a JSON object with fields such as id, question, answers")
+    Args:
+        name: of the set and the part of it, for tables.
+        read: reads the question file; called once, when its content is first asked for.
+        graph: file or folder of the graph, where the user named one.
+        own_graph: finds the graph that comes with the questions, or raises `DatasetError`.
+        ids: with "names", topics and answers are looked for in the graph by their names.
+        write_graph: writes the graph's published files as a folder that `byokg graph build` takes; None if it takes
+            them as they are.
 
-    def wrong(self, reason: str) -> DatasetError:
-        """Return the error that says what is wrong with this line."""
-        return DatasetError(self._path, self._number, reason)
+    Raises:
+        ConfigError: `ids` is neither "ids" nor "names".
+    """
 
-    def text(self, field: str, required: bool = False) -> str:
-        """Return a text; empty where the field is absent and need not be there."""
-        value = self._record.get(field)
-        if value is None and not required:
-            return ""
-        if isinstance(value, int) and not isinstance(value, bool) and field == "id":
-            return str(value)
-        if not isinstance(value, str) or (required and not value.strip()):
-            raise self.wrong(f"field {field!r} should be text, not {value!r}")
-        return value
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Loaded],
+        graph: str | Path | None,
+        own_graph: Callable[[], Path],
+        ids: Ids = "ids",
+        write_graph: Callable[[Path], None] | None = None,
+    ) -> None:
+        if ids not in ("ids", "names"):
+            raise ConfigError(f"dataset.ids is 'ids' or 'names', not {ids!r}")
+        self._name, self._read, self._ids = name, read, ids
+        self._graph, self._own_graph, self._write_graph = graph, own_graph, write_graph
 
-    def texts(self, field: str) -> tuple[str, ...]:
-        """Return a list of texts or numbers as texts."""
-        return self._texts(field, self._list(field))
+    @property
+    def name(self) -> str:
+        """Return the set's name and split."""
+        return self._name
 
-    def lists(self, field: str) -> tuple[tuple[str, ...], ...]:
-        """Return a list of lists of texts."""
-        return tuple(self._texts(field, self._inner(field, each)) for each in self._list(field))
+    @property
+    def checksum(self) -> str:
+        """Return the sha256 hex digest of the question file's content (decompressed)."""
+        return self._loaded.checksum
 
-    def triples(self, field: str) -> tuple[tuple[str, str, str], ...]:
-        """Return a list of triples."""
-        found = []
-        for each in self.lists(field):
-            if len(each) != _TRIPLE:
-                raise self.wrong(f"field {field!r} should list [head, relation, tail], not {list(each)!r}")
-            found.append((each[0], each[1], each[2]))
-        return tuple(found)
+    def examples(self) -> tuple[Example, ...]:
+        """Return the questions in file order.
 
-    def rows(self, field: str) -> tuple[tuple[Cell, ...], ...]:
-        """Return rows of a query's result."""
-        return tuple(tuple(map(as_cell, self._inner(field, each))) for each in self._list(field))
+        Raises:
+            DatasetError: the file is missing, a record is malformed, two have the same id, or none is left.
+        """
+        return self._loaded.examples
 
-    def hops(self) -> int | None:
-        """Return the number of hops."""
-        hops = self._record.get("hops")
-        if hops is not None and (isinstance(hops, bool) or not isinstance(hops, int) or hops < 0):
-            raise self.wrong(f"field 'hops' should be a whole number, 0 or more, not {hops!r}")
-        return hops
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many questions of the file are left out, by reason."""
+        return self._loaded.left_out
 
-    def _list(self, field: str) -> list[Any]:
-        values = self._record.get(field)
-        return [] if values is None else self._inner(field, values)
+    def graph_source(self) -> Path:
+        """Return what `byokg graph build` takes. Raises `DatasetError`."""
+        if self._graph is None:
+            return self._own_graph()
+        if not Path(self._graph).exists():
+            raise DatasetError(self._graph, None, "is not there; dataset.graph names the graph's file or folder")
+        return Path(self._graph)
 
-    def _inner(self, field: str, values: object) -> list[Any]:
-        if not isinstance(values, list):
-            raise self.wrong(f"field {field!r} should be a list, not {values!r}")
-        return values
+    def write_graph(self, out: Path) -> None:
+        """Write the set's own graph as a folder that `byokg graph build` takes.
 
-    def _texts(self, field: str, values: list[Any]) -> tuple[str, ...]:
-        for value in values:
-            if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-                raise self.wrong(f"field {field!r} should list texts or numbers, not {value!r}")
-        return tuple(map(str, values))
+        Raises:
+            ConfigError: it takes the published files as they are, or the set comes without a graph.
+            DatasetError: a file is missing or malformed.
+        """
+        if self._write_graph is None:
+            raise ConfigError(
+                f"the graph of {self._name} needs no conversion; build it as it is, or name another with dataset.graph="
+            )
+        self._write_graph(out)
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        loaded = self._read()
+        if not loaded.examples:
+            raise DatasetError(loaded.path, None, "holds no question that can be scored; check dataset.split")
+        return replace(loaded, examples=tuple(map(by_name, loaded.examples))) if self._ids == "names" else loaded
 
 
-def as_cell(value: Any) -> Cell:
-    """Return a value read from JSON as a cell of a result: lists become tuples."""
-    if isinstance(value, list | tuple):
-        return tuple(map(as_cell, value))
-    if isinstance(value, dict):
-        return {str(key): as_cell(each) for key, each in value.items()}
-    return cast(Cell, value)
+def graph_finder(root: str | Path, *names: str, convert: str = "") -> Callable[[], Path]:
+    """Return a function that finds the first of `names` in `root`.
+
+    With `convert`, what `QuestionSet.write_graph` writes is looked for in the folder of that name, too.
+    """
+
+    def find() -> Path:
+        path = locate(Path(root), *names)
+        if path is not None:
+            return path
+        if not convert:
+            held = f"none of {', '.join(names)} lies there" if names else "these questions come without one"
+            raise DatasetError(root, None, f"has no graph: {held}; name one with dataset.graph=PATH or graph.path=DIR")
+        written = Path(root) / convert
+        if not written.is_dir():
+            reason = (
+                f"its graph has to be converted once: byokg data graph KEY=VALUE… --out {written}, with the dataset "
+                "settings of this run"
+            )
+            raise DatasetError(root, None, reason)
+        return written
+
+    return find
+
+
+def one_of(setting: str, value: str, known: Sequence[str]) -> str:
+    """Return the value. Raises `ConfigError` unless it is one of those known."""
+    if value not in known:
+        raise ConfigError(f"{setting} is one of {', '.join(known)}, not {value!r}")
+    return value

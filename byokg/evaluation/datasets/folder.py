@@ -1,34 +1,45 @@
-"""Your own data set: a folder with `questions.jsonl`, and a graph in it or elsewhere.
+"""Your own data set: a folder with `questions.jsonl`, and a graph in it or elsewhere; the shipped one is such a folder.
 
-One JSON object per line, UTF-8; `question_line` says which fields it may have. Ids are unique within the file.
+One JSON object per line, UTF-8, with these fields (others are ignored):
+
+- `id`, `question`: text. An `id` may be a number; ids are unique within the file.
+- `answers`: list of names, or of numbers (a count, a year), at least one. A question without gold answers
+  could neither be scored nor left out of the denominator unseen, so it is refused.
+- `answer_ids`, `topic_entities`, `topic_ids`: lists; may be absent or empty. The ids need not stand beside
+  the names one by one. Where a question has no `topic_ids`, its `topic_entities` stand for them.
+- `split`, `type`, `answer_type`, `query`: text. `hops`: whole number, 0 or more.
+- `aliases`, `parses`: lists of lists of texts. `support`: list of `[head, relation, tail]`.
+- `rows`: list of lists of anything.
 
 Annotations may stand in a second file (`labels`), kept apart so that no system under test reads them by accident:
 lines with an `id`, and `support_triples`, `hops` or `type`, which fill what the question itself leaves open.
-
-The data set that ships with the package: countries, cities, rivers, mountains, laureates, governments.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed
-from byokg.evaluation.datasets.base import Example, Fields, TextFile, found, from_line, read_text
+from byokg.errors import DatasetError, EntityNotFound, ImportFailed
+from byokg.evaluation.datasets.base import Example, Ids, Loaded, QuestionSet, as_cell, by_name, load
+from byokg.evaluation.datasets.question_files import Record, found, read_json_lines
 from byokg.graph.importers.choose import source_files
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
 from byokg.types import EntityId
 
+SHIPPED = Path(__file__).resolve().parents[2] / "data" / "atlas"
+"""`nodes.csv`, `edges.csv` and `questions.jsonl`, inside the package."""
+
 _ASKED_AT_MOST = 200
+_TRIPLE = 3
 
 
-class Folder:
-    """Questions of one split (or all) from a folder of the shape above.
+class Folder(QuestionSet):
+    """Questions of one split (or all) from a folder of the shape above; lines of other splits are checked, too.
 
     Args:
         root: folder that holds the question file.
@@ -41,7 +52,10 @@ class Folder:
             `graph_keys` finds out which of the two a given store needs.
         questions: name of the question file in `root`, without `.xz` or `.gz`.
         name: of the set, for tables; the folder's own name when empty.
-        labels: name of the file of annotations in `root`; empty where there is none.
+        labels: name of the file of annotations in `root`; empty if there is none.
+
+    Raises:
+        ConfigError: `ids` is neither "ids" nor "names".
     """
 
     def __init__(
@@ -49,123 +63,116 @@ class Folder:
         root: str | Path,
         split: str = "",
         graph: str | Path | None = None,
-        ids: Literal["ids", "names"] = "ids",
+        ids: Ids = "ids",
         questions: str = "questions.jsonl",
         name: str = "",
         labels: str = "",
     ) -> None:
-        """Name the part wanted; files are read when first asked for.
+        folder = Path(root)
 
-        Raises:
-            ConfigError: `ids` is neither "ids" nor "names".
-        """
-        if ids not in ("ids", "names"):
-            raise ConfigError(f"dataset.ids is 'ids' or 'names', not {ids!r}")
-        self.root = Path(root)
-        self.split = split
-        self.graph = None if graph is None else Path(graph)
-        self.ids = ids
-        self.questions = questions
-        self.labels = labels
-        self._name = name
+        def read() -> Loaded:
+            labelled = _labels(folder, labels) if labels else {}
+            loaded = load(read_json_lines(found(folder, questions)), lambda record: _example(record, labelled))
+            kept = tuple(example for example in loaded.examples if example.split == split or not split)
+            if loaded.examples and not kept:
+                counts = Counter(example.split or "no split" for example in loaded.examples)
+                held = ", ".join(f"{split} ({count})" for split, count in sorted(counts.items()))
+                raise DatasetError(loaded.path, None, f"has no question in split {split!r}; it holds {held}")
+            return replace(loaded, examples=kept)
 
-    @property
-    def name(self) -> str:
-        """Return the set's name and split, for instance `webqsp test`."""
-        return f"{self._name or self.root.resolve().name} {self.split}".rstrip()
+        def own_graph() -> Path:
+            try:
+                source_files(folder)
+            except ImportFailed as error:
+                reason = f"{error.reason}; or name the graph with dataset.graph=PATH"
+                raise DatasetError(error.file, error.line, reason) from error
+            return folder
 
-    @property
-    def checksum(self) -> str:
-        """Return the sha256 hex digest of the question file's content (decompressed)."""
-        return self._file.checksum
-
-    def examples(self) -> tuple[Example, ...]:
-        """Return the split's questions in file order. Lines of other splits are checked, too.
-
-        Raises:
-            DatasetError: the question file is missing, a line is malformed, or no question is in the split.
-        """
-        lines: dict[str, int] = {}
-        labels = self._labels()
-        read = []
-        for number, line in self._file.lines:
-            example = from_line(self._file.path, number, line)
-            if example.id in lines:
-                reason = f"id {example.id!r} is already used in line {lines[example.id]}; ids must be unique"
-                raise DatasetError(self._file.path, number, reason)
-            lines[example.id] = number
-            example = annotated(example, labels.get(example.id))
-            read.append(by_name(example) if self.ids == "names" else example)
-        if not read:
-            raise DatasetError(self._file.path, None, "holds no question")
-        kept = tuple(example for example in read if example.split == self.split or not self.split)
-        if not kept:
-            counts = Counter(example.split or "no split" for example in read)
-            held = ", ".join(f"{split} ({count})" for split, count in sorted(counts.items()))
-            raise DatasetError(self._file.path, None, f"has no question in split {self.split!r}; it holds {held}")
-        return kept
-
-    def left_out(self) -> Mapping[str, int]:
-        """Return nothing: a question that cannot be scored is refused."""
-        return {}
-
-    def graph_source(self) -> Path:
-        """Return what `byokg graph build` takes: the path given as `graph`, or else the folder itself.
-
-        Raises:
-            DatasetError: there is no graph, or there are several.
-        """
-        if self.graph is not None:
-            if not self.graph.exists():
-                raise DatasetError(self.graph, None, "is not there; dataset.graph names the graph's file or folder")
-            return self.graph
-        try:
-            source_files(self.root)
-        except ImportFailed as error:
-            reason = f"{error.reason}; or name the graph with dataset.graph=PATH"
-            raise DatasetError(error.file, error.line, reason) from error
-        return self.root
-
-    @cached_property
-    def _file(self) -> TextFile:
-        return read_text(found(self.root, self.questions))
-
-    def _labels(self) -> dict[str, Fields]:
-        if not self.labels:
-            return {}
-        file = read_text(found(self.root, self.labels))
-        fields = (Fields(file.path, number, line) for number, line in file.lines)
-        return {each.text("id", required=True): each for each in fields}
+        super().__init__(f"{name or folder.resolve().name} {split}".rstrip(), read, graph, own_graph, ids)
 
 
-def annotated(example: Example, label: Fields | None) -> Example:
-    """Return the example with what a line of annotations adds to it. Raises `DatasetError`."""
-    if label is None:
-        return example
-    return replace(
-        example,
-        support=example.support or label.triples("support_triples"),
-        hops=label.hops() if example.hops is None else example.hops,
-        type=example.type or label.text("type"),
+def atlas(split: str = "test") -> Folder:
+    """Return the shipped questions of one split (`dev`, `test`, or empty for both), with the graph beside them.
+
+    They are about countries, cities, rivers, mountains, laureates and governments.
+    """
+    return Folder(SHIPPED, split=split, name="atlas")
+
+
+def _labels(root: Path, name: str) -> dict[str, Record]:
+    records = read_json_lines(found(root, name)).records
+    return {_text(record, "id", required=True): record for record in records}
+
+
+def _example(record: Record, labels: Mapping[str, Record]) -> Example:
+    """Check one question and fill it up with its label; `topic_ids` fall back to `topic_entities`."""
+    answers = _texts(record, "answers")
+    if not answers:
+        raise record.wrong("has no 'answers', so it cannot be scored; add them or remove the question")
+    id = _text(record, "id", required=True)
+    topics = _texts(record, "topic_entities")
+    label = labels.get(id, Record(record.path, record.place, {}))
+    hops = _hops(record)
+    return Example(
+        id=id,
+        question=_text(record, "question", required=True),
+        answers=answers,
+        answer_ids=tuple(map(EntityId, _texts(record, "answer_ids"))),
+        topic_entities=topics,
+        topic_ids=tuple(map(EntityId, _texts(record, "topic_ids") or topics)),
+        hops=_hops(label) if hops is None else hops,
+        split=_text(record, "split"),
+        type=_text(record, "type") or _text(label, "type"),
+        answer_type=_text(record, "answer_type"),
+        aliases=_lists(record, "aliases"),
+        parses=_lists(record, "parses"),
+        support=_triples(record, "support") or _triples(label, "support_triples"),
+        query=_text(record, "query"),
+        rows=tuple(tuple(map(as_cell, record.listed("rows", each))) for each in record.several("rows")),
     )
 
 
-def by_name(example: Example) -> Example:
-    """Return the example for a graph whose node ids are names."""
-    return replace(
-        example,
-        topic_ids=tuple(map(EntityId, example.topic_entities)),
-        answer_ids=tuple(map(EntityId, example.answers)),
-    )
+def _text(record: Record, field: str, required: bool = False) -> str:
+    """Return a text; empty if the field is absent and need not be there."""
+    value = record.fields.get(field)
+    if value is None and not required:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool) and field == "id":
+        return str(value)
+    if not isinstance(value, str) or (required and not value.strip()):
+        raise record.wrong(f"field {field!r} should be text, not {value!r}")
+    return value
 
 
-def is_by_name(examples: Sequence[Example]) -> bool:
-    """Tell whether all ids of gold answers, if there are any, are their names."""
-    given = [example for example in examples if example.answer_ids]
-    return bool(given) and all(example.answer_ids == example.answers for example in given)
+def _texts(record: Record, field: str, values: Iterable[Any] | None = None) -> tuple[str, ...]:
+    """Return a list of texts or numbers as texts: the field itself, or these values in it."""
+    listed = record.several(field) if values is None else tuple(values)
+    for value in listed:
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+            raise record.wrong(f"field {field!r} should list texts or numbers, not {value!r}")
+    return tuple(map(str, listed))
 
 
-def graph_keys(examples: Sequence[Example], store: GraphStore) -> Literal["ids", "names"]:
+def _lists(record: Record, field: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(_texts(record, field, record.listed(field, each)) for each in record.several(field))
+
+
+def _triples(record: Record, field: str) -> tuple[tuple[str, str, str], ...]:
+    triples = _lists(record, field)
+    for triple in triples:
+        if len(triple) != _TRIPLE:
+            raise record.wrong(f"field {field!r} should list [head, relation, tail], not {list(triple)!r}")
+    return tuple((head, relation, tail) for head, relation, tail in triples)
+
+
+def _hops(record: Record) -> int | None:
+    hops = record.fields.get("hops")
+    if hops is not None and (isinstance(hops, bool) or not isinstance(hops, int) or hops < 0):
+        raise record.wrong(f"field 'hops' should be a whole number, 0 or more, not {hops!r}")
+    return hops
+
+
+def graph_keys(examples: Sequence[Example], store: GraphStore) -> Ids:
     """Find out whether a graph holds the questions' topics under their ids or under their names.
 
     Looks up the first 200 questions whose topic ids and names differ, and takes what is found more often;
@@ -174,8 +181,8 @@ def graph_keys(examples: Sequence[Example], store: GraphStore) -> Literal["ids",
     telling = [e for e in examples if e.topic_ids and e.topic_entities and e.topic_ids != e.topic_entities]
     found = {"ids": 0, "names": 0}
     for example in telling[:_ASKED_AT_MOST]:
-        found["ids"] += _holds(store, example.topic_ids)
-        found["names"] += _holds(store, by_name(example).topic_ids)
+        found["ids"] += holds(store, example.topic_ids)
+        found["names"] += holds(store, by_name(example).topic_ids)
     return "names" if found["names"] > found["ids"] else "ids"
 
 
@@ -189,7 +196,7 @@ def with_nodes_of_names(
     is called where there is something to look up.
     """
     named = [e for e in examples if e.topic_ids and e.topic_ids == e.topic_entities]
-    if not named or any(_holds(store, e.topic_ids) for e in named[:_ASKED_AT_MOST]):
+    if not named or any(holds(store, e.topic_ids) for e in named[:_ASKED_AT_MOST]):
         return list(examples)
     index = names()
     meant = {
@@ -199,18 +206,10 @@ def with_nodes_of_names(
     return [replace(example, topic_ids=meant.get(example.id, example.topic_ids)) for example in examples]
 
 
-def _holds(store: GraphStore, ids: tuple[EntityId, ...]) -> bool:
+def holds(store: GraphStore, ids: Sequence[EntityId]) -> bool:
+    """Tell whether a graph has nodes of all these ids."""
     try:
         store.numbers(ids)
     except EntityNotFound:
         return False
     return True
-
-
-SHIPPED = Path(__file__).resolve().parents[2] / "data" / "atlas"
-"""`nodes.csv`, `edges.csv` and `questions.jsonl`, inside the package."""
-
-
-def atlas(split: str = "test") -> Folder:
-    """Return the questions of one split (`dev`, `test`, or empty for both), with the graph beside them."""
-    return Folder(SHIPPED, split=split, name="atlas")

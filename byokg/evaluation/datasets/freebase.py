@@ -1,49 +1,35 @@
-"""WebQSP, ComplexWebQuestions and GrailQA as their authors published them, and as ToG ships the first two.
+"""WebQSP, ComplexWebQuestions and GrailQA over Freebase: as published, and the first two as ToG and RoG ship them.
 
 Answers and topics have Freebase ids (`m.06w2sn5`), names beside them. What ToG adds is `topic_entity`, a mapping of ids
-to names, without which CWQ has no topics.
+to names, without which CWQ has no topics. RoG's questions each bring their own subgraph, whose ids are names: a record
+of JSON lines or Parquet has `id`, `question`, `answer`, `q_entity`, `a_entity` (lists of names) and `graph`, a list of
+`[head, relation, tail]`.
 
 Source: Yih et al. 2016, "The Value of Semantic Parse Labeling for Knowledge Base Question Answering"; Talmor and
 Berant, "The Web as a Knowledge-Base for Answering Complex Questions" (arXiv:1803.06643); Gu et al., "Beyond I.I.D."
-(arXiv:2011.07743); Sun et al., "Think-on-Graph" (arXiv:2307.07697).
-
-Questions that each bring their own subgraph, in the layout of RoG's WebQSP and CWQ: JSON lines or Parquet.
-
-A record has `id`, `question`, `answer`, `q_entity`, `a_entity` (lists of names) and `graph`, a list of
-`[head, relation, tail]`. Names are ids. The subgraphs are held packed and unpacked one at a time.
-
-Source: Luo et al., "Reasoning on Graphs" (arXiv:2310.01061v2), data sets `rmanluo/RoG-webqsp` and `rmanluo/RoG-cwq`.
+(arXiv:2011.07743); Sun et al., "Think-on-Graph" (arXiv:2307.07697); Luo et al., "Reasoning on Graphs"
+(arXiv:2310.01061v2), data sets `rmanluo/RoG-webqsp` and `rmanluo/RoG-cwq`.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from byokg.errors import DatasetError, GraphError
-from byokg.evaluation.datasets.base import Example, found, locate
-from byokg.evaluation.datasets.question_set import (
-    Ids,
-    Loaded,
-    QuestionSet,
-    Record,
-    RecordFile,
-    graph_finder,
-    read_records,
-    scorable,
-    stream_lines,
-    stream_parquet,
-)
+from byokg.evaluation.datasets.base import Example, Ids, Loaded, QuestionSet, graph_finder, load, named_example
+from byokg.evaluation.datasets.question_files import Record, found, locate, read_json_lines, read_parquet, read_records
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.triples import from_record
 from byokg.types import EntityId
 
 GRAPHS = ("graph.tsv", "graph.csv", "graph.jsonl", "triples.tsv")
 """Names under which a graph that lies beside the questions is found."""
+
+_FASTEST = 1
 
 
 def webqsp(
@@ -59,15 +45,10 @@ def webqsp(
         split: `train` or `test`.
         graph: file or folder of the graph, when it does not lie in `root`.
         ids: "names" for a graph that is keyed by name.
-        questions: name of the file, where it is none of these.
+        questions: name of the file, if it is none of these.
     """
-    names = (questions,) if questions else (f"WebQSP.{split}.json", f"data/WebQSP.{split}.json", "WebQSP.json")
-
-    def read() -> Loaded:
-        file = read_records(found(Path(root), *names))
-        return scorable(file, [_webqsp(record, split) for record in file.records])
-
-    return QuestionSet(f"webqsp {split}", read, graph_finder(root, graph, *GRAPHS), ids)
+    files = (f"WebQSP.{split}.json", f"data/WebQSP.{split}.json", "WebQSP.json")
+    return _published(f"webqsp {split}", root, questions, files, lambda record: _webqsp(record, split), graph, ids)
 
 
 def cwq(
@@ -77,13 +58,8 @@ def cwq(
 
     The type is the kind of composition: conjunction, composition, comparative or superlative.
     """
-    names = (questions,) if questions else (f"ComplexWebQuestions_{split}.json", "cwq.json")
-
-    def read() -> Loaded:
-        file = read_records(found(Path(root), *names))
-        return scorable(file, [_cwq(record, split) for record in file.records])
-
-    return QuestionSet(f"cwq {split}", read, graph_finder(root, graph, *GRAPHS), ids)
+    files = (f"ComplexWebQuestions_{split}.json", "cwq.json")
+    return _published(f"cwq {split}", root, questions, files, lambda record: _cwq(record, split), graph, ids)
 
 
 def grailqa(
@@ -94,36 +70,44 @@ def grailqa(
     The type is the level of generalisation: i.i.d., compositional or zero-shot. The published test questions have no
     answers.
     """
-    names = (questions,) if questions else (f"grailqa_v1.0_{split}.json", "grailqa.json")
+    files = (f"grailqa_v1.0_{split}.json", "grailqa.json")
+    return _published(f"grailqa {split}", root, questions, files, lambda record: _grailqa(record, split), graph, ids)
 
+
+def _published(
+    name: str,
+    root: str | Path,
+    questions: str,
+    files: Sequence[str],
+    example: Callable[[Record], Example],
+    graph: str | Path | None,
+    ids: Ids,
+) -> QuestionSet:
     def read() -> Loaded:
-        file = read_records(found(Path(root), *names))
-        return scorable(file, [_grailqa(record, split) for record in file.records])
+        return load(read_records(found(Path(root), *((questions,) if questions else files))), example)
 
-    return QuestionSet(f"grailqa {split}", read, graph_finder(root, graph, *GRAPHS), ids)
+    return QuestionSet(name, read, graph, graph_finder(root, *GRAPHS), ids)
 
 
 def _webqsp(record: Record, split: str) -> Example:
     parses = [parse for parse in record.several("Parses") if isinstance(parse, dict)]
+    named = [_answers(record, parse.get("Answers")) for parse in parses]
     answers: dict[str, str] = {}
-    for parse in parses:
-        answers |= {id: name for id, name in _answers(record, parse.get("Answers")).items() if id not in answers}
+    for id, name in (pair for each in named for pair in each.items()):
+        answers.setdefault(id, name)
     topics = _topics(record) or {
         parse["TopicEntityMid"]: parse.get("TopicEntityName") or parse["TopicEntityMid"]
         for parse in parses
         if parse.get("TopicEntityMid")
     }
-    chain = next((parse["InferentialChain"] for parse in parses if parse.get("InferentialChain")), ())
-    return Example(
-        id=record.text("QuestionId"),
-        question=record.text("RawQuestion", "ProcessedQuestion"),
-        answers=tuple(answers.values()),
-        answer_ids=tuple(map(EntityId, answers)),
-        topic_entities=tuple(topics.values()),
-        topic_ids=tuple(map(EntityId, topics)),
-        hops=len(chain) or None,
+    return named_example(
+        record.text("QuestionId"),
+        record.text("RawQuestion", "ProcessedQuestion"),
+        answers,
+        topics,
+        hops=len(next((parse["InferentialChain"] for parse in parses if parse.get("InferentialChain")), ())) or None,
         split=split,
-        parses=tuple(tuple(_answers(record, parse.get("Answers"))) for parse in parses),
+        parses=tuple(map(tuple, named)),
         query=next((str(parse["Sparql"]) for parse in parses if parse.get("Sparql")), ""),
     )
 
@@ -134,10 +118,7 @@ def _answers(record: Record, answers: object) -> dict[str, str]:
         return {}
     if not isinstance(answers, list):
         raise record.wrong(f"has a parse whose Answers are no list: {answers!r:.200}")
-    return {
-        str(each["AnswerArgument"]): str(each.get("EntityName") or each["AnswerArgument"])
-        for each in _mappings(record, answers, "AnswerArgument")
-    }
+    return _names_by_id(record, answers, "AnswerArgument", "EntityName")
 
 
 def _cwq(record: Record, split: str) -> Example:
@@ -145,18 +126,16 @@ def _cwq(record: Record, split: str) -> Example:
     names: dict[str, str] = {}
     aliases: list[tuple[str, ...]] = []
     ids: list[EntityId] = []
-    empty: tuple[str, ...] = ()
     for each in [listed] if isinstance(listed, str) else listed or ():
-        if isinstance(each, str):
-            key, name, also = each, each, empty
-        elif isinstance(each, dict) and each.get("answer_id"):
+        if isinstance(each, dict) and each.get("answer_id"):
             key, name = str(each["answer_id"]), str(each.get("answer") or each["answer_id"])
-            also = tuple(map(str, each.get("aliases") or ()))
+        elif isinstance(each, str):
+            key = name = each
         else:
             raise record.wrong(f"has an answer that is neither a name nor has an answer_id: {each!r:.200}")
         if key.strip() and key not in names:
             names[key] = name
-            aliases.append(also)
+            aliases.append(() if isinstance(each, str) else tuple(map(str, each.get("aliases") or ())))
             ids += [] if isinstance(each, str) else [EntityId(key)]
     topics = _topics(record)
     return Example(
@@ -167,44 +146,39 @@ def _cwq(record: Record, split: str) -> Example:
         topic_entities=tuple(topics.values()),
         topic_ids=tuple(map(EntityId, topics)),
         split=split,
-        type=str(record.fields.get("compositionality_type") or ""),
+        type=record.label("compositionality_type"),
         aliases=tuple(aliases) if any(aliases) else (),
-        query=str(record.fields.get("sparql") or ""),
+        query=record.label("sparql"),
     )
 
 
 def _grailqa(record: Record, split: str) -> Example:
-    answers = {
-        str(each["answer_argument"]): str(each.get("entity_name") or each["answer_argument"])
-        for each in _mappings(record, record.several("answer"), "answer_argument")
-    }
-    nodes = record.mapping("graph_query").get("nodes") or ()
-    topics = {
-        str(node["id"]): str(node.get("friendly_name") or node["id"])
-        for node in _mappings(record, nodes, "id")
-        if node.get("node_type") == "entity" and not node.get("question_node")
-    }
-    edges = record.mapping("graph_query").get("edges") or ()
-    return Example(
-        id=record.text("qid"),
-        question=record.text("question"),
-        answers=tuple(answers.values()),
-        answer_ids=tuple(map(EntityId, answers)),
-        topic_entities=tuple(topics.values()),
-        topic_ids=tuple(map(EntityId, topics)),
-        hops=len(edges) or None,
+    graph = record.mapping("graph_query")
+    nodes = _mappings(record, graph.get("nodes") or (), "id")
+    topics = [node for node in nodes if node.get("node_type") == "entity" and not node.get("question_node")]
+    return named_example(
+        record.text("qid"),
+        record.text("question"),
+        _names_by_id(record, record.several("answer"), "answer_argument", "entity_name"),
+        _names_by_id(record, topics, "id", "friendly_name"),
+        hops=len(graph.get("edges") or ()) or None,
         split=split,
-        type=str(record.fields.get("level") or ""),
-        query=str(record.fields.get("sparql_query") or ""),
+        type=record.label("level"),
+        query=record.label("sparql_query"),
     )
 
 
+def _names_by_id(record: Record, values: Iterable[Any], id: str, name: str) -> dict[str, str]:
+    """Return names by id from mappings that hold both under these fields; without a name the id stands for it."""
+    return {str(each[id]): str(each.get(name) or each[id]) for each in _mappings(record, values, id)}
+
+
 def _mappings(record: Record, values: Iterable[Any], key: str) -> list[Mapping[str, Any]]:
-    found = list(values)
-    for value in found:
+    listed = list(values)
+    for value in listed:
         if not isinstance(value, dict) or key not in value:
             raise record.wrong(f"has an entry without {key}: {value!r:.200}")
-    return found
+    return listed
 
 
 def _topics(record: Record) -> dict[str, str]:
@@ -212,18 +186,17 @@ def _topics(record: Record) -> dict[str, str]:
     return {str(id): str(name) for id, name in record.mapping("topic_entity").items()}
 
 
-_FASTEST = 1
-
-
-class Rog:
+class Rog(QuestionSet):
     """The questions of one split with their subgraphs; a `SubgraphDataset`.
+
+    The subgraphs are held packed and unpacked one at a time.
 
     Args:
         root: folder that holds `SPLIT.jsonl` (or `.xz`, `.gz`), or `SPLIT-*.parquet`, there or in `data`.
         split: `train`, `validation`, `test`, or whatever the files are named after.
         graph: file or folder of one graph for all questions. Left out, it is the file of JSON lines itself: the union
             of all subgraphs in it, for runs without `graph.per_question`.
-        questions: name of the file, where it is none of these.
+        questions: name of the file, if it is none of these.
         name: of the set, for tables; the folder's own name when empty.
     """
 
@@ -235,43 +208,38 @@ class Rog:
         questions: str = "",
         name: str = "",
     ) -> None:
-        """Name the part wanted; files are read when first asked for."""
-        self.root = Path(root)
-        self.split = split
-        self.graph = None if graph is None else Path(graph)
-        self._file = questions
         self._packed: dict[str, bytes] = {}
-        self._set = QuestionSet(f"{name or self.root.resolve().name} {split}", self._read, self.graph_source)
 
-    @property
-    def name(self) -> str:
-        """Return the set's name and split."""
-        return self._set.name
+        def read() -> Loaded:
+            paths = _rog_files(Path(root), split, questions)
+            file = read_parquet(paths) if paths[0].suffix == ".parquet" else read_json_lines(paths[0])
+            return load(file, example)
 
-    @property
-    def checksum(self) -> str:
-        """Return the sha256 hex digest of the question file's content (decompressed)."""
-        return self._set.checksum
-
-    def examples(self) -> tuple[Example, ...]:
-        """Return the questions in file order. Raises `DatasetError`."""
-        return self._set.examples()
-
-    def left_out(self) -> Mapping[str, int]:
-        """Return how many questions have no answer."""
-        return self._set.left_out()
-
-    def graph_source(self) -> Path:
-        """Return one graph for all questions. Raises `DatasetError` where there is only Parquet."""
-        if self.graph is not None:
-            return self.graph
-        path = self._paths[0]
-        if path.suffix == ".parquet":
-            reason = (
-                "has a graph for each question only; ask with graph.per_question=true, or name one with graph.path="
+        def example(record: Record) -> Example:
+            id, answers = record.text("id"), _texts(record, "answer")
+            triples = json.dumps(list(record.several("graph")), ensure_ascii=False).encode("utf-8", "surrogatepass")
+            self._packed[id] = zlib.compress(triples, _FASTEST)
+            topics = _texts(record, "q_entity")
+            return Example(
+                id=id,
+                question=record.text("question"),
+                answers=answers,
+                answer_ids=tuple(map(EntityId, _texts(record, "a_entity") or answers)),
+                topic_entities=topics,
+                topic_ids=tuple(map(EntityId, topics)),
+                split=split,
             )
-            raise DatasetError(path, None, reason)
-        return path
+
+        def own_graph() -> Path:
+            path = _rog_files(Path(root), split, questions)[0]
+            if path.suffix == ".parquet":
+                reason = (
+                    "has a graph for each question only; ask with graph.per_question=true, or name one with graph.path="
+                )
+                raise DatasetError(path, None, reason)
+            return path
+
+        super().__init__(f"{name or Path(root).resolve().name} {split}", read, graph, own_graph)
 
     def subgraph(self, id: str) -> ColumnarGraph:
         """Return the graph of one question, held in memory; each call builds it anew.
@@ -279,49 +247,27 @@ class Rog:
         Raises:
             DatasetError: there is no such question, or its graph is malformed.
         """
-        self._set.examples()
+        path = self._loaded.path
         if id not in self._packed:
-            raise DatasetError(self._paths[0], None, f"holds no question {id!r}")
+            raise DatasetError(path, None, f"holds no question {id!r}")
         try:
             return from_record({"id": id, "graph": json.loads(zlib.decompress(self._packed[id]))})
         except GraphError as error:
-            raise DatasetError(self._paths[0], None, f"question {id!r}: {error}") from error
-
-    @cached_property
-    def _paths(self) -> list[Path]:
-        names = [self._file] if self._file else [f"{self.split}.jsonl", f"data/{self.split}.jsonl"]
-        path = locate(self.root, *names)
-        if path is not None:
-            return [path]
-        for folder in (self.root, self.root / "data"):
-            if found := sorted(folder.glob(self._file or f"{self.split}*.parquet")):
-                return found
-        wanted = self._file or f"{self.split}.jsonl (nor .xz, .gz) and no {self.split}*.parquet"
-        raise DatasetError(self.root, None, f"holds no {wanted}; point dataset.root at the folder that does")
-
-    def _read(self) -> Loaded:
-        paths = self._paths
-        checksum, records = stream_parquet(paths) if paths[0].suffix == ".parquet" else stream_lines(paths[0])
-        return scorable(RecordFile(paths[0], checksum, ()), [self._example(record) for record in records])
-
-    def _example(self, record: Record) -> Example:
-        id = record.text("id")
-        triples = json.dumps(list(record.several("graph")), ensure_ascii=False).encode("utf-8", "surrogatepass")
-        self._packed[id] = zlib.compress(triples, _FASTEST)
-        answers = _names(record, "answer")
-        topics = _names(record, "q_entity")
-        return Example(
-            id=id,
-            question=record.text("question"),
-            answers=answers,
-            answer_ids=tuple(map(EntityId, _names(record, "a_entity") or answers)),
-            topic_entities=topics,
-            topic_ids=tuple(map(EntityId, topics)),
-            split=self.split,
-        )
+            raise DatasetError(path, None, f"question {id!r}: {error}") from error
 
 
-def _names(record: Record, field: str) -> tuple[str, ...]:
+def _rog_files(root: Path, split: str, questions: str) -> list[Path]:
+    path = locate(root, *([questions] if questions else [f"{split}.jsonl", f"data/{split}.jsonl"]))
+    if path is not None:
+        return [path]
+    for folder in (root, root / "data"):
+        if paths := sorted(folder.glob(questions or f"{split}*.parquet")):
+            return paths
+    wanted = questions or f"{split}.jsonl (nor .xz, .gz) and no {split}*.parquet"
+    raise DatasetError(root, None, f"holds no {wanted}; point dataset.root at the folder that does")
+
+
+def _texts(record: Record, field: str) -> tuple[str, ...]:
     values = record.several(field)
     if not all(isinstance(value, str) for value in values):
         raise record.wrong(f"field {field!r} should list names, not {list(values)!r}")

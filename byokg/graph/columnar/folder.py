@@ -10,10 +10,15 @@ from typing import Any
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
 VERSION = 3
+
+ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
+"""Where in the folder the query engine for each language lies, if it was built."""
+
 _OWN = "meta_sha256"
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
 UInt64 = npt.NDArray[np.uint64]
 
 _PRIMES = (987090887, 817224911)
@@ -290,6 +291,45 @@ def _room(array: npt.NDArray[Kind], count: int) -> npt.NDArray[Kind]:
     longer = np.empty(count + count // 2, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def first_rows(codes: Numbers, count: int) -> Int64:
+    """Return the row where each of `count` codes occurs first."""
+    first = np.empty(count, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated assignments the last one stays
+    return first
+
+
+def number(coded: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
+    """Return distinct values in order of first appearance, and which one each row holds."""
+    codes = coded.indices.to_numpy()
+    return _in_order(coded.dictionary, codes, first_rows(codes, len(coded.dictionary)))
+
+
+def number_pairs(pairs: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
+    """Number heads and tails together, in order of first appearance reading row by row, head before tail.
+
+    Args:
+        pairs: (2 E,) first all heads, then all tails.
+
+    Returns:
+        The distinct values, and which one each row holds: (E, 2).
+    """
+    codes, rows = pairs.indices.to_numpy(), len(pairs) // 2
+    # First in reading order: head of row r has place 2 r, tail 2 r + 1. Assigned from the last place to the first,
+    # because of repeated assignments the last one stays.
+    first = np.empty(len(pairs.dictionary), np.int64)
+    places = np.arange(2 * rows - 1, -1, -1)
+    first[codes.reshape(2, rows).T.ravel()[::-1]] = places
+    values, numbers = _in_order(pairs.dictionary, codes, first)
+    return values, numbers.reshape(2, rows).T
+
+
+def _in_order(values: pa.Array, codes: Numbers, first: Int64) -> tuple[pa.Array, Numbers]:
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return values.take(pa.array(order)), rank[codes]
 
 
 Key = TypeVar("Key", bound=Hashable)

@@ -6,14 +6,20 @@ Relation labels whose numbers are found without searching.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from byokg.graph.columnar.ids import first_rows
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.types import Value
+
+Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
 
 
 class Labels(tuple[str, ...]):
@@ -39,8 +45,122 @@ class Labels(tuple[str, ...]):
         return label in self._places
 
 
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
+TEXT = pa.large_string()
+
+KINDS: dict[str, tuple[pa.DataType, str | None, str]] = {
+    "string": (pa.large_string(), None, "text"),
+    "int": (pa.int64(), r"^-?[0-9]+$", "a whole number such as 42, within 64 bits"),
+    "float": (pa.float64(), r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "a finite number such as 4.2"),
+    "bool": (pa.bool_(), r"^(?i:true|false)$", "true or false"),
+    "date": (
+        pa.date32(),
+        r"^([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-[0-9]{2}-[0-9]{2}$",
+        "a date such as 2001-09-30, years 0001 to 9999",
+    ),
+    "flag": (pa.bool_(), r"^[01]$", "1 for true or 0 for false"),
+}
+"""Kind of a column: how it is stored, what a cell must look like, and how to say that."""
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """Why one record cannot be used; records count from 0."""
+
+    row: int
+    reason: str
+
+
+def typed(name: str, kind: str, texts: pa.ChunkedArray) -> tuple[pa.Array, Problem | None]:
+    """Convert a column of texts to one of `KINDS`; return the values, or the first cell that is none."""
+    type_, pattern, wording = KINDS[kind]
+    if pattern is None:
+        return whole(texts, type_), None
+    fits = pc.match_substring_regex(texts, pattern)
+    bad = whole(pc.invert(pc.fill_null(fits, True)), pa.bool_())
+    if not bad.true_count:
+        try:
+            if type_ == pa.bool_():
+                values = whole(pc.equal(pc.utf8_lower(texts), "1" if kind == "flag" else "true"), type_)
+            else:
+                values = whole(texts.cast(type_), type_)
+        except pa.ArrowInvalid:
+            bad = pa.array([text is not None and not _casts(text, type_) for text in texts.to_pylist()])
+        else:
+            if kind != "float":
+                return values, None
+            bad = pc.invert(pc.fill_null(pc.is_finite(values), True))
+            if not bad.true_count:
+                return values, None
+    row = pc.index(bad, True).as_py()
+    return None, Problem(row, f"{texts[row].as_py()!r} in column {name!r} is not {wording}; correct the cell")
+
+
+def _casts(text: str, kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(text).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def blank(name: str, coded: pa.DictionaryArray) -> Problem | None:
+    """Find the first cell that is empty or holds only white space."""
+    empty = pc.equal(pc.utf8_trim_whitespace(coded.dictionary), "").to_numpy(zero_copy_only=False)
+    if not empty.any() and not coded.null_count:
+        return None
+    rows = coded.is_null().to_numpy(zero_copy_only=False)
+    rows[~rows] = empty[coded.indices.drop_null().to_numpy()]
+    return Problem(int(rows.argmax()), f"the {name} is empty; fill it in or delete the line")
+
+
+def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Return a chunked column as one array, also when it has no chunks at all."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
+
+
+def without_null(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Replace null by the empty text."""
+    if not coded.null_count:
+        return coded
+    dictionary = pa.concat_arrays([coded.dictionary, pa.array([""], coded.dictionary.type)])
+    return pa.DictionaryArray.from_arrays(pc.fill_null(coded.indices, len(dictionary) - 1), dictionary)
+
+
+def arrow_buffer(text: memoryview) -> pa.Buffer:
+    buffer = pa.allocate_buffer(len(text))
+    memoryview(buffer).cast("B")[:] = text
+    return buffer
+
+
+class Clash(NamedTuple):
+    """Two rows for one node that say different things."""
+
+    row: int
+    before: int
+    """The row that stands first."""
+    number: int
+    """Of the node."""
+    key: str
+    """A column in which they differ."""
+
+
+def merge_repeated(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple[Int64, Clash | None]:
+    """Return the row where each of `count` nodes occurs first, and the first later row with other content, if any."""
+    rows = first_rows(codes, count)
+    first = rows[codes]
+    later = np.flatnonzero(first != np.arange(len(codes)))
+    found: list[tuple[int, str]] = []
+    for key, column in zip(content.schema.names, content.columns, strict=True):
+        here, there = column.take(pa.array(later)), column.take(pa.array(first[later]))
+        both_lack = pc.and_(here.is_null(), there.is_null())
+        same = pc.or_(pc.fill_null(pc.equal(here, there), False), both_lack).to_numpy(zero_copy_only=False)
+        found += [(position, key) for position in np.flatnonzero(~same)[:1].tolist()]
+    if not found:
+        return rows, None
+    position, key = min(found, key=lambda one: one[0])
+    row = int(later[position])
+    return rows, Clash(row, int(first[row]), int(codes[row]), key)
+
 
 _EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
 """Values of a property that the schema shows, rows it looks at for them, and characters in one."""

@@ -31,25 +31,36 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
 from byokg.files import new_folder, write_json
-from byokg.graph.columnar.folder import META, refuse_taken
+from byokg.graph.columnar.folder import ENGINE_FOLDERS, META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, Names
 from byokg.graph.engines.worker import Worker
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.servers.cypher_schema import plain_parameters
-from byokg.graph.store import Direction, EdgeBatch, Limits, NodeArray, RelationArray, RelationCounts, Rows, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    Limits,
+    NodeArray,
+    QueryableGraph,
+    RelationArray,
+    RelationCounts,
+    Rows,
+    Schema,
+)
 from byokg.types import Cell, EntityId, Language, Node, Properties
 
-FOLDER = "arcadedb"
-"""Where the database lies inside the folder of its graph."""
+if TYPE_CHECKING:
+    from byokg.graph.engines.oxigraph import OxigraphStore
 
+FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"
 FORMAT = "byokg-arcadedb"
 VERSION = 1
@@ -337,6 +348,49 @@ class ArcadeStore:
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, by relation, spread evenly over what is stored."""
         return self.graph.sample_edges(per_relation)
+
+
+class BothEngines(ArcadeStore):
+    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph; implements `ManyEngines`.
+
+    It is walked in its arrays, as every graph in a folder.
+    """
+
+    sparql: OxigraphStore
+
+    @classmethod
+    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None, memory_mb: int = 2048) -> Self:
+        """Open a graph folder that has both engines.
+
+        Args:
+            folder: the folder of the graph.
+            heap_mb: heap limit of ArcadeDB's Java machine.
+            limits: what a query may use unless `run` is told otherwise.
+            memory_mb: memory at which Oxigraph's process is stopped.
+
+        Raises:
+            GraphNotFound: there is no graph in `folder`.
+            GraphError: it lacks an engine.
+            GraphCorrupt: something in it cannot be read.
+        """
+        from byokg.graph.engines.oxigraph import OxigraphStore
+
+        store = super().open(folder, heap_mb, limits)
+        place = Path(folder) / ENGINE_FOLDERS["sparql"]
+        if not place.is_dir():
+            raise GraphError(f"{store.name} has no SPARQL engine; build one: byokg graph engine {folder} --sparql")
+        store.sparql = OxigraphStore(place, memory_mb=memory_mb)
+        return store
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return what runs queries, openCypher first."""
+        return (self, self.sparql)
+
+    def close(self) -> None:
+        """End the engines' processes."""
+        super().close()
+        self.sparql.close()
 
 
 def names_of(graph: ColumnarGraph) -> Names:

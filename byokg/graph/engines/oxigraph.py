@@ -21,20 +21,25 @@ from byokg.errors import (
     GraphNotFound,
     QueryInvalid,
 )
-from byokg.files import new_folder, sha256, write_json
+from byokg.files import TextFile, new_folder, sha256, write_json
+from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
-from byokg.graph.importers.delimited import TextFile
-from byokg.graph.rdf.files import read_rdf
-from byokg.graph.rdf.iris import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
-from byokg.graph.rdf.quads import graph_prefixes, graph_quads
+from byokg.graph.guard.sparql_names import Sent, chooses_graphs
+from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
+from byokg.graph.rdf.iris import (
+    RDF_OBJECT,
+    RDF_PREDICATE,
+    RDF_REIFIES,
+    RDF_SUBJECT,
+    Prefixes,
+    node_iri,
+    term_iri,
+)
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
 from byokg.graph.store import Limits, Schema
-
-FOLDER = "oxigraph"
-"""Where the store lies inside the folder of a graph."""
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -64,7 +69,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
         GraphExists: `out` is taken.
         MissingExtra: pyoxigraph is not installed.
     """
-    pyoxigraph = import_pyoxigraph("the embedded RDF store")
+    pyoxigraph = import_pyoxigraph()
     out = Path(out)
     with new_folder(out, overwrite, _refuse_taken) as partial:
         store = pyoxigraph.Store(str(partial / _STORE))
@@ -125,7 +130,7 @@ class OxigraphStore(SparqlStore):
             GraphCorrupt: it is of another version, or damaged.
             MissingExtra: pyoxigraph is not installed.
         """
-        import_pyoxigraph("the embedded RDF store")
+        import_pyoxigraph()
         folder = Path(folder)
         meta = _read_meta(folder)
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
@@ -150,7 +155,7 @@ class OxigraphStore(SparqlStore):
         memory_mb: int = 2048,
     ) -> OxigraphStore:
         """Open the RDF store inside a graph folder, or a folder that is one itself; see the constructor."""
-        inside = Path(folder) / FOLDER
+        inside = Path(folder) / ENGINE_FOLDERS["sparql"]
         return cls(inside if inside.is_dir() else folder, languages, timeout_s, memory_mb)
 
     @property
@@ -182,9 +187,9 @@ class OxigraphStore(SparqlStore):
         text = sparql.select(variables, where, *(page or ()))
         return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self._name).bindings, True
 
-    def _query(self, query: sparql.Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: Limits) -> Table:
         try:
-            every = not sparql.chooses_graphs(query.text)
+            every = not chooses_graphs(query.text)
             reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
         except QueryInvalid as error:
             raise QueryInvalid(_readable(str(error), query)) from error
@@ -205,7 +210,7 @@ class _LoadedStore(SparqlStore):
         reply = json.loads(select_json(self._store, sparql.select(variables, where, *(page or ())), union=True))
         return read_table(reply, self._name).bindings, True
 
-    def _query(self, query: sparql.Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: Limits) -> Table:
         raise QueryInvalid("a store that is being built runs no queries")
 
 
@@ -229,7 +234,7 @@ def _addressable(pyoxigraph: Any, quads: Iterator[Any]) -> Iterator[Any]:
             yield quad(term(subject), predicate, term(end), term(graph))
 
 
-def _readable(message: str, query: sparql.Sent) -> str:
+def _readable(message: str, query: Sent) -> str:
     """Shorten a parser's message, and give the place in the query as written."""
     found = _PLACE.match(message)
     if found is None:

@@ -6,18 +6,12 @@ import itertools
 from pathlib import Path
 from typing import Any, cast
 
-from byokg.errors import GraphCorrupt, MissingExtra, QueryInvalid, StoreUnavailable
-
-PURPOSE = "the embedded RDF store"
+from byokg.errors import GraphCorrupt, QueryInvalid, StoreUnavailable, import_extra
 
 
-def import_pyoxigraph(purpose: str) -> Any:
+def import_pyoxigraph() -> Any:
     """Import pyoxigraph. Raises `MissingExtra` where it is not installed."""
-    try:
-        import pyoxigraph
-    except ImportError as error:
-        raise MissingExtra("pyoxigraph", "sparql", purpose) from error
-    return pyoxigraph
+    return import_extra("pyoxigraph", "sparql", "the embedded RDF store")
 
 
 class OxigraphEngine:
@@ -31,7 +25,7 @@ class OxigraphEngine:
 
     def open(self) -> None:
         """Open the store read-only."""
-        pyoxigraph = import_pyoxigraph(PURPOSE)
+        pyoxigraph = import_pyoxigraph()
         try:
             self._store = pyoxigraph.Store.read_only(self._folder)
         except OSError as error:
@@ -55,7 +49,7 @@ class OxigraphEngine:
             max_rows: how many rows to read.
             every_graph: it says nothing of graphs, so it sees all of them; otherwise the engine would overlook FROM.
         """
-        pyoxigraph = import_pyoxigraph(PURPOSE)
+        pyoxigraph = import_pyoxigraph()
         try:
             answer = self._store.query(text, use_default_graph_as_union=self._union and every_graph)
             if isinstance(answer, pyoxigraph.QueryBoolean):
@@ -75,7 +69,7 @@ class OxigraphEngine:
 
 def select_json(store: Any, text: str, union: bool) -> bytes:
     """Run a SELECT of our own; return SPARQL's JSON results."""
-    pyoxigraph = import_pyoxigraph(PURPOSE)
+    pyoxigraph = import_pyoxigraph()
     answer = store.query(text, use_default_graph_as_union=union)
     return cast(bytes, answer.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
 

@@ -27,9 +27,7 @@ class PatternParser(ExpressionParser):
     """Reads patterns, and notes what they say of variables."""
 
     def patterns(self) -> None:
-        self.pattern()
-        while self.accept(","):
-            self.pattern()
+        self.separated(self.pattern)
 
     def pattern(self) -> None:
         if self.is_name() and self.ahead() == "=":
@@ -40,9 +38,7 @@ class PatternParser(ExpressionParser):
                 self.parameter()
             else:
                 self.advance()
-        if self.key in ("SHORTESTPATH", "ALLSHORTESTPATHS") and self.ahead() == "(":
-            self.advance()
-            self.advance()
+        if self.accept("SHORTESTPATH", "(") or self.accept("ALLSHORTESTPATHS", "("):
             self.path()
             self.expect(")")
         else:
@@ -56,8 +52,7 @@ class PatternParser(ExpressionParser):
             if self.path_in_parentheses():
                 self.advance()
                 self.pattern()
-                if self.accept("WHERE"):
-                    self.expression()
+                self.where()
                 self.expect(")")
                 self.quantifier()
                 continue
@@ -111,8 +106,7 @@ class PatternParser(ExpressionParser):
             self.map(owner)
         elif self.key == "$":
             self.parameter()
-        if self.accept("WHERE"):
-            self.expression()
+        self.where()
 
     def bind(self, variable: Token | None, binding: Binding) -> Binding:
         if variable is None:
@@ -137,10 +131,9 @@ class PatternParser(ExpressionParser):
                 types = tuple(use.name for use in self.labels[first:])
             if self.accept("*"):
                 single = False
-                if self.key == "number":
-                    self.advance()
-                if self.accept("..") and self.key == "number":
-                    self.advance()
+                self.accept("number")
+                if self.accept(".."):
+                    self.accept("number")
             if variable is not None and not single:
                 self.forget(variable)
                 variable = None
@@ -158,8 +151,7 @@ class PatternParser(ExpressionParser):
 
     def quantifier(self) -> bool:
         """Take ``{1,3}``, ``+`` or ``*`` behind a relationship or a parenthesised path."""
-        if self.key in ("+", "*"):
-            self.advance()
+        if self.accept_any("+*"):
             return True
         if not self.accept("{"):
             return False
@@ -217,7 +209,7 @@ class _Parser(PatternParser):
             "FOR": self.for_each,
             "WITH": self.with_,
             "RETURN": self.return_,
-            "FINISH": self.finish,
+            "FINISH": self.advance,
             "CALL": self.call,
             "FILTER": self.filter,
             "LET": self.let,
@@ -259,8 +251,8 @@ class _Parser(PatternParser):
         while True:
             within, branches = self.scope, 0
             while branches == 0 or self.accept("UNION"):
-                if branches and self.key in ("ALL", "DISTINCT"):
-                    self.advance()
+                if branches:
+                    self.accept_any(("ALL", "DISTINCT"))
                 self.scope = dict(within)
                 self.single_query(close)
                 branches += 1
@@ -335,8 +327,7 @@ class _Parser(PatternParser):
         self.patterns()
         while self.key == "USING":
             self.hint()
-        if self.accept("WHERE"):
-            self.expression()
+        self.where()
 
     def hint(self) -> None:
         if self.ahead() not in ("INDEX", "TEXT", "RANGE", "POINT", "SCAN", "JOIN"):
@@ -345,9 +336,7 @@ class _Parser(PatternParser):
         kind = self.advance().key
         if kind == "JOIN":
             self.expect("ON")
-            self.name("a variable")
-            while self.accept(","):
-                self.name("a variable")
+            self.separated(lambda: self.name("a variable"))
             return
         if kind in ("TEXT", "RANGE", "POINT"):
             self.expect("INDEX")
@@ -358,9 +347,7 @@ class _Parser(PatternParser):
         self.name("a label")
         if kind != "SCAN":
             self.expect("(")
-            self.name("a property")
-            while self.accept(","):
-                self.name("a property")
+            self.separated(lambda: self.name("a property"))
             self.expect(")")
 
     def unwind(self) -> None:
@@ -377,27 +364,23 @@ class _Parser(PatternParser):
         self.forget(variable)
 
     def let(self) -> None:
-        self.advance()
-        while True:
+        def definition() -> None:
             variable = self.name("a variable")
             self.expect("=")
             self.expression()
             self.forget(variable)
-            if not self.accept(","):
-                return
+
+        self.advance()
+        self.separated(definition)
 
     def filter(self) -> None:
         self.advance()
         self.keyword("WHERE")
         self.expression()
 
-    def finish(self) -> None:
-        self.advance()
-
     def with_(self) -> None:
         self.projection()
-        if self.accept("WHERE"):
-            self.expression()
+        self.where()
 
     def return_(self) -> None:
         self.limit = self.projection()
@@ -408,21 +391,21 @@ class _Parser(PatternParser):
         if not self.keyword("DISTINCT") and self.ahead() != "(":
             self.keyword("ALL")
         kept: dict[str, Binding] = {}
-        while True:
-            if self.key == "*":
-                self.advance()
+
+        def item() -> None:
+            if self.accept("*"):
                 kept.update(self.scope)
-            else:
-                start = self.at
-                self.expression()
-                alone = self.tokens[start] if self.at == start + 1 else None
-                bound = self.scope.get(alone.text) if alone is not None else None
-                if self.accept("AS"):
-                    alone = self.name("a name behind AS")
-                if alone is not None and bound is not None:
-                    kept[alone.text] = bound
-            if not self.accept(","):
-                break
+                return
+            start = self.at
+            self.expression()
+            alone = self.tokens[start] if self.at == start + 1 else None
+            bound = self.scope.get(alone.text) if alone is not None else None
+            if self.accept("AS"):
+                alone = self.name("a name behind AS")
+            if alone is not None and bound is not None:
+                kept[alone.text] = bound
+
+        self.separated(item)
         before = self.scope
         self.scope = {**before, **kept}
         limit = self.order_skip_limit()
@@ -433,17 +416,8 @@ class _Parser(PatternParser):
         """Read what orders and cuts rows; return the number behind LIMIT, or where a LIMIT could stand."""
         if self.accept("ORDER"):
             self.expect("BY")
-            while True:
-                self.expression()
-                if self.key in ("ASC", "ASCENDING", "DESC", "DESCENDING"):
-                    self.advance()
-                if self.key == "NULLS" and self.ahead() in ("FIRST", "LAST"):
-                    self.advance()
-                    self.advance()
-                if not self.accept(","):
-                    break
-        if self.key in ("SKIP", "OFFSET"):
-            self.advance()
+            self.separated(self.sort_key)
+        if self.accept_any(("SKIP", "OFFSET")):
             self.expression()
         if not self.accept("LIMIT"):
             end = self.tokens[self.at - 1].stop
@@ -453,16 +427,21 @@ class _Parser(PatternParser):
         alone = self.tokens[self.at - 1] is number and number.text.isdecimal()
         return RowLimit(number.start, number.stop, int(number.text)) if alone else None
 
+    def sort_key(self) -> None:
+        self.expression()
+        self.accept_any(("ASC", "ASCENDING", "DESC", "DESCENDING"))
+        _ = self.accept("NULLS", "FIRST") or self.accept("NULLS", "LAST")
+
     def call(self) -> None:
         call = self.advance()
         if self.key in ("{", "("):
             self.call_subquery()
             return
         start = self.at
-        parts = [self.name("a procedure, or { for a subquery")]
+        self.name("a procedure, or { for a subquery")
         while self.accept("."):
-            parts.append(self.name("a procedure"))
-        name = ".".join(part.text for part in parts)
+            self.name("a procedure")
+        name = ".".join(part.text for part in self.tokens[start : self.at : 2])
         plain = name.lower().removeprefix("apoc.")
         streams = plain.startswith(("gds.", "algo.")) and plain.endswith((".stream", ".stats"))
         if plain not in PROCEDURES and not streams:
@@ -474,34 +453,25 @@ class _Parser(PatternParser):
                 True,
             )
         if self.accept("("):
-            while self.key != ")":
-                self.expression()
-                if not self.accept(","):
-                    break
-            self.expect(")")
+            self.listed(self.expression, ")")
         if self.accept("YIELD"):
             if not self.accept("*"):
-                while True:
-                    self.forget(self.name("a column behind YIELD"))
-                    if self.accept("AS"):
-                        self.forget(self.name("a name behind AS"))
-                    if not self.accept(","):
-                        break
-            if self.accept("WHERE"):
-                self.expression()
+                self.separated(self.yielded)
+            self.where()
+
+    def yielded(self) -> None:
+        self.forget(self.name("a column behind YIELD"))
+        if self.accept("AS"):
+            self.forget(self.name("a name behind AS"))
 
     def call_subquery(self) -> None:
         outer = self.scope
         if self.accept("("):
-            if not self.accept("*"):
+            if self.accept("*"):
+                self.expect(")")
+            else:
                 self.scope = {}
-                while self.key != ")":
-                    variable = self.name("a variable")
-                    if variable.text in outer:
-                        self.scope[variable.text] = outer[variable.text]
-                    if not self.accept(","):
-                        break
-            self.expect(")")
+                self.listed(lambda: self.imported(outer), ")")
             if self.key != "{":
                 raise self.unexpected("expected { and a subquery")
         elif self.ahead() != "WITH":
@@ -515,6 +485,11 @@ class _Parser(PatternParser):
                 "CALL { … } IN TRANSACTIONS commits as it goes; leave IN and all behind it out",
                 True,
             )
+
+    def imported(self, outer: dict[str, Binding]) -> None:
+        variable = self.name("a variable")
+        if variable.text in outer:
+            self.scope[variable.text] = outer[variable.text]
 
     def subquery(self) -> None:
         """Read ``{ query }``, the braces included."""

@@ -6,12 +6,13 @@ A place in the tokens of an openCypher query, what has been found up to there, a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from byokg.graph.guard.allowlist import (
     FUNCTION_NAMESPACES,
     FUNCTIONS,
     OUTSIDE,
+    SQL,
     WRITES,
     Binding,
     EdgeUse,
@@ -24,20 +25,6 @@ from byokg.graph.guard.tokens import MAX_NESTING, Cursor, RowLimit, Token, Unrea
 
 VARIABLE_ENDS = frozenset(", . ) ] } : ; end AS = <> != < > <= >= =~ % / ^ || | AND OR XOR IN IS CONTAINS".split())
 """What can follow a variable but not a keyword such as DISTINCT or CASE, which an operand must follow."""
-_SQL = {
-    "SELECT": "this is SQL; write Cypher: MATCH … RETURN …",
-    "FROM": "this is SQL; write Cypher: MATCH … RETURN …",
-    "HAVING": "Cypher has no HAVING; write WITH the aggregates AS names, then WHERE",
-    "GROUP": "Cypher groups by the items that are not aggregates; leave GROUP BY out",
-    "JOIN": "Cypher has no JOIN; join by using the same variable in two patterns",
-    "LIKE": "Cypher has no LIKE; use CONTAINS, STARTS WITH, ENDS WITH or =~",
-    "BETWEEN": "Cypher has no BETWEEN; write low <= x AND x <= high",
-    "ILIKE": "Cypher has no ILIKE; use toLower(x) CONTAINS 'text'",
-    "LATERAL": "Cypher has no LATERAL; use CALL { … }",
-    "OVER": "Cypher has no window functions; use WITH, ORDER BY and collect()",
-    "EXCEPT": "Cypher has no EXCEPT; use WHERE NOT EXISTS { … }",
-    "INTERSECT": "Cypher has no INTERSECT; use both patterns in one MATCH",
-}
 
 
 class CypherCursor(Cursor):
@@ -94,8 +81,8 @@ class CypherCursor(Cursor):
             return Unreadable(";", token.start, "this begins a second statement; send one query only", True)
         if token.key in OUTSIDE:
             return Unreadable(token.text, token.start, OUTSIDE[token.key], True)
-        if token.key in _SQL:
-            return Unreadable(token.text, token.start, _SQL[token.key])
+        if token.key in SQL:
+            return Unreadable(token.text, token.start, SQL[token.key])
         if token.key == before.key == "string":
             reason = "two strings side by side; write a quote inside a string with a backslash: \\'"
         elif token.key == "end":
@@ -108,10 +95,7 @@ class CypherCursor(Cursor):
 
     def keyword(self, key: str) -> bool:
         """Take a keyword such as DISTINCT, unless what follows shows that it is a variable of that name."""
-        if self.key != key or self.is_variable():
-            return False
-        self.advance()
-        return True
+        return not self.is_variable() and self.accept(key)
 
     def is_variable(self) -> bool:
         """Say whether the keyword reached must be a variable, because no operand comes behind it."""
@@ -137,6 +121,7 @@ _INFIX = frozenset("AND OR XOR IN CONTAINS = <> != == < > <= >= =~ + - * / % ^ |
 _COMPARISONS = frozenset("= <> != < > <= >= =~ CONTAINS IN".split())
 PATH_WORDS = frozenset("ANY ALL SHORTEST WALK TRAIL ACYCLIC PATH PATHS GROUP GROUPS".split())
 MATCH_MODE = {"REPEATABLE": ("ELEMENT", "ELEMENTS"), "DIFFERENT": ("RELATIONSHIP", "RELATIONSHIPS")}
+_NORMAL_FORMS = frozenset("NFC NFD NFKC NFKD".split())
 _SUBQUERY_WORDS = frozenset("EXISTS COUNT COLLECT".split())
 _TYPE_WORDS = frozenset(
     """
@@ -195,12 +180,7 @@ class ExpressionParser(CypherCursor):
                 certain = False
             elif self.key == "$":
                 certain = False
-                if self.ahead() in ("ALL", "ANY") and self.ahead(2) == "(":
-                    self.advance()
-                    self.advance()
-                elif self.ahead() == "(":
-                    self.advance()
-                if self.accept("("):
+                if self.accept("$", "ALL", "(") or self.accept("$", "ANY", "(") or self.accept("$", "("):
                     self.expression()
                     self.expect(")")
                 else:
@@ -211,9 +191,7 @@ class ExpressionParser(CypherCursor):
             if self.key == "|" and self.at != self.pipe and not self.ends_label():
                 self.advance()
                 self.accept(":")
-            elif self.key in ("&", ":"):
-                self.advance()
-            else:
+            elif not self.accept_any("&:"):
                 return certain
 
     def ends_label(self) -> bool:
@@ -250,12 +228,7 @@ class ExpressionParser(CypherCursor):
                     self.is_predicate()
                 case _:
                     break
-        if self.key in _INFIX:
-            self.advance()
-            return True
-        if self.key in ("STARTS", "ENDS") and self.ahead() == "WITH":
-            self.advance()
-            self.advance()
+        if self.accept_any(_INFIX) or self.accept("STARTS", "WITH") or self.accept("ENDS", "WITH"):
             return True
         if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
             self.advance()
@@ -263,22 +236,19 @@ class ExpressionParser(CypherCursor):
         return False
 
     def is_predicate(self) -> None:
-        if self.ahead() in ("::", "TYPED", "NOT", "NULL", "NORMALIZED") or (
-            self.ahead() in ("NFC", "NFD", "NFKC", "NFKD") and self.ahead(2) == "NORMALIZED"
+        if self.ahead() not in ("::", "TYPED", "NOT", "NULL", "NORMALIZED") and not (
+            self.ahead() in _NORMAL_FORMS and self.ahead(2) == "NORMALIZED"
         ):
-            self.advance()
-            self.accept("NOT")
-            if self.key in ("::", "TYPED"):
-                self.advance()
-                self.type()
-                return
-            if self.key in ("NFC", "NFD", "NFKC", "NFKD"):
-                self.advance()
-            if self.key not in ("NULL", "NORMALIZED"):
-                raise self.unexpected("expected NULL, or a type behind ::")
-            self.advance()
-        else:
             self.label_predicate(None)
+            return
+        self.advance()
+        self.accept("NOT")
+        if self.accept_any(("::", "TYPED")):
+            self.type()
+            return
+        self.accept_any(_NORMAL_FORMS)
+        if not self.accept_any(("NULL", "NORMALIZED")):
+            raise self.unexpected("expected NULL, or a type behind ::")
 
     def label_predicate(self, owner: Binding | None) -> None:
         found: list[Name] = []
@@ -294,20 +264,15 @@ class ExpressionParser(CypherCursor):
                 self.advance()
                 if self.key == "<":
                     self.deeper()
-                    self.advance()
+                    self.accept("<")
                     self.type()
                     self.expect(">")
                     self.unbracketed -= 1
-                if self.key == "(" and self.ahead() == "number":
-                    self.advance()
-                    self.advance()
+                if self.accept("(", "number"):
                     if self.accept(","):
                         self.type()
                     self.expect(")")
-                if self.key == "NOT" and self.ahead() == "NULL":
-                    self.advance()
-                    self.advance()
-                else:
+                if not self.accept("NOT", "NULL"):
                     self.accept("!")
             if not (self.key == "|" and self.ahead() in _TYPE_WORDS and self.at != self.pipe):
                 return
@@ -333,8 +298,8 @@ class ExpressionParser(CypherCursor):
             self.enter()
             self.expression()
             self.leave(")")
-        elif key in ("string", "number"):
-            self.advance()
+        elif self.accept_any(("string", "number")):
+            return
         elif key == "$":
             self.parameter()
         elif key == "[":
@@ -379,9 +344,7 @@ class ExpressionParser(CypherCursor):
 
     def parameter(self) -> None:
         self.expect("$")
-        if self.key == "number":
-            self.advance()
-        else:
+        if not self.accept("number"):
             self.name("a parameter's name")
 
     def projects_map(self) -> bool:
@@ -392,19 +355,16 @@ class ExpressionParser(CypherCursor):
         """Read ``EXISTS { … }`` and its kin, which hold a query or a bare pattern."""
         self.advance()
         bare = self.ahead() == "(" or self.ahead(2) == "=" or self.ahead() in MATCH_MODE or self.ahead() in PATH_WORDS
-        if key == "COLLECT" or not bare:
-            outer, self.scope = self.scope, dict(self.scope)
-            self.subquery()
-            self.scope = outer
-            return
         outer, self.scope = self.scope, dict(self.scope)
-        self.enter()
-        self.pipe = -1
-        self.match_mode()
-        self.patterns()
-        if self.accept("WHERE"):
-            self.expression()
-        self.leave("}")
+        if key == "COLLECT" or not bare:
+            self.subquery()
+        else:
+            self.enter()
+            self.pipe = -1
+            self.match_mode()
+            self.patterns()
+            self.where()
+            self.leave("}")
         self.scope = outer
 
     def variable_or_call(self) -> None:
@@ -460,8 +420,7 @@ class ExpressionParser(CypherCursor):
         if self.key == "*" and self.ahead() == ")":
             self.advance()
         elif self.key != ")":
-            if not self.keyword("DISTINCT"):
-                self.keyword("ALL")
+            _ = self.keyword("DISTINCT") or self.keyword("ALL")
             self.arguments(trim=first.key == "TRIM" and len(parts) == 1)
         self.leave(")")
         self.scope = outer
@@ -473,17 +432,25 @@ class ExpressionParser(CypherCursor):
                 self.advance()
             self.keyword("FROM")
         while True:
-            self.list_variable()
-            self.expression()
-            if trim and self.accept("FROM"):
-                continue
-            if self.accept("WHERE"):
-                self.expression()
-            if self.accept("|"):
-                self.pipe = -1
-                self.expression()
-            if not self.accept(","):
+            self.item()
+            if not (trim and self.accept("FROM")) and not self.accept(","):
                 return
+
+    def item(self) -> bool:
+        """Read an argument or an element, or ``x IN list WHERE … | …``; return whether it ends in a projection."""
+        self.list_variable()
+        self.expression()
+        self.where()
+        if not self.accept("|"):
+            return False
+        self.pipe = -1
+        self.expression()
+        return True
+
+    def where(self) -> None:
+        """Read WHERE and its condition, if they are there."""
+        if self.accept("WHERE"):
+            self.expression()
 
     def list_variable(self) -> None:
         """Hide a variable of the query behind the one of ``x IN list``."""
@@ -495,40 +462,27 @@ class ExpressionParser(CypherCursor):
         outer = self.scope
         self.scope = dict(outer)
         self.enter()
-        while self.key != "]":
-            self.list_variable()
-            self.expression()
-            if self.accept("WHERE"):
-                self.expression()
-            if self.accept("|"):
-                self.pipe = -1
-                self.expression()
-                break
-            if not self.accept(","):
-                break
+        while self.key != "]" and not self.item() and self.accept(","):
+            pass
         self.leave("]")
         self.scope = outer
 
     def map(self, owner: Binding | None) -> None:
         """Read ``{key: value}``; in a pattern the keys are properties of `owner`."""
-        self.enter()
-        self.pipe = -1
-        while self.key != "}":
+
+        def entry() -> None:
             if self.key == "string":
                 raise self.unexpected("keys of a map take no quotes; write {key: value}, or `a key` in backticks")
-            key = self.name("a key such as in {key: value}")
-            self.property_of(owner, key)
+            self.property_of(owner, self.name("a key such as in {key: value}"))
             self.expect(":")
             self.expression()
-            if not self.accept(","):
-                break
-        self.leave("}")
+
+        self.braces(entry)
 
     def map_projection(self, owner: Binding | None) -> None:
         """Read ``{.name, .*, key: value, variable}`` behind a variable."""
-        self.enter()
-        self.pipe = -1
-        while self.key != "}":
+
+        def entry() -> None:
             if self.accept("."):
                 if not self.accept("*"):
                     self.property_of(owner, self.name("a property"))
@@ -536,9 +490,15 @@ class ExpressionParser(CypherCursor):
                 self.name("a property such as in {.name}")
                 if self.accept(":"):
                     self.expression()
-            if not self.accept(","):
-                break
-        self.leave("}")
+
+        self.braces(entry)
+
+    def braces(self, entry: Callable[[], None]) -> None:
+        """Read entries separated by commas, and the braces around them."""
+        pipe, self.pipe = self.pipe, -1
+        self.advance()
+        self.listed(entry, "}")
+        self.pipe = pipe
 
     def case(self) -> None:
         self.deeper()
@@ -549,16 +509,7 @@ class ExpressionParser(CypherCursor):
         if self.key != "WHEN":
             raise self.unexpected("expected WHEN in CASE WHEN … THEN … END")
         while self.accept("WHEN"):
-            while True:
-                if self.key in ("IS", ":", "::") or (self.key in ("STARTS", "ENDS") and self.ahead() == "WITH"):
-                    if self.operator():
-                        self.expression()
-                else:
-                    if self.key in _COMPARISONS:
-                        self.advance()
-                    self.expression()
-                if not self.accept(","):
-                    break
+            self.separated(self.when_operand)
             self.expect("THEN")
             self.expression()
         if self.accept("ELSE"):
@@ -566,3 +517,12 @@ class ExpressionParser(CypherCursor):
         self.expect("END")
         self.pipe = pipe
         self.unbracketed -= 1
+
+    def when_operand(self) -> None:
+        """Read what a value is compared with behind WHEN, perhaps with the operator before it."""
+        if self.key in ("IS", ":", "::") or (self.key in ("STARTS", "ENDS") and self.ahead() == "WITH"):
+            if self.operator():
+                self.expression()
+        else:
+            self.accept_any(_COMPARISONS)
+            self.expression()

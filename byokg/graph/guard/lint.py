@@ -9,20 +9,20 @@ What a query asks of its graph that the graph does not have, for any store: `lin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
 from byokg.graph.guard.sparql import parse_sparql
 from byokg.graph.guard.tokens import Unreadable, place, tokenise_cypher, tokenise_sparql
-from byokg.graph.rdf.iris import Prefixes
-from byokg.graph.servers.sparql_store import SparqlStore
-from byokg.graph.servers.sparql_text import complete
 from byokg.graph.store import RelationSchema, Schema
 from byokg.types import Language
+
+if TYPE_CHECKING:
+    from byokg.graph.rdf.iris import Prefixes
 
 T = TypeVar("T")
 Kind = Literal["label", "relation", "property", "direction"]
@@ -250,6 +250,22 @@ class LintedStore(Protocol):
         """Return node types and the relations between them."""
 
 
+class LintedRdfStore(LintedStore, Protocol):
+    """What is asked of a store that SPARQL is written for."""
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """Return how IRIs and labels turn into each other."""
+
+    @property
+    def relation_iris(self) -> Sequence[str]:
+        """Return the IRIs of the relations."""
+
+    @property
+    def class_iris(self) -> Sequence[str]:
+        """Return the IRIs of the classes."""
+
+
 def lint_query(store: LintedStore, text: str) -> list[Finding]:
     """Find names in a query that its graph does not have, and steps against a relation's direction.
 
@@ -268,8 +284,8 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
         QueryRefused: the text cannot be parsed.
         StoreUnavailable: the schema could not be read.
     """
-    if isinstance(store, SparqlStore):
-        return list(_sparql(store, text))
+    if store.language == "sparql":
+        return list(_sparql(cast(LintedRdfStore, store), text))
     schema = store.schema()
     return [finding for finding in _cypher(store, schema, text) if finding.kind not in _uncertain(store, schema)]
 
@@ -299,7 +315,9 @@ def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
     return {"direction"} if several else set()
 
 
-def _sparql(store: SparqlStore, text: str) -> Iterator[Finding]:
+def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
+    from byokg.graph.guard.sparql_names import complete
+
     schema, prefixes = store.schema(), store.prefixes
     try:
         sent = complete(text, {}, prefixes)

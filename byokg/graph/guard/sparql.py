@@ -26,7 +26,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from byokg.graph.guard.allowlist import SPARQL_FUNCTIONS, IriUse
-from byokg.graph.guard.sparql_patterns import SparqlPatterns
+from byokg.graph.guard.sparql_patterns import NAMES, SparqlPatterns
 from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, tokenise_sparql
 
 COLUMNS = "SELECT DISTINCT ?subject ?predicate ?object "
@@ -193,7 +193,7 @@ class _Parser(SparqlPatterns):
         start = self.advance().start
         terms: list[str] = []
         every = self.accept("*")
-        while not every and self.key in ("var", "iri", "pname"):
+        while not every and self.key in ("var", *NAMES):
             terms.append(self.advance().text)
         if not every and not terms:
             raise self.unexpected("expected variables or IRIs behind DESCRIBE")
@@ -229,11 +229,8 @@ class _Parser(SparqlPatterns):
     def dataset(self) -> None:
         """Read FROM, which chooses among the graphs of the store."""
         while self.accept("FROM"):
-            if self.key == "NAMED":
-                self.advance()
-            if self.key not in ("iri", "pname"):
-                raise self.unexpected("expected the IRI of a graph behind FROM")
-            token = self.advance()
+            self.accept("NAMED")
+            token = self.expect_any(NAMES, "the IRI of a graph behind FROM")
             known = token.key == "iri" or f"{token.text.partition(':')[0]}:" in self.prefixes
             if known and _outside(self.expand(token)):
                 reason = "FROM may only name a graph of this store, and no file, and no address within a network"
@@ -249,17 +246,13 @@ class _Parser(SparqlPatterns):
                     raise Unreadable(name.text, name.start, "a prefix ends with its colon: PREFIX ex: <http://…>")
                 iri = self.expect("iri", "an IRI such as <http://example.org/>").text[1:-1]
                 self.prefixes[name.text] = self.absolute(iri)
-            elif self.key == "VERSION" and self.ahead() == "string":
-                self.advance()
-                self.advance()
-            else:
+            elif not self.accept("VERSION", "string"):
                 return
 
     def select(self, whole: bool = False) -> None:
         """Read SELECT up to LIMIT and OFFSET, for the whole query or within braces."""
         self.advance()
-        if self.key in ("DISTINCT", "REDUCED"):
-            self.advance()
+        self.accept_any(("DISTINCT", "REDUCED"))
         if not self.accept("*"):
             if self.key not in ("var", "("):
                 reason = "expected variables behind SELECT"
@@ -267,9 +260,7 @@ class _Parser(SparqlPatterns):
                     reason = f"put the expression in parentheses: ({self.key}(…) AS ?name)"
                 raise self.unexpected(reason)
             while self.key in ("var", "("):
-                if self.key == "var":
-                    self.advance()
-                else:
+                if not self.accept("var"):
                     self.named_expression("SELECT")
             if self.key == ",":
                 raise self.unexpected("variables behind SELECT are separated by spaces, not by commas")
@@ -305,19 +296,17 @@ class _Parser(SparqlPatterns):
         """Read what GROUP BY, HAVING and ORDER BY list, one at least."""
         first = True
         while True:
-            if ordered and self.key in ("ASC", "DESC"):
-                self.advance()
+            if ordered and self.accept_any(("ASC", "DESC")):
                 self.constraint()
-            elif self.key == "var":
-                self.advance()
-            elif self.key == "(":
-                self.advance()
+            elif self.accept("("):
                 self.expression()
                 if named and self.accept("AS"):
                     self.expect("var", "a variable behind AS")
                 self.expect(")")
-            elif self.key in SPARQL_FUNCTIONS or self.key in ("iri", "pname", "EXISTS", "NOT"):
-                self.constraint()
+            elif self.at_call():
+                self.operand()
+            elif self.accept("var"):
+                pass
             elif first:
                 raise self.unexpected("expected a variable, a function, or an expression in parentheses")
             else:

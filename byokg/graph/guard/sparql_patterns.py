@@ -31,6 +31,7 @@ RDF_TYPE = RDF + "type"
 
 _INFIX = frozenset("|| && = != < > <= >= + - * /".split())
 _VERBS = frozenset("var iri pname A ^ ! (".split())
+NAMES = ("iri", "pname")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -103,9 +104,7 @@ class SparqlPatterns(Cursor):
                 self.group()
             case "GRAPH":
                 self.advance()
-                if self.key not in ("var", "iri", "pname"):
-                    raise self.unexpected("expected a variable or an IRI behind GRAPH")
-                self.advance()
+                self.expect_any(("var", *NAMES), "a variable or an IRI behind GRAPH")
                 self.group()
             case "FILTER":
                 self.advance()
@@ -137,7 +136,7 @@ class SparqlPatterns(Cursor):
             if self.template is not None:
                 predicate = f"<{RDF_TYPE}>" if verb.key == "A" else self.written(verb.start)
             while True:
-                if is_type and self.key in ("iri", "pname"):
+                if is_type and self.key in NAMES:
                     self.use(self.classes, self.token)
                 end = self.node()
                 if self.template is not None:
@@ -157,8 +156,7 @@ class SparqlPatterns(Cursor):
         while self.key in ("~", "{|"):
             self.refuse_in_template("statements about triples")
             if self.accept("~"):
-                if self.key in ("var", "iri", "pname", "blank"):
-                    self.advance()
+                self.accept_any(("var", "blank", *NAMES))
             else:
                 self.advance()
                 self.property_list(end)
@@ -181,28 +179,24 @@ class SparqlPatterns(Cursor):
 
     def path(self) -> None:
         while True:
-            while self.key in ("^", "!"):
-                self.advance()
+            while self.accept_any("^!"):
+                pass
             if self.accept("("):
                 if self.key != ")":
                     self.path()
                 self.expect(")")
-            elif self.key in ("iri", "pname"):
-                token = self.advance()
-                self.use(self.predicates, token)
+            elif self.key in NAMES:
+                self.use(self.predicates, self.advance())
             elif not self.accept("A"):
                 raise self.unexpected("expected a predicate: a variable, an IRI, a prefixed name, a, or a path")
             while self.key in ("*", "+", "?") or (self.key == "{" and self.ahead() in ("number", ",")):
-                if self.accept("{"):
+                if self.advance().key == "{":
                     self.accept("number")
                     self.accept(",")
                     self.accept("number")
                     self.expect("}")
-                else:
-                    self.advance()
-            if self.key not in ("/", "|"):
+            if not self.accept_any("/|"):
                 return
-            self.advance()
 
     def node(self) -> str:
         """Read a subject or object: a term, a list, a node in brackets, or a triple; return it as a template has it."""
@@ -240,9 +234,7 @@ class SparqlPatterns(Cursor):
             case "string":
                 self.advance()
                 if self.accept("^^"):
-                    if self.key not in ("iri", "pname"):
-                        raise self.unexpected("expected a datatype behind ^^")
-                    self.advance()
+                    self.expect_any(NAMES, "a datatype behind ^^")
                 else:
                     self.accept("lang")
             case "+" | "-":
@@ -276,73 +268,59 @@ class SparqlPatterns(Cursor):
 
     def constraint(self) -> None:
         """Read what FILTER takes: an expression in parentheses, or a call."""
-        if self.key == "(":
-            self.advance()
-            self.expression()
-            self.expect(")")
-        elif self.key in SPARQL_FUNCTIONS or self.key in ("iri", "pname", "EXISTS", "NOT"):
-            self.operand()
-        else:
+        if self.key != "(" and not self.at_call():
             raise self.unexpected("expected an expression in parentheses, or a function")
+        self.operand()
+
+    def at_call(self) -> bool:
+        """Tell whether a function or EXISTS stands here."""
+        return self.key in SPARQL_FUNCTIONS or self.key in (*NAMES, "EXISTS", "NOT")
 
     def expression(self) -> None:
         while True:
-            while self.key in ("!", "+", "-"):
-                self.advance()
+            while self.accept_any("!+-"):
+                pass
             self.operand()
-            while self.key == "IN" or (self.key == "NOT" and self.ahead() == "IN"):
-                self.accept("NOT")
-                self.advance()
+            while self.accept("IN") or self.accept("NOT", "IN"):
                 self.expect("(")
-                self.arguments()
-            if self.key not in _INFIX:
+                self.listed(self.argument, ")")
+            if not self.accept_any(_INFIX):
                 return
-            self.advance()
 
     def operand(self) -> None:
         key = self.key
-        if key == "(":
-            self.advance()
+        if self.accept("("):
             self.expression()
             self.expect(")")
-        elif key == "EXISTS":
-            self.advance()
+        elif self.accept("EXISTS"):
             self.group()
-        elif key == "NOT":
-            self.advance()
+        elif self.accept("NOT"):
             self.expect("EXISTS")
             self.group()
-        elif key in SPARQL_FUNCTIONS and self.ahead() == "(":
-            self.advance()
-            self.advance()
+        elif key in SPARQL_FUNCTIONS and self.accept(key, "("):
             self.accept("DISTINCT")
-            if self.key == "*" and self.ahead() == ")":
-                self.advance()
-            self.arguments()
-        elif key in ("iri", "pname"):
+            if not self.accept("*", ")"):
+                self.listed(self.argument, ")")
+        elif key in NAMES:
             token = self.advance()
             if self.key == "(":
                 self.check_function(token)
                 self.advance()
                 self.accept("DISTINCT")
-                self.arguments()
+                self.listed(self.argument, ")")
         elif key[0].isupper() and self.ahead() == "(" and key not in SPARQL_UPDATES and key not in SPARQL_OUTSIDE:
             near = " or ".join(nearest_names(key, SPARQL_FUNCTIONS)) or "a function of SPARQL 1.1"
             raise self.unexpected(f"there is no function of this name; take {near}")
         else:
             self.term()
 
-    def arguments(self) -> None:
-        """Read expressions up to the closing parenthesis, and the SEPARATOR of GROUP_CONCAT."""
-        while self.key != ")":
-            self.expression()
-            if self.accept(";"):
-                self.expect("SEPARATOR")
-                self.expect("=")
-                self.expect("string", "a string")
-            if not self.accept(","):
-                break
-        self.expect(")")
+    def argument(self) -> None:
+        """Read an expression, and the SEPARATOR of GROUP_CONCAT."""
+        self.expression()
+        if self.accept(";"):
+            self.expect("SEPARATOR")
+            self.expect("=")
+            self.expect("string", "a string")
 
     def check_function(self, token: Token) -> None:
         iri = self.expand(token)
@@ -366,11 +344,10 @@ class SparqlPatterns(Cursor):
         self.expect(")")
 
     def values(self) -> None:
-        rows = self.key == "("
+        rows = self.accept("(")
         if rows:
-            self.advance()
-            while self.key == "var":
-                self.advance()
+            while self.accept("var"):
+                pass
             self.expect(")")
         else:
             self.expect("var", "a variable behind VALUES")

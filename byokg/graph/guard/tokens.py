@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS = 200_000
@@ -281,17 +281,44 @@ class Cursor(ABC):
         place = self.at + count
         return self.tokens[place].key if place < len(self.tokens) else "end"
 
-    def accept(self, key: str) -> bool:
-        """Go on if the token reached has this key, and say whether it had."""
-        if self.key == key:
-            self.advance()
-            return True
-        return False
+    def accept(self, key: str, *more: str) -> bool:
+        """Go past these keys if they come next, one behind the other, and say whether they do."""
+        if self.key != key or any(self.ahead(count) != each for count, each in enumerate(more, 1)):
+            return False
+        self.go_to(self.at + 1 + len(more))
+        return True
+
+    def accept_any(self, keys: Collection[str]) -> bool:
+        """Go on if the token reached has one of these keys, and say whether it had."""
+        if self.key not in keys:
+            return False
+        self.advance()
+        return True
+
+    def separated(self, read: Callable[[], object], separator: str = ",") -> None:
+        """Read one thing, and one more behind each separator."""
+        read()
+        while self.accept(separator):
+            read()
+
+    def listed(self, read: Callable[[], object], close: str) -> None:
+        """Read things separated by commas, if there are any, and the bracket that closes the list."""
+        while self.key != close:
+            read()
+            if not self.accept(","):
+                break
+        self.expect(close)
 
     def expect(self, key: str, what: str = "") -> Token:
         """Go on if the token reached has this key. Raises `Unreadable` otherwise, which says what was expected."""
         if self.key != key:
             raise self.unexpected(f"expected {what or key}")
+        return self.advance()
+
+    def expect_any(self, keys: Collection[str], what: str) -> Token:
+        """Go on if the token reached has one of these keys. Raises `Unreadable` otherwise."""
+        if self.key not in keys:
+            raise self.unexpected(f"expected {what}")
         return self.advance()
 
     @abstractmethod

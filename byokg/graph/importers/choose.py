@@ -65,11 +65,12 @@ from typing import Any
 import yaml
 
 from byokg.errors import ImportFailed
-from byokg.files import new_folder
+from byokg.files import COMPRESSIONS, TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import KINDS
 from byokg.graph.columnar.writer import GraphStream, collected, write_graph
-from byokg.graph.importers.delimited import COMPRESSIONS, KINDS, RecordFile, TextFile, uncompressed
+from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.graph.importers.tables import Column, PropertyTables, Table, is_marked, is_node_header, several_spaces, table
 from byokg.graph.importers.triples import TripleFile

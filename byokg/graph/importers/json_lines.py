@@ -33,10 +33,11 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
+from byokg.files import TextFile
 from byokg.graph.columnar.graph import property_batch, property_columns, several_types
-from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.ids import Interner, number_pairs
+from byokg.graph.columnar.schema import TEXT, Int64, Numbers, merge_repeated
 from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
-from byokg.graph.importers.delimited import TEXT, Int64, Numbers, TextFile, distinct_rows, number_pairs
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 EDGE_KEYS = ("head", "relation", "tail")
@@ -263,7 +264,7 @@ class JsonLinesFile:
             same = pc.equal(held.column(_NAME), self._entities.strings.take(pa.array(codes)))
             names = pc.if_else(pc.fill_null(same, False), pa.scalar(None, TEXT), held.column(_NAME))
             held = pa.RecordBatch.from_arrays([names, *held.columns[1:]], schema=held.schema)
-            rows, clash = distinct_rows(codes, len(self._entities), held)
+            rows, clash = merge_repeated(codes, len(self._entities), held)
             if clash:
                 raise self._clash(clash.row, clash.before, clash.number)
             held = held.take(pa.array(rows))

@@ -37,23 +37,21 @@ import pyarrow.compute as pc
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import property_batch
-from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
-from byokg.graph.importers.delimited import (
+from byokg.graph.columnar.ids import Interner, number
+from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
     Clash,
     Numbers,
     Problem,
-    RecordFile,
     blank,
-    distinct_rows,
-    number,
-    raise_first,
+    merge_repeated,
     typed,
     whole,
     without_null,
 )
+from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.importers.delimited import RecordFile, raise_first
 
 NODE_COLUMNS = ("id", "name", "type")
 EDGE_COLUMNS = ("head", "relation", "tail")
@@ -258,7 +256,7 @@ class PropertyTables:
         held = joined(batches, self._node_types)
         codes = np.concatenate([np.empty(0, np.int32), *numbers])
         if len(self._ids) < len(codes):
-            kept, clash = distinct_rows(codes, len(self._ids), held)
+            kept, clash = merge_repeated(codes, len(self._ids), held)
             if clash:
                 raise self._clash(clash, ends, held)
             held = held.take(pa.array(kept)) if self._node_types else held

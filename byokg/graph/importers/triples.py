@@ -21,21 +21,10 @@ import pyarrow.compute as pc
 
 from byokg.errors import GraphError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.ids import Interner, number_pairs
+from byokg.graph.columnar.schema import KINDS, TEXT, Numbers, Problem, blank, typed, whole, without_null
 from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, Triples, ahead
-from byokg.graph.importers.delimited import (
-    KINDS,
-    TEXT,
-    Numbers,
-    Problem,
-    RecordFile,
-    blank,
-    number_pairs,
-    raise_first,
-    typed,
-    whole,
-    without_null,
-)
+from byokg.graph.importers.delimited import RecordFile, raise_first
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 if TYPE_CHECKING:

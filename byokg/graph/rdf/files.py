@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from byokg.errors import ImportFailed
-from byokg.graph.engines.oxigraph_process import import_pyoxigraph
-from byokg.graph.importers.delimited import TEXT, TextFile, arrow_buffer, uncompressed
-from byokg.graph.rdf.iris import RDF, RDF_REIFIES, XSD
-from byokg.graph.rdf.literals import Literal
+from byokg.errors import ImportFailed, import_extra
+from byokg.files import TextFile, uncompressed
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import TEXT, arrow_buffer
+from byokg.graph.rdf.iris import (
+    EDGE,
+    NAME_PREDICATES,
+    RDF,
+    RDF_OBJECT,
+    RDF_PREDICATE,
+    RDF_REIFIES,
+    RDF_SUBJECT,
+    RDF_TYPE,
+    RDFS_LABEL,
+    XSD,
+    Prefixes,
+    node_iri,
+    term_iri,
+)
+from byokg.graph.rdf.literals import EXACT_TYPES, Literal, of_value
+from byokg.graph.store import ALL_VALUES, Direction
+from byokg.types import EntityId, Node, Properties, Value
 
 FORMATS = {
     ".nt": "N_TRIPLES",
@@ -168,7 +189,7 @@ class Document:
         if not plain.all():
             others = np.flatnonzero(~plain)
             lines = "".join(f"<x:s> <x:p> {term} .\n" for term in terms.take(pa.array(others)).to_pylist())
-            pyoxigraph = import_pyoxigraph("reading RDF")
+            pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
             try:
                 parsed = [quad.object for quad in pyoxigraph.parse(lines.encode(), pyoxigraph.RdfFormat.N_TRIPLES)]
             except SyntaxError:
@@ -182,7 +203,7 @@ class Document:
 
     def _columns(self, quads: list[Any]) -> QuadBlock:
         """Put pyoxigraph's quads into columns."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph
         rows: list[tuple[str, str, str, int, str]] = []
         statements: list[int] = []
@@ -235,7 +256,7 @@ class Document:
 
     def quads(self) -> Iterator[Any]:
         """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         labelled = self._format in _LABELLED
         relabel = _Relabelling(pyoxigraph)
         # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
@@ -247,7 +268,7 @@ class Document:
 
     def _parse(self, stream: Any, base: str | None, lines: int = 0) -> Iterator[Any]:
         """Yield pyoxigraph's quads of a stream, before which there were so many lines."""
-        pyoxigraph = import_pyoxigraph("reading RDF")
+        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         parser = pyoxigraph.parse(stream, getattr(pyoxigraph.RdfFormat, self._format), base_iri=base)
         while True:
             try:
@@ -320,3 +341,126 @@ class _Relabelling:
         if isinstance(term, self._pyoxigraph.Triple):
             return self._pyoxigraph.Triple(self._term(term.subject), term.predicate, self._term(term.object))
         return term
+
+
+# Writing
+
+
+_CHUNK = 10_000
+_CACHED = 1 << 18
+
+
+def graph_prefixes(graph: ColumnarGraph) -> Prefixes:
+    """Return the prefixes behind the labels of a graph that was RDF; the usual ones for any other."""
+    return Prefixes(graph.source["prefixes"]) if graph.source.get("kind") == "rdf" else Prefixes()
+
+
+def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
+    """Write a graph as RDF, quad by quad, all in the default graph.
+
+    What was RDF gets its own IRIs, languages and datatypes back, and nodes that had no name the end of their IRI as
+    `rdfs:label`. Otherwise nodes are `node:New%20York`, relations,
+    properties and types `kg:directed%20by`, and names `rdfs:label`. An edge with properties, and each of several
+    parallel ones, is described besides by `?e rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ; kg:since 1990`.
+    """
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
+    quad, named, iris = pyoxigraph.Quad, pyoxigraph.NamedNode, _Iris(graph)
+    name = functools.cache(named)
+
+    @functools.lru_cache(_CACHED)
+    def entity_of(entity: str) -> Any:
+        return named(node_iri(entity))
+
+    def literal(value: Literal) -> Any:
+        if value.language:
+            return pyoxigraph.Literal(value.text, language=value.language)
+        return pyoxigraph.Literal(value.text, datatype=name(value.datatype))
+
+    parts = [named(iri) for iri in (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT)]
+    statement_count = 0
+    for ids in _chunks(graph.entities()):
+        entities = [entity_of(entity) for entity in ids]
+        for entity, node in zip(entities, graph.nodes(ids), strict=True):
+            for predicate, value in iris.facts(node):
+                yield quad(entity, name(predicate), literal(value))
+            if node.type:
+                yield quad(entity, name(RDF_TYPE), name(iris.type(node.type)))
+        batch = graph.edges(graph.numbers(ids), Direction.OUT)
+        labels = [name(iris.term(label)) for label in graph.relations]
+        tails = [entity_of(entity) for entity in graph.ids(batch.tail)]
+        triples = list(zip(batch.origin.tolist(), batch.relation.tolist(), batch.tail.tolist(), strict=True))
+        repeated = Counter(triples)
+        for row, (triple, properties) in enumerate(zip(triples, graph.edge_properties(batch.edge), strict=True)):
+            ends = (entities[triple[0]], labels[triple[1]], tails[row])
+            yield quad(*ends)
+            if properties or repeated[triple] > 1:
+                statement_count += 1
+                statement = named(f"{EDGE}{statement_count}")
+                for part, end in zip(parts, ends, strict=True):
+                    yield quad(statement, part, end)
+                for predicate, value in iris.values(properties):
+                    yield quad(statement, name(predicate), literal(value))
+
+
+class _Iris:
+    """How the labels and values of one graph are written."""
+
+    def __init__(self, graph: ColumnarGraph) -> None:
+        self._rdf = graph.source.get("kind") == "rdf"
+        self._prefixes = graph_prefixes(graph)
+        self._types: Mapping[str, str] = graph.source.get("types", {}) if self._rdf else {}
+        self._kinds: Mapping[str, str] = graph.source.get("literals", {}) if self._rdf else {}
+        self._names = [self._prefixes.label(iri) for iri in NAME_PREDICATES]
+        self.term = functools.cache(self._prefixes.expand if self._rdf else term_iri)
+
+    def type(self, label: str) -> str:
+        """Return the class of a type."""
+        return self._types.get(label) or self.term(label)
+
+    def facts(self, node: Node) -> Iterator[tuple[str, Literal]]:
+        """Yield (predicate, literal) for a node's name and properties."""
+        properties = dict(node.properties)
+        if not self._rdf:
+            yield RDFS_LABEL, Literal(node.name)
+        elif self._names[0] + ALL_VALUES not in properties and node.name not in (
+            node.id,
+            *(properties.get(key) for key in self._names),
+        ):
+            yield RDFS_LABEL, self._of_kind(self._names[0], node.name)
+        yield from self.values(properties)
+
+    def values(self, properties: Properties) -> Iterator[tuple[str, Literal]]:
+        """Yield (predicate, literal) for properties."""
+        for key, value in properties.items():
+            if not self._rdf:
+                yield self.term(key), of_value(value)
+            elif key.endswith(ALL_VALUES):
+                predicate = self.term(key.removesuffix(ALL_VALUES))
+                for literal in parse_list(str(value)):
+                    yield predicate, literal
+            elif key + ALL_VALUES not in properties:
+                yield self.term(key), self._of_kind(key, value)
+
+    def _of_kind(self, key: str, value: Value) -> Literal:
+        kind = self._kinds.get(key)
+        if kind is None:
+            return of_value(value)
+        if kind.startswith("@"):
+            return Literal(str(value), language=kind[1:])
+        if isinstance(value, float) and kind in EXACT_TYPES:
+            value = format(Decimal(repr(value)), "f" if kind == XSD + "decimal" else ".0f")
+        return Literal(of_value(value).text, kind)
+
+
+def parse_list(text: str) -> list[Literal]:
+    """Read what `literals.listed` wrote."""
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
+    found = pyoxigraph.parse(f"<x:s> <x:p> {text} .", pyoxigraph.RdfFormat.TURTLE)
+    literals = (quad.object for quad in found)
+    return [Literal(literal.value, literal.datatype.value, (literal.language or "").lower()) for literal in literals]
+
+
+def _chunks(ids: Iterable[EntityId]) -> Iterator[list[EntityId]]:
+    waiting = iter(ids)
+    while chunk := list(itertools.islice(waiting, _CHUNK)):
+        yield chunk

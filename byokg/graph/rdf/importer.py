@@ -40,14 +40,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.files import TextFile
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.ids import Interner, first_rows
+from byokg.graph.columnar.schema import TEXT
 from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, collected
-from byokg.graph.importers.delimited import TEXT, TextFile, first_rows
 from byokg.graph.int_sets import distinct_rows
 from byokg.graph.rdf.files import QuadBlock, read_rdf
 from byokg.graph.rdf.iris import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
-from byokg.graph.rdf.literals import ALL_VALUES, Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.graph.store import ALL_VALUES
 from byokg.types import Properties, Value
 
 Int64 = npt.NDArray[np.int64]

@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.importers.delimited import KINDS, TEXT, typed
+from byokg.graph.columnar.schema import KINDS, TEXT, typed
 from byokg.graph.int_sets import distinct_rows
 from byokg.graph.rdf.iris import NAME_PREDICATES, RDF, RDFS_LABEL, XSD, Prefixes, fallback_name, node_iri
+from byokg.graph.store import ALL_VALUES
 from byokg.types import Value
-
-ALL_VALUES = "[]"
-"""Ending of the property that lists all values, as Turtle writes them, where one value does not say everything."""
 
 INTEGERS = frozenset(
     XSD + name

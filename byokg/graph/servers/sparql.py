@@ -31,6 +31,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.graph.guard.sparql_names import Sent
 from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, SchemaCache, digest
 from byokg.graph.servers import sparql_text as sparql
@@ -219,7 +220,7 @@ class SparqlEndpoint(SparqlStore):
             self._cut_at = len(rows)
         return rows, False
 
-    def _query(self, query: sparql.Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: Limits) -> Table:
         answer = self._ask(query.text, limits.timeout_s, 0.0)
         table = answer.table
         if table.truth is None and 0 < len(table.bindings) <= limits.max_rows:

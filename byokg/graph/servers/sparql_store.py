@@ -16,6 +16,7 @@ import numpy.typing as npt
 from byokg.errors import EntityNotFound, GraphError, QueryFailed, RelationNotFound, StoreUnavailable
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
+from byokg.graph.guard.sparql_names import Sent, addressable, complete
 from byokg.graph.rdf.iris import (
     EDGE,
     GENERIC_TYPES,
@@ -29,10 +30,11 @@ from byokg.graph.rdf.iris import (
     node_id,
     node_iri,
 )
-from byokg.graph.rdf.literals import ALL_VALUES, Literal, language_rank, listed, preferred
+from byokg.graph.rdf.literals import Literal, language_rank, listed, preferred
 from byokg.graph.read_cache import EdgeMemory, around
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.store import (
+    ALL_VALUES,
     Direction,
     EdgeBatch,
     Limits,
@@ -139,7 +141,7 @@ class SparqlStore(ABC):
         """
 
     @abstractmethod
-    def _query(self, query: sparql.Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: Limits) -> Table:
         """Run a checked query of a user and return up to one row more than allowed."""
 
     # GraphStore
@@ -274,7 +276,7 @@ class SparqlStore(ABC):
             rows = self._gather(
                 "?s ?p ?o ?e" if reified else "?s ?p ?o",
                 lambda batch: sparql.edges(batch, direction, wanted, reified),
-                [iri for iri in iris if sparql.addressable(iri)],
+                [iri for iri in iris if addressable(iri)],
             )
         head, relation, tail, edge = self._numbered(rows)
         return around(asked, direction, head, relation, tail, edge, self._space)
@@ -292,7 +294,7 @@ class SparqlStore(ABC):
         rows = self._gather(
             "?n ?p ?way ?edges",
             lambda batch: sparql.touching_counts(batch, reified),
-            [iri for iri in iris if sparql.addressable(iri)],
+            [iri for iri in iris if addressable(iri)],
         )
         position = {iri: place for place, iri in enumerate(iris)}
         # Some stores give one row of nothing for a group of nothing. Sorted, equal requests get equal numbers.
@@ -395,7 +397,7 @@ class SparqlStore(ABC):
         limits = limits or Limits()
         checked = check_sparql(text, limits.max_rows + 1)
         until = time.monotonic() + limits.timeout_s
-        query = sparql.complete(checked.text, parameters or {}, self._prefixes)
+        query = complete(checked.text, parameters or {}, self._prefixes)
         table = self._query(query, limits)
         if table.truth is not None:
             return Rows(("answer",), ((table.truth,),)) if limits.max_rows > 0 else Rows(("answer",), (), True)
@@ -504,7 +506,7 @@ class SparqlStore(ABC):
                 statements.setdefault(triple, set()).add(row["e"]["value"])
             else:
                 triples.add(triple)
-        lost = {iri for iri in {iri for triple in triples for iri in triple} if not sparql.addressable(iri)}
+        lost = {iri for iri in {iri for triple in triples for iri in triple} if not addressable(iri)}
         # Rows come in an order of the store's own; sorted, equal requests get equal numbers.
         found: list[tuple[str, str, str, str]] = []
         for triple in sorted(triples):
@@ -559,7 +561,7 @@ class SparqlStore(ABC):
     def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
         """Return what turns the terms of some rows into cells, once the names behind their IRIs have been asked."""
         iris = {term["value"]: None for row in bindings for term in _inner(row.values()) if term["type"] == "uri"}
-        asked = [iri for iri in iris if sparql.addressable(iri) and not iri.startswith((TERM, EDGE))]
+        asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
         rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, self._languages), asked, timeout_s)
         texts = {row["n"]["value"] for row in rows if "k" not in row}
         nodes = self._describe(row for row in rows if "k" in row)

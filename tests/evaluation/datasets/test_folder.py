@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, DatasetError
-from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.folder import Folder, by_name, graph_keys, is_by_name, with_nodes_of_names
+from byokg.evaluation.datasets.base import Dataset, Example, by_name, is_by_name
+from byokg.evaluation.datasets.folder import Folder, graph_keys, with_nodes_of_names
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.types import EntityId, Node
@@ -88,7 +88,7 @@ def test_a_split_is_picked_and_an_unknown_one_refused_with_those_there_are(tmp_p
     [
         ("{", "is not JSON"),
         ("[1]", "is not a JSON object"),
-        ({**FULL, "id": "q0"}, "id 'q0' is already used in line 1"),
+        ({**FULL, "id": "q0"}, "id 'q0' is already used in questions.jsonl:1; ids must be unique"),
         ({**FULL, "id": ""}, "field 'id' should be text, not ''"),
         ({**FULL, "id": True}, "field 'id' should be text, not True"),
         ({"question": "?", "answers": ["a"]}, "field 'id' should be text, not None"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from byokg import files
 from byokg.errors import GraphError
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
@@ -128,7 +129,7 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     monkeypatch.setattr(columnar, "BATCH_ROWS", 512)
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2000)
-    monkeypatch.setattr(delimited, "_LINES_BYTES", 2000)
+    monkeypatch.setattr(files, "_LINES_BYTES", 2000)
     monkeypatch.setattr(graph_writer, "_PORTION_BYTES", 20_000)
     monkeypatch.setattr(graph_writer, "_SCAN", 700)
     monkeypatch.setattr(columnar_schema, "_SCAN", 700)

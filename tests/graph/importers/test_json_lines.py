@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from byokg import files
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers import delimited
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.types import EntityId, Node
@@ -145,7 +145,7 @@ def test_what_arrow_reads_is_what_python_reads(tmp_path: Path, records: list[obj
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JsonLinesFile, "_by_arrow", lambda *_: None)
         assert outcome() == by_arrow
-        patch.setattr(delimited, "_LINES_BYTES", 60)
+        patch.setattr(files, "_LINES_BYTES", 60)
         in_blocks = outcome()
     if not (isinstance(by_arrow, str) and "holds values of types" in by_arrow):  # which types, depends on the blocks
         assert in_blocks == by_arrow

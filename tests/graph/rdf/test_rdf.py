@@ -12,8 +12,8 @@ import pytest
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.rdf.files import graph_quads, parse_list
 from byokg.graph.rdf.importer import import_rdf
-from byokg.graph.rdf.quads import graph_quads, parse_list
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
 from byokg.types import EntityId, Node

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from byokg import files
 from byokg.errors import ImportFailed
-from byokg.graph.importers import delimited
 from byokg.graph.rdf.files import Document, read_rdf
 
 pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed: pip install 'byokg[sparql]'")
@@ -57,7 +57,7 @@ def test_both_ways_of_reading_give_the_same_quads(tmp_path: Path, lines: list[st
     path.write_text("\n".join(lines) + "\n", "utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
         found = list(rows(read_rdf(path)))
-        patch.setattr(delimited, "_LINES_BYTES", 100)
+        patch.setattr(files, "_LINES_BYTES", 100)
         assert list(rows(read_rdf(path))) == found
         patch.setattr(Document, "_simple", lambda *_: None)
         assert list(rows(read_rdf(path))) == found
@@ -94,7 +94,7 @@ def test_a_wrong_line_is_named_whichever_block_it_is_in(
     path = tmp_path / "graph.nt"
     path.write_text(good * 9 + line + "\n" + good)
     for block_bytes in (1 << 20, 120):
-        monkeypatch.setattr(delimited, "_LINES_BYTES", block_bytes)
+        monkeypatch.setattr(files, "_LINES_BYTES", block_bytes)
         with pytest.raises(ImportFailed) as caught:
             list(rows(read_rdf(path)))
         assert caught.value.line == 10

@@ -28,7 +28,7 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.quads import graph_quads
+from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
 from byokg.graph.store import Direction, Limits
 from byokg.graph.traversal import follow_metapath

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.guard import check_sparql
+from byokg.graph.guard.sparql_names import addressable, chooses_graphs, complete
 from byokg.graph.rdf.iris import Prefixes
-from byokg.graph.servers.sparql_text import addressable, chooses_graphs, complete
 from byokg.types import EntityId, NodeCell
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"

@@ -12,8 +12,8 @@ from byokg.evaluation.datasets.folder import atlas
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
+from byokg.llm.chat_models import ScriptedChatModel, read_rules
 from byokg.llm.model import LanguageModel
-from byokg.llm.scripted import ScriptedChatModel, read_rules
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.prompted import RETRIEVERS as DEFAULT
 from byokg.pipeline.prompted import byokg_pipeline

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report_table`."""
+"""Tests of `byokg.evaluation.tables`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Retrieved, Scores, aggregate
-from byokg.evaluation.report_table import metrics_tables, usage_table
+from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.types import Consumption, Spending
 
 

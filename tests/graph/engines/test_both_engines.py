@@ -15,8 +15,9 @@ pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[s
 
 from byokg.errors import GraphError
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import BothEngines
 from byokg.graph.store import query_engines, query_notes
-from byokg.open import BothEngines, add_engine
+from byokg.open import add_engine
 from byokg.retrieval.base import Request
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Linked, Node, NodeCell, Question, RowsEvidence, Triple

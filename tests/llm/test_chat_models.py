@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.scripted`."""
+"""Tests of `byokg.llm.chat_models`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, LlmInvalidRequest, LlmRefused, LlmTruncated
+from byokg.llm.chat_models import ScriptedChatModel, read_rules
 from byokg.llm.messages import Message, ToolCall, Usage
 from byokg.llm.model import LanguageModel
-from byokg.llm.providers import scripted
-from byokg.llm.scripted import ScriptedChatModel, read_rules
+from byokg.llm.providers import Scripted
 
 RULES = """\
 - contains: [Extract entities, Heat]
@@ -38,7 +38,7 @@ def model(tmp_path: Path) -> LanguageModel:
     """A model that plays the script above."""
     path = tmp_path / "rules.yaml"
     path.write_text(RULES, "utf-8")
-    return scripted(path)
+    return Scripted(rules=path).language_model()
 
 
 def ask(model: LanguageModel, *texts: str) -> str:
@@ -86,11 +86,11 @@ def test_a_list_is_handed_out_once_from_many_threads() -> None:
 def test_a_prompt_without_a_rule_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "rules.jsonl"
     path.write_text('{"contains": "Heat", "reply": "1995"}\n\n{"contains": "Ali", "reply": "2001"}\n', "utf-8")
-    assert ask(scripted(path), "When was Ali released?") == "2001"
+    assert ask(Scripted(rules=path).language_model(), "When was Ali released?") == "2001"
     with pytest.raises(
         LlmInvalidRequest, match=r"no rule of the script fits the prompt 'When was Collateral released\?'"
     ):
-        ask(scripted(path), "When was Collateral released?")
+        ask(Scripted(rules=path).language_model(), "When was Collateral released?")
 
 
 @pytest.mark.parametrize(
