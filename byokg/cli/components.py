@@ -69,10 +69,15 @@ def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Par
         from byokg.pipeline.loop import Parts
 
         given = frozenset(part.name for part in fields(Parts))
-    first = next(iter(parameters.values()), None)
-    if group == "graph" and first is not None and first.default is first.empty:
-        given |= {first.name}
+    if group == "graph" and (place := place_argument(target)):
+        given |= {place}
     return {name: each for name, each in parameters.items() if name not in given and each.kind not in _LOOSE}
+
+
+def place_argument(store: Callable[..., Any]) -> str | None:
+    """Return the argument of a store that says where the graph is: the first, if it has no default."""
+    first = next(iter(inspect.signature(store).parameters.values()), None)
+    return first.name if first is not None and first.default is first.empty and first.kind not in _LOOSE else None
 
 
 def open_ended(target: Callable[..., Any]) -> bool:

@@ -44,15 +44,14 @@ from byokg.cli.components import (
     nearest,
     open_ended,
     parts,
+    place_argument,
     settings_of,
 )
+from byokg.cli.terminal import CONFIG_DIR
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
 from byokg.prompts.template import VARIABLES
-
-CONFIG_DIR = "BYOKG_CONFIG_DIR"
-"""Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
 
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""
@@ -224,9 +223,21 @@ class Settings:
         """Return the names of what the component chosen from a group can be given."""
         return frozenset(inspect.signature(located(self.components[group][TARGET], group)).parameters)
 
-    def open_graph(self, place: Path | str) -> GraphStore:
-        """Open a graph with the store and the settings that were chosen. Raises what `open.open_graph` does."""
-        return open_graph(place, opener=lambda place: cast(GraphStore, self.build("graph", place)))
+    def open_graph(self, place: Path | str | None) -> GraphStore:
+        """Open a graph with the store and the settings that were chosen; a store of the user's own decides what of.
+
+        Raises:
+            ConfigError: there is no place, and the store needs one. Else what `open.open_graph` raises.
+        """
+        target = self.components["graph"][TARGET]
+        if place is None and (name := place_argument(located(target, "graph"))):
+            raise ConfigError(
+                f"graph={self.options['graph']} needs graph.path, for {name!r} of {target}; add graph.path=…"
+            )
+        places = () if place is None else (place,)
+        if not target.startswith("byokg."):
+            return cast(GraphStore, self.build("graph", *places))
+        return open_graph(str(place), opener=lambda place: cast(GraphStore, self.build("graph", place)))
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
@@ -483,7 +494,7 @@ def _checked_settings(plain: Mapping[str, Any], selected: Mapping[str, str | Non
             components[group] = checked(node, group, group)
     run = _run_options(plain, selected)
     values = _as_values(run)
-    values["prompts"] = dict.fromkeys(("folder", *VARIABLES)) | values["prompts"]
+    values["prompts"] = dict.fromkeys(("folder", *VARIABLES)) | dict(values["prompts"])
     for group in COMPONENTS:
         if group in components or group in plain:
             values[group] = values.get(group, {}) | components.get(group, {})
@@ -544,12 +555,11 @@ def _run_value(value: Any, kind: Any, key: str) -> Any:
 
 def _as_values(record: Any) -> dict[str, Any]:
     """Return the fields of nested dataclasses as nested mappings."""
-    plain = {list: list, tuple: list, dict: dict}
-    values = {each.name: getattr(record, each.name) for each in fields(record)}
-    return {
-        name: _as_values(value) if is_dataclass(value) else plain.get(type(value), lambda same: same)(value)
-        for name, value in values.items()
-    }
+    found: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        found[each.name] = _as_values(value) if is_dataclass(value) else list(value) if type(value) is tuple else value
+    return found
 
 
 # Messages
@@ -646,7 +656,7 @@ def _descriptions(settings: Settings) -> dict[str, str]:
 def described(target: Any) -> dict[str, str]:
     """Return what the docstrings of a function, or of a class and those it inherits from, say of each argument."""
     found: dict[str, str] = {}
-    for source in [*reversed(target.__mro__), target.__init__] if isinstance(target, type) else [target]:
+    for source in [*reversed(target.__mro__), vars(target).get("__init__")] if isinstance(target, type) else [target]:
         section = re.search(
             r"^(?:Args|Attributes):\n((?: {4}.+\n?)+)", inspect.cleandoc(source.__doc__ or ""), re.MULTILINE
         )

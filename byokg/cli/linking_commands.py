@@ -14,8 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.graph_commands import AsJson
-from byokg.cli.terminal import note, print_json, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.linking_quality import LinkingMetrics
 from byokg.evaluation.metrics import Estimate
@@ -222,7 +221,8 @@ def link(
 
 
 def evaluate_linking(
-    words: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as for: byokg eval")] = None,
+    words: Words = None,
+    config_dir: ConfigDir = None,
     mentions: Annotated[str, typer.Option(metavar="given|spotted", help="Where mentions come from.")] = "given",
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,

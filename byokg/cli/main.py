@@ -17,11 +17,11 @@ from byokg.cli import data_commands as report_command
 from byokg.cli import linking_commands, score_commands
 from byokg.cli.data_commands import app as data_app
 from byokg.cli.embedder_commands import embed, embedder_app
-from byokg.cli.graph_commands import AsJson, graph_app
+from byokg.cli.graph_commands import graph_app
 from byokg.cli.language_model import app as cache_app
 from byokg.cli.mcp import app as mcp_app
 from byokg.cli.mcp import bfs
-from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
 
 if TYPE_CHECKING:
@@ -59,10 +59,6 @@ app.command("compare")(score_commands.compare)
 app.add_typer(data_app, name="data")
 app.add_typer(mcp_app, name="mcp")
 
-Words = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
-]
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -95,6 +91,7 @@ def _start(
 @app.command("eval")
 def evaluate(
     words: Words = None,
+    config_dir: ConfigDir = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
     estimate: Annotated[
@@ -173,6 +170,7 @@ def merge(
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     words: Words = None,
+    config_dir: ConfigDir = None,
     entity: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
     ] = None,

@@ -18,7 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.terminal import note, print_json, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import Anchor, Comparison, RecordedRun, obstacles
@@ -357,15 +357,13 @@ def _plain(difference: Difference) -> dict[str, Any]:
     return {**asdict(difference), "ci95": list(difference.ci95)}
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; the data set among them.")]
-
 _JUDGE = "judge"
 
 
 def score(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="A run folder, or a file of predictions.")],
     words: Words = None,
+    config_dir: ConfigDir = None,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Metric profile; may be repeated; all, or judge.")
     ] = None,

@@ -113,9 +113,11 @@ def test_what_the_system_refuses_is_one_line_too(byokg: Run, films: Path, tmp_pa
 
 
 def test_a_bug_is_told_apart_from_a_wrong_setting(graph: Path, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("def pipeline(store, embedder, entities, **rest):\n    return 5\n", "utf-8")
+    (tmp_path / "broken.py").write_text(
+        "class Pipeline:\n    def run(self, question):\n        None.nothing\n", "utf-8"
+    )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.pipeline"]
+    words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.Pipeline"]
     outcome = finish(start(words, PYTHONPATH=path))
     assert outcome.code == BUG
     assert "AttributeError" in outcome.err and "BYOKG_DEBUG=1" in outcome.err

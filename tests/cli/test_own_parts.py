@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.config import CONFIG_DIR, options, read_settings
+from byokg.cli.config import options, read_settings
 from byokg.cli.main import WRONG
+from byokg.cli.terminal import CONFIG_DIR
 from byokg.errors import ConfigError
 from tests.cli.conftest import Run
 
@@ -27,7 +28,7 @@ class Shouts:
 
     def run(self, question):
         first = next(self.store.entities())
-        return Answer(question.id, (AnswerItem(first.upper() + "!" * self.marks, None),))
+        return Answer(question.id, (AnswerItem(first.upper() + "!" * self.marks, None, 1.0),), ())
 
 
 class Finds:
@@ -68,7 +69,7 @@ def small(size: int = 2):
     return ColumnarGraph.from_triples([(f"n{i}", "next", f"n{i + 1}") for i in range(size)])
 
 
-def nothing(store=None):
+def nothing(*given, **also):
     """Make nothing of the kind."""
     return "nothing"
 '''
@@ -150,7 +151,7 @@ def test_a_data_set_and_a_store_need_no_other_to_be_chosen(byokg: Run, films: Pa
     ask = ["ask", "Who?", "pipeline._target_=my_parts.Shouts", "graph._target_=my_parts.triples"]
     assert byokg(*ask, f"graph.path={films / 'edges.txt'}").out == "A!\n"
     assert byokg("ask", "Who?", "pipeline._target_=my_parts.Shouts", "graph._target_=my_parts.small").out == "N0!\n"
-    assert "graph._target_=my_parts.triples needs graph.path" in byokg(*ask).err
+    assert "graph=my_parts.triples needs graph.path, for 'place' of my_parts.triples" in byokg(*ask).err
 
 
 @pytest.mark.parametrize(
