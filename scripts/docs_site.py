@@ -20,13 +20,12 @@ import griffe
 import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from typer.main import get_command
 
 import byokg
 from byokg.cli.components import MISSING as TO_BE_GIVEN
 from byokg.cli.components import TARGET, located
 from byokg.cli.config import RunOptions, config_dirs, described
-from byokg.cli.main import app
+from byokg.cli.main import COMMANDS, app, load
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "configuration"
@@ -81,7 +80,8 @@ def _bent(text: str) -> str:
 def commands_page() -> str:
     """Return one section for each command, with what its `--help` says."""
     parts = ["# Commands\n\nWhat `byokg COMMAND --help` says, for every command.\n"]
-    parts += [_command(path, command) for path, command in _commands(get_command(app), "byokg")]
+    parts += [f"## byokg\n\n{app.info.help}\n"]
+    parts += [_command(path, each) for name in COMMANDS for path, each in _commands(load(name), f"byokg {name}")]
     return "\n".join(parts)
 
 

@@ -384,7 +384,6 @@ def score(
     data set go before those of the file. Profiles: strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog,
     structgpt, webqsp-official, cron, stark, text2cypher; judge asks a language model.
     """
-    from byokg.cli.score_commands import score_json, score_tables
     from byokg.evaluation.profiles import chosen
     from byokg.evaluation.scoring import score_cases
 
@@ -479,7 +478,6 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.cli.score_commands import anchor_json, anchor_tables, comparison_json, comparison_tables
     from byokg.evaluation.compare import compare_runs, read_anchors, read_runs
     from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.scoring import score_cases

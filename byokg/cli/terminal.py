@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from byokg.evaluation.runner import Progress as Done
     from byokg.graph.store import GraphStore, Rows
     from byokg.index.dense import Embedded
+    from byokg.open import Server
     from byokg.types import Cell, EntityId
+
+DEBUG = "BYOKG_DEBUG"
+"""Environment variable that asks for tracebacks and logs."""
+
+WRONG = 2
+INCOMPLETE = 3
+"""Exit codes: the settings, files or data are wrong; a run can be continued (its budget is spent, or replies are
+pending)."""
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
 """Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
@@ -264,7 +273,8 @@ def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
     """Return a store that says, if it is a server, how far the reading of its entities is."""
     if not hasattr(store, "keep_schema"):  # as servers do
         return store
-    return cast("GraphStore", Watched(store, lambda: cast("int | None", store.node_count), note))
+    server = cast("Server", store)
+    return cast("GraphStore", Watched(server, lambda: server.node_count, note))
 
 
 class _Pace:

@@ -387,13 +387,13 @@ def test_a_path_means_itself_whatever_is_in_it(path: str) -> None:
     settings = read_settings(["dataset=folder", f"dataset.root={path}", f"graph.path={path}", f"out={path}"])
     folder = settings.build("dataset")
     assert isinstance(folder, Folder)
-    assert (folder.root, settings.run.graph.path, settings.run.out) == (Path(path),) * 3
+    assert (settings.components["dataset"]["root"], settings.run.graph.path, settings.run.out) == (Path(path),) * 3
 
 
 def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
     settings = read_settings(["dataset=folder", "dataset.root=~/data", "out=~/run"])
-    assert settings.build("dataset").root == Path("/home/someone/data")
+    assert settings.components["dataset"]["root"] == Path("/home/someone/data")
     assert settings.run.out == Path("/home/someone/run")
 
 
@@ -417,11 +417,11 @@ def test_text_becomes_the_type_that_the_constructor_takes() -> None:
 def test_null_stands_for_nothing_and_a_later_word_replaces_an_earlier_one() -> None:
     assert read_settings(["limit=3", "limit=null"]).run.limit is None
     settings = read_settings(["dataset=atlas", "dataset=folder", "dataset.root=a", "dataset.root=b"])
-    assert settings.build("dataset").root == Path("b")
+    assert settings.components["dataset"]["root"] == Path("b")
 
 
 def test_words_may_come_in_any_order() -> None:
-    assert read_settings(["dataset.hops=2", "dataset.root=x", "dataset=metaqa"]).build("dataset").hops == 2
+    assert read_settings(["dataset.hops=2", "dataset.root=x", "dataset=metaqa"]).components["dataset"]["hops"] == 2
 
 
 def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_word() -> None:

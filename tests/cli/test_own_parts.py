@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.config import options, read_settings
-from byokg.cli.main import WRONG
-from byokg.cli.terminal import CONFIG_DIR
+from byokg.cli.terminal import CONFIG_DIR, WRONG
 from byokg.errors import ConfigError
 from tests.cli.conftest import Run
 
