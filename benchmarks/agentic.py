@@ -40,7 +40,6 @@ from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
-from byokg.graph.schema_text import estimate_tokens
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
@@ -49,7 +48,7 @@ from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
-from byokg.text import normalize_name
+from byokg.text import estimate_tokens, normalize_name
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"

@@ -30,6 +30,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from byokg.graph.columnar.schema import NodeColumns
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -46,11 +48,11 @@ from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter  # noqa
 from byokg.graph.bfsql.response import compact  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
-from byokg.graph.schema_text import estimate_tokens  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402
 from byokg.index.embedders import StaticEmbedder  # noqa: E402
 from byokg.retrieval.base import Request  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
+from byokg.text import estimate_tokens  # noqa: E402
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question  # noqa: E402
 
 QUESTIONS, NODES, PREDICATES = 100, 200, 3
@@ -152,15 +154,12 @@ def with_sources(store: ColumnarGraph, sources: int) -> ColumnarGraph:
     batch = store.edges(np.arange(len(ids)), Direction.OUT)
     count = len(batch)
     return ColumnarGraph.assemble(
-        name="with sources",
-        ids=pa.array(ids, pa.large_string()),
-        relations=list(store.relations),
-        head=batch.head,
-        relation=batch.relation,
-        tail=batch.tail,
-        drop_duplicates=False,
+        "with sources",
+        NodeColumns(pa.array(ids, pa.large_string())),
+        list(store.relations),
+        np.column_stack((batch.head, batch.relation, batch.tail)),
         source={"kind": "benchmark"},
-        edge_properties={
+        properties={
             "confidence": pa.array(np.full(count, 0.97)),
             "provenance": pa.array([json.dumps([SOURCE] * sources)] * count, pa.large_string()),
         },

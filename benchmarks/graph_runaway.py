@@ -26,7 +26,7 @@ from rich.table import Table
 from byokg.errors import QueryFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.worker import Worker
-from byokg.graph.store import Limits, QueryStore
+from byokg.graph.store import QueryLimits, QueryStore
 
 NODES, EDGES, RELATIONS = 2000, 20_000, 12
 SLACK_S = 1.0
@@ -208,12 +208,12 @@ def attack(
     for name, text in queries.items():
         start = time.perf_counter()
         try:
-            store.run(text, limits=Limits(timeout_s=timeout_s))
+            store.run(text, limits=QueryLimits(timeout_s=timeout_s))
             error = "answered"
         except QueryFailed as failed:
             error = type(failed).__name__
         seconds = time.perf_counter() - start
-        recovered = len(store.run(harmless, limits=Limits(timeout_s=30))) == 1
+        recovered = len(store.run(harmless, limits=QueryLimits(timeout_s=30))) == 1
         yield Outcome(name, error, seconds, worker.peak_bytes / 2**20, recovered)
 
 

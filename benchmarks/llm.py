@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from byokg.errors import LlmError  # noqa: E402
-from byokg.llm.failures import Limits, RetryPolicy  # noqa: E402
+from byokg.llm.calling import RateLimits, RetryPolicy  # noqa: E402
 from byokg.llm.messages import Message, ReplyStore  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.replies import RecordedReplies  # noqa: E402
@@ -110,7 +110,7 @@ def layer(url: str, store: ReplyStore, options: argparse.Namespace) -> Ask:
         {"max_tokens": MAX_TOKENS},
         store=store,
         retry=RetryPolicy(attempts=40, first_wait_s=0.05, longest_wait_s=1.0),
-        limits=Limits(options.workers),
+        limits=RateLimits(options.workers),
         timeout_s=timeout_s,
     )
     return asking(model)

@@ -36,6 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
 from byokg.index.dense import DenseNames, Similarity
 from byokg.index.embedders import Vectors, unit_rows
@@ -96,13 +97,10 @@ def graph_of(size: Size) -> ColumnarGraph:
     shares = 1 / np.arange(1, RELATIONS + 1)
     relation = random.choice(RELATIONS, size.triples, p=shares / shares.sum()).astype(np.int16)
     return ColumnarGraph.assemble(
-        name="random",
-        ids=pc.cast(pa.array(np.arange(size.nodes)), pa.large_string()),
-        relations=[f"relation_{number}" for number in range(RELATIONS)],
-        head=head,
-        relation=relation,
-        tail=tail,
-        drop_duplicates=False,
+        "random",
+        NodeColumns(pc.cast(pa.array(np.arange(size.nodes)), pa.large_string())),
+        [f"relation_{number}" for number in range(RELATIONS)],
+        np.column_stack((head, relation, tail)),
         source={"kind": "random"},
     )
 

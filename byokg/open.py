@@ -4,7 +4,7 @@
 |-------------------------------------------|-------------------------------------|-------------------------------|
 | a folder                                  | `ColumnarGraph`, or an engine in it |                               |
 | `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                        | NEO4J_USERNAME, …_PASSWORD    |
-| `neptune-graph://ID`, `neptune-db://HOST` | `Neptune…Store`                     | where boto3 finds them        |
+| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneStore`                      | where boto3 finds them        |
 | `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                    | BYOKG_SPARQL_TOKEN, or …_USER |
 
 Anything without `://` is a folder. Credentials never stand in an address. Settings (`configs/graph`) are those of the
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from byokg.graph.engines.oxigraph import OxigraphStore
     from byokg.graph.servers.bolt import Neo4jStore
-    from byokg.graph.servers.neptune import NeptuneAnalyticsStore, NeptuneDatabaseStore
+    from byokg.graph.servers.neptune import NeptuneStore
     from byokg.graph.servers.sparql import SparqlEndpoint
 
-    Server: TypeAlias = Neo4jStore | NeptuneAnalyticsStore | NeptuneDatabaseStore | SparqlEndpoint
+    Server: TypeAlias = Neo4jStore | NeptuneStore | SparqlEndpoint
     Opened: TypeAlias = ColumnarGraph | Server
     Queryable: TypeAlias = ArcadeStore | OxigraphStore | Server
 
@@ -192,9 +192,9 @@ def _open_server(address: str, cache: SchemaCache | None, settings: dict[str, An
 
         server = Neo4jStore(address, **settings)
     elif kind == "neptune":
-        from byokg.graph.servers.neptune import open_neptune
+        from byokg.graph.servers.neptune import NeptuneStore
 
-        server = open_neptune(address, **settings)
+        server = NeptuneStore(address, **settings)
     else:
         from byokg.graph.servers.sparql import SparqlEndpoint
 

@@ -32,7 +32,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_site_holds_all_pages_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    written = {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")}
+    written = {
+        path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")
+    }
     groups = {f"configuration/{path.name}.html" for path in (ROOT / "configs").iterdir() if path.is_dir()}
     generated = {"index.html", "commands.html", "api.html", "contributing.html", "changelog.html"}
     assert written | groups | generated <= pages

@@ -26,12 +26,12 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 from byokg.errors import ByokgError, ConfigError
 
 GIVEN = {
-    "graph": frozenset({"username", "password"}),
+    "graph": frozenset({"username", "password", "client"}),
     "linking": frozenset({"store", "embedder", "names", "dense"}),
     "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
 }
-"""By group, arguments that are no settings: other components, and credentials. Nor is the place of a graph, the first
-argument if it has no default; retrievers are given the `Parts` of their pipeline."""
+"""By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, which
+is the first argument if that has no default; retrievers are given the `Parts` of their pipeline."""
 
 RETRIEVERS = "pipeline/retrievers"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from byokg.cli.config import Settings
     from byokg.evaluation.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
-    from byokg.evaluation.report.summary import Run
+    from byokg.evaluation.run_folder import Run
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
     from byokg.open import Opened
@@ -268,12 +268,12 @@ def report(
     byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
     """
     from byokg.evaluation.report.page import build_page, write_page
-    from byokg.evaluation.report.summary import asked_by, read_runs
+    from byokg.evaluation.report.summary import asked_by, read_reported
     from byokg.llm.replies import RecordedReplies
     from byokg.open import close
 
     first = _position(runs, baseline)
-    read = read_runs(runs)
+    read = read_reported(runs)
     examples = asked_by(read)
     with ExitStack() as opened:
         store = None if graph is None else _graph_of(read[0], graph)

@@ -63,8 +63,7 @@ from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
-from byokg.llm.estimate import estimate_run, estimate_text
-from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
 

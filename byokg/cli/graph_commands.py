@@ -444,13 +444,13 @@ def query(
     if layout not in ("table", "json"):
         raise ConfigError(f"--format {layout} is not known; use table or json")
     from byokg.cli.terminal import show
-    from byokg.graph.store import Limits, as_json
+    from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
     store = open_queryable(place, cast("Language | None", language))
     try:
         try:
-            rows = store.run(text, limits=Limits(timeout, max_rows))
+            rows = store.run(text, limits=QueryLimits(timeout, max_rows))
         except QueryRefused:
             raise
         except QueryFailed:

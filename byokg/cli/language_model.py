@@ -20,18 +20,17 @@ import typer
 from byokg.cli.config import Settings, read_settings
 from byokg.cli.terminal import print_json, stdout
 from byokg.errors import ConfigError
+from byokg.evaluation.batch_runs import run_deferred, run_in_batches
 from byokg.evaluation.cases import Case
-from byokg.evaluation.later_replies import run_deferred, run_in_batches
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.scoring import judge_cases, judge_profile
 from byokg.files import user_cache
 from byokg.llm.batch import AnthropicBatches, PendingCalls
-from byokg.llm.estimate import dollars
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import Anthropic, Provider
 from byokg.llm.replies import RecordedReplies
-from byokg.llm.usage import PriceTable, UsageMeter
+from byokg.llm.usage import PriceTable, UsageMeter, dollars
 from byokg.prompts.template import PromptLibrary
 from byokg.types import Spending
 

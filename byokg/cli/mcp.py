@@ -30,10 +30,11 @@ import typer
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ByokgError, ConfigError, MissingExtra
 from byokg.graph.bfsql.response import compact
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools
+from byokg.text import estimate_tokens
 
 if TYPE_CHECKING:
     import mcp_types as types

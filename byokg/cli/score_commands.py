@@ -21,8 +21,9 @@ from rich.text import Text
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.compare import Anchor, Comparison, RecordedRun, obstacles
+from byokg.evaluation.compare import Anchor, Comparison, obstacles
 from byokg.evaluation.metrics import Difference
+from byokg.evaluation.run_folder import Run
 from byokg.evaluation.scoring import ProfileScores, Values
 from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
@@ -187,7 +188,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "first": comparison.first.name,
         "second": comparison.second.name,
-        "dataset": comparison.first.dataset,
+        "dataset": comparison.first.dataset["name"],
         "profile": before.profile.name,
         "questions": len(before.values),
         "left_out": comparison.left_out,
@@ -207,7 +208,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def anchor_tables(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], ours: Ours, published_graph: bool
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     like, unlike = _parted(anchors, runs, published_graph)
@@ -234,7 +235,7 @@ def anchor_tables(
 
 
 def anchor_json(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], ours: Ours, published_graph: bool
 ) -> list[dict[str, Any]]:
     """Return published figures with ours and what keeps them apart, as JSON holds them."""
     reasons = {id(anchor): () for anchor in anchors} | {
@@ -252,14 +253,15 @@ def anchor_json(
 
 
 def _parted(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], published_graph: bool
 ) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
     """Part figures that every run can be compared with from the others, with the reasons."""
     like, unlike = [], []
     for anchor in anchors:
         found: dict[str, None] = {}
         for run in runs:
-            for reason in obstacles(anchor, run.dataset, len(run.cases), run.entities, published_graph):
+            asked = run.dataset["name"], len(run.questions), run.config["entities"]
+            for reason in obstacles(anchor, *asked, published_graph):
                 found[reason] = None
         if found:
             unlike.append((anchor, tuple(found)))
@@ -345,7 +347,7 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _beside(anchor: Anchor, runs: Sequence[RecordedRun], ours: Ours) -> tuple[str, ...]:
+def _beside(anchor: Anchor, runs: Sequence[Run], ours: Ours) -> tuple[str, ...]:
     """Return a published figure, and beside it each run's figure made in the same way."""
     system = ", ".join(filter(None, (anchor.system, anchor.model, "trained" if anchor.trained else "")))
     found = ours.get((anchor.profile or "", anchor.metric), {})
@@ -410,11 +412,10 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     """
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import selected
-    from byokg.evaluation.cases import join
+    from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
-    from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
-    from byokg.evaluation.run_folder import read_profile, read_questions
+    from byokg.evaluation.run_folder import is_finished, read_questions
 
     dataset: Dataset | None = None
     asked: Sequence[Example] = ()
@@ -430,15 +431,15 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
             # Of the same ids as the predictions, whichever the graph of the run was keyed by.
             examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
         cases = _only(join(examples, read_predictions(predictions)), asked)
-        if read_profile(predictions) is None:
+        if not is_finished(predictions):
             missing = sum(case.status != "ok" for case in cases)
             note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
         return cases
     if predictions.is_file():
         if dataset is None:
-            return read_foreign(predictions)
+            return read_external(predictions)
         left_out = sum(dataset.left_out().values())
-        return _only(read_foreign(predictions, dataset.examples(), left_out), asked)
+        return _only(read_external(predictions, dataset.examples(), left_out), asked)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
 
 
@@ -478,8 +479,9 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.evaluation.compare import compare_runs, read_anchors, read_runs
+    from byokg.evaluation.compare import compare_runs, read_anchors
     from byokg.evaluation.profiles import PROFILES, chosen
+    from byokg.evaluation.run_folder import read_runs
     from byokg.evaluation.scoring import score_cases
 
     if profile not in PROFILES:

@@ -271,7 +271,9 @@ class Watched:
 
 def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
     """Return a store that says, if it is a server, how far the reading of its entities is."""
-    if not hasattr(store, "keep_schema"):  # as servers do
+    from byokg.open import is_address
+
+    if not is_address(store.name):
         return store
     server = cast("Server", store)
     return cast("GraphStore", Watched(server, lambda: server.node_count, note))

@@ -17,7 +17,7 @@ from byokg.evaluation.datasets.base import Example, as_cell
 from byokg.evaluation.datasets.benchmarks import first_column
 from byokg.evaluation.datasets.folder import holds
 from byokg.graph.paths import shortest_paths
-from byokg.graph.store import GraphStore, Limits, QueryStore
+from byokg.graph.store import GraphStore, QueryLimits, QueryStore
 from byokg.index.names import NameIndex
 from byokg.linking.question_words import read_literal
 from byokg.types import Cell, EntityId, NodeCell
@@ -51,7 +51,7 @@ class Executed:
     """How many others there are, by reason."""
 
 
-def executed(examples: Sequence[Example], store: QueryStore, limits: Limits | None = None) -> Executed:
+def executed(examples: Sequence[Example], store: QueryStore, limits: QueryLimits | None = None) -> Executed:
     """Run the gold query of each question, and take what it finds as gold.
 
     Args:

@@ -9,20 +9,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import yaml
 
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.cases import Case, join
-from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import PAIRED_RESAMPLES, Difference, paired_difference
 from byokg.evaluation.profiles import Profile
-from byokg.evaluation.records import read_config, read_predictions
-from byokg.evaluation.run_folder import METRICS_FILE, flat_settings, read_profile, read_questions
+from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
 from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
 
 
@@ -117,23 +112,6 @@ _SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
-class RecordedRun:
-    """A run folder as it was read."""
-
-    name: str
-    dataset: str
-    dataset_checksum: str
-    entities: str
-    """Whether topic entities were `gold` or `linked`."""
-    profile: str | None
-    """Of its `metrics.json`; None where the run is not finished."""
-    settings: Mapping[str, str]
-    """All settings by dotted name."""
-    examples: tuple[Example, ...]
-    cases: tuple[Case, ...]
-
-
-@dataclass(frozen=True)
 class TypeDifference:
     """Two runs on the `n` questions of one group, in one metric."""
 
@@ -147,8 +125,8 @@ class TypeDifference:
 class Comparison:
     """What the second run does otherwise than the first, on the questions of both."""
 
-    first: RecordedRun
-    second: RecordedRun
+    first: Run
+    second: Run
     scores: tuple[ProfileScores, ProfileScores]
     """On the same questions: those that the profile counts in both runs."""
     left_out: int
@@ -165,42 +143,8 @@ class Comparison:
     """What the two runs were told differently, by dotted name."""
 
 
-def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:
-    """Read run folders, each under a name of its own: as much of the end of its path as tells it from the others.
-
-    Raises:
-        RunError: a folder is given twice, or is none that an evaluation wrote.
-    """
-    places = [folder.resolve() for folder in folders]
-    for folder, place in zip(folders, places, strict=True):
-        if places.count(place) > 1:
-            raise RunError(f"{str(folder)!r} is given more than once; a run differs in nothing from itself")
-    depth = 1
-    while len({place.parts[-depth:] for place in places}) < len(places):
-        depth += 1
-    return [_read_run(place, "/".join(place.parts[-depth:])) for place in places]
-
-
-def _read_run(folder: Path, name: str) -> RecordedRun:
-    config = read_config(folder)
-    examples = read_questions(folder)
-    try:
-        return RecordedRun(
-            name=name,
-            dataset=config["dataset"]["name"],
-            dataset_checksum=config["dataset"]["checksum"],
-            entities=config["entities"],
-            profile=read_profile(folder),
-            settings=flat_settings(config),
-            examples=examples,
-            cases=tuple(join(examples, read_predictions(folder))),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder}: its config.yaml lacks {error}; give the folder that an evaluation wrote") from error
-
-
 def compare_runs(
-    runs: Sequence[RecordedRun],
+    runs: Sequence[Run],
     profile: Profile,
     metric: str = "",
     force: bool = False,
@@ -238,14 +182,14 @@ def compare_runs(
     return [_compared(first, other, profile, metric, seed, resamples) for other in others]
 
 
-def differing(first: RecordedRun, second: RecordedRun) -> tuple[str, ...]:
+def differing(first: Run, second: Run) -> tuple[str, ...]:
     """Return why two runs are not about the same questions, scored alike; empty where they are."""
     reasons = []
-    mine, theirs = ({example.id: example for example in run.examples} for run in (first, second))
-    if first.dataset != second.dataset:
-        reasons.append(f"one asked {first.dataset!r}, the other {second.dataset!r}")
-    elif first.dataset_checksum != second.dataset_checksum:
-        reasons.append(f"the question files of {first.dataset!r} differ")
+    mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
+    if first.dataset["name"] != second.dataset["name"]:
+        reasons.append(f"one asked {first.dataset['name']!r}, the other {second.dataset['name']!r}")
+    elif first.dataset != second.dataset:
+        reasons.append(f"the question files of {first.dataset['name']!r} differ")
     if mine.keys() != theirs.keys():
         reasons.append(
             f"the questions differ ({len(mine.keys() & theirs.keys()):,} in both, "
@@ -255,22 +199,22 @@ def differing(first: RecordedRun, second: RecordedRun) -> tuple[str, ...]:
     if changed:
         reasons.append(f"the gold answers of {len(changed):,} questions differ ({changed[0]!r} first)")
     for run in (first, second):
-        if run.profile is None:
+        if run.metrics is None:
             reasons.append(f"{run.name!r} is not finished: it has no {METRICS_FILE}")
-    if None not in (first.profile, second.profile) and first.profile != second.profile:
-        reasons.append(f"one was scored as {first.profile!r}, the other as {second.profile!r}")
     return tuple(reasons)
 
 
-def _compared(
-    first: RecordedRun, second: RecordedRun, profile: Profile, metric: str, seed: int, resamples: int
-) -> Comparison:
+def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int, resamples: int) -> Comparison:
     theirs = {case.id: case for case in second.cases}
     cases = [case for case in first.cases if case.id in theirs]
     if not cases:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
     before, after = _scored(cases, theirs, profile, seed)
-    both = [case for case, counted in zip(cases, _counted(before) & _counted(after), strict=True) if counted]
+    both = [
+        case
+        for case, counted in zip(cases, (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0), strict=True)
+        if counted
+    ]
     if not both:
         raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
     shared, cases = len(cases), both
@@ -311,7 +255,11 @@ def _compared(
         else {},
         won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
-        settings=_told(first.settings, second.settings),
+        settings={
+            key: values
+            for key, values in changed_settings(first.config, second.config).items()
+            if not key.startswith(_SETTINGS_LEFT_OUT)
+        },
     )
 
 
@@ -321,17 +269,3 @@ def _scored(
     [before] = score_cases(cases, [profile], seed)
     [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
     return before, after
-
-
-def _counted(scores: ProfileScores) -> npt.NDArray[np.bool_]:
-    return scores.weights[:, 0] > 0
-
-
-def _told(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the settings that differ."""
-    keys = [key for key in {**first, **second} if not key.startswith(_SETTINGS_LEFT_OUT)]
-    return {
-        key: (first.get(key, "nothing"), second.get(key, "nothing"))
-        for key in keys
-        if first.get(key) != second.get(key)
-    }

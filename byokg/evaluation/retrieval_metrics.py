@@ -19,9 +19,9 @@ from itertools import chain
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Retrieved, normalise
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.usage import QuestionUsage
 from byokg.pipeline.context import shown_text
+from byokg.text import estimate_tokens
 from byokg.types import (
     INVERSE,
     Cell,

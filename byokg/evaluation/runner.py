@@ -1,13 +1,12 @@
-"""Runs a pipeline over questions, many at a time, and scores it.
+"""Runs a pipeline over the chosen questions of a data set, many at a time, and scores it.
 
-Which questions of a data set are asked: by id, type, random draw, count and shard, always in the set's order.
+Questions are chosen by id, type, random draw, count and shard, always in the set's order. A draw takes the questions
+whose hashed seed and id are lowest, so it depends on nothing but these: a larger sample contains the smaller ones, and
+a question that is added to the file displaces at most one other. The shards of a run can be merged: the folder that
+comes out is that of the same run done in one piece.
 
-A draw takes the questions whose hashed seed and id are lowest, so it depends on nothing but these: a larger sample
-contains the smaller ones, and a question that is added to the file displaces at most one other.
-
-Puts the shards of a run together: the folder that comes out is that of the same run done in one piece.
-
-Asks each question of its own graph, as data sets with subgraphs are published (RoG's WebQSP and CWQ).
+A pipeline may also be made anew for each question, over a graph of the question's own, as data sets with subgraphs are
+published (RoG's WebQSP and CWQ).
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ from byokg.evaluation.run_folder import (
     questions_jsonl,
     read_questions,
 )
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.llm.failures import Deadline
+from byokg.llm.calling import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
+from byokg.text import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from byokg.evaluation.metrics import METRICS, Estimate, Metrics, PartEstimate, Stage, Summary
-from byokg.llm.estimate import dollars
+from byokg.llm.usage import dollars
 from byokg.types import Spending
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}

@@ -19,6 +19,7 @@ import pyarrow as pa
 from byokg.errors import GraphError, GraphExists
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import TEXT, NodeColumns
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import triples
 from byokg.types import Node, Properties, Triple, Value
@@ -103,18 +104,13 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
+    codes[:, 1] = np.argsort(order)[relation]
     return ColumnarGraph.assemble(
-        name=store.name,
-        ids=pa.array(ids, pa.large_string()),
-        names=pa.array(names, pa.large_string()),
-        types=pa.array(types, pa.large_string()),
-        node_properties=of_nodes.arrays(),
-        relations=[labels[number] for number in used[order].tolist()],
-        head=codes[:, 0],
-        relation=np.argsort(order)[relation],
-        tail=codes[:, 2],
-        edge_properties=of_edges.arrays(),
-        drop_duplicates=False,
+        store.name,
+        NodeColumns(pa.array(ids, TEXT), pa.array(names, TEXT), pa.array(types, TEXT), of_nodes.arrays()),
+        [labels[number] for number in used[order].tolist()],
+        codes,
+        of_edges.arrays(),
         source={"kind": "copy", "store": store.name},
     )
 

@@ -28,10 +28,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter, ValidationError
 
 from byokg.files import user_cache, write_file
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema, schema_from_json
 from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
@@ -243,8 +242,8 @@ class SchemaCache:
                 return None
             if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
                 return None
-            return Kept(TypeAdapter(Schema).validate_python(content["schema"]), dict(content["extra"]))
-        except (OSError, ValueError, KeyError, TypeError, ValidationError):
+            return Kept(schema_from_json(content["schema"]), dict(content["extra"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
     def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:

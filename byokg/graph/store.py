@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
@@ -173,6 +175,16 @@ class Schema:
     """What was looked at, and what that says nothing certain about; empty where everything was."""
 
 
+def schema_from_json(data: Mapping[str, Any]) -> Schema:
+    """Read what `dataclasses.asdict` made of a schema. Raises `ValueError` for anything else."""
+    return _schema_type().validate_python(data)
+
+
+@cache
+def _schema_type() -> TypeAdapter[Schema]:
+    return TypeAdapter(Schema)
+
+
 @runtime_checkable
 class SavedGraph(Protocol):
     """A store whose node numbers are those of a graph folder, so that the indexes in the folder are for it, too."""
@@ -242,7 +254,7 @@ class GraphStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     """What one query may use; every store enforces all of it."""
 
     timeout_s: float = 10.0
@@ -274,7 +286,7 @@ class QueryStore(Protocol):
     def notes(self) -> str:
         """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
 
         Raises:

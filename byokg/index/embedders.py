@@ -28,6 +28,7 @@ from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
+from byokg.text import encodable
 
 Vectors = npt.NDArray[np.float32]
 
@@ -87,7 +88,7 @@ def folder_name(embedder: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
     if readable and readable == embedder:
         return embedder
-    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"
+    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "data" / "embedder"
@@ -168,7 +169,7 @@ class StaticEmbedder:
         """
         out = np.zeros((len(texts), self._rows.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[start : start + TEXTS_AT_ONCE]
+            chunk = [encodable(text) for text in texts[start : start + TEXTS_AT_ONCE]]
             if len(chunk) == 1:
                 token_ids: Sequence[Sequence[int]] = [self._tokenizer.encode(chunk[0], add_special_tokens=False).ids]
             elif self._words_apart and len(texts) <= _BY_WORD:
@@ -189,7 +190,7 @@ class StaticEmbedder:
             is the token's weight, and the normalised sum of the rows is `encode([text])[0]`. Unknown
             tokens are left out.
         """
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode(encodable(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
         pieces: list[str] = encoding.tokens
         if self._unknown in ids:
@@ -305,7 +306,10 @@ class SentenceTransformerEmbedder:
         filled = [i for i, text in enumerate(texts) if text.strip()]
         if filled:
             vectors = self._model.encode(
-                [texts[i] for i in filled], batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+                [encodable(texts[i]) for i in filled],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
             )
             out[filled] = unit_rows(vectors)
         return out

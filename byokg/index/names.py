@@ -30,7 +30,7 @@ from byokg.errors import ConfigError, GraphCorrupt
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
-from byokg.text import ARTICLES, fold, fold_words, leads_with_article, normalize_name
+from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class NameIndex:
         Raises:
             ConfigError: there are not as many owners as names.
         """
-        column = names if isinstance(names, pa.Array) else pa.array(map(_writable, names), pa.large_string())
+        column = names if isinstance(names, pa.Array) else pa.array(map(encodable, names), pa.large_string())
         if column.type != pa.large_string():
             column = column.cast(pa.large_string())
         numbers = np.arange(len(column)) if owners is None else np.fromiter(owners, np.int64)
@@ -244,7 +244,7 @@ class NameIndex:
         entries = iter(entries)
         while some := list(islice(entries, _ENTRIES_AT_ONCE)):
             owners.append(np.fromiter((owner for owner, _ in some), np.int64, len(some)))
-            names.append(pa.array([_writable(name) for _, name in some], pa.large_string()))
+            names.append(pa.array([encodable(name) for _, name in some], pa.large_string()))
         column = pa.concat_arrays(names) if names else pa.array([], pa.large_string())
         return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
 
@@ -439,8 +439,3 @@ class NameIndex:
             if len(best) == k:
                 break
         return list(best.values())
-
-
-def _writable(name: str) -> str:
-    """Return a name as UTF-8 can hold it: without halves of surrogate pairs."""
-    return name if name.isascii() else name.encode(errors="replace").decode()

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.index.embedders import Embedder, Vectors, exact
+from byokg.text import encodable
 
 Scores = npt.NDArray[np.float64]
 
@@ -132,7 +133,9 @@ class CrossEncoderReranker:
         with self._lock:
             model = self._load()
             scores = model.predict(
-                [(question, text) for text in texts], batch_size=self._batch_size, show_progress_bar=False
+                [(encodable(question), encodable(text)) for text in texts],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
             )
         rated: Scores = np.asarray(scores, np.float64)
         return np.round(rated, 6)
@@ -253,7 +256,7 @@ class LayerwiseReranker:
         """Return the tokens of each pair, prompt and all."""
 
         def tokens(text: str) -> list[int]:
-            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            return list(tokenizer(encodable(text), add_special_tokens=False)["input_ids"])
 
         line, prompt = tokens("\n"), tokens(PROMPT)
         start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]

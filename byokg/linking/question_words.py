@@ -28,7 +28,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.text import FUNCTION_WORDS, WORD, is_identifier, normalize_name
+from byokg.text import FUNCTION_WORDS, WORD, is_identifier, normalize_name, split_words
 from byokg.types import EntityId, Mention, Value
 
 QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
@@ -72,11 +72,6 @@ class Reading:
     def unmasked(self) -> tuple[str, ...]:
         """Return the words outside mentions."""
         return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
-
-
-def split_words(text: str) -> list[str]:
-    """Return the casefolded runs of letters and digits."""
-    return [word.casefold() for word in WORD.findall(text)]
 
 
 def read_question(text: str, mentions: Sequence[Mention], names: Collection[str] = ()) -> Reading:

@@ -33,10 +33,11 @@ from typing import Any
 
 from byokg.errors import LlmError, RunError
 from byokg.files import json_line, write_file
-from byokg.llm.failures import RetryPolicy, as_llm_error
-from byokg.llm.messages import MOST_MARKS, Call, Message
-from byokg.llm.replies import RecordedReplies, call_record
+from byokg.llm.calling import RetryPolicy
+from byokg.llm.messages import MOST_MARKS, Call, Message, call_record
+from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
+from byokg.service_errors import as_llm_error
 
 
 @dataclass(frozen=True)

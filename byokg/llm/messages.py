@@ -1,11 +1,9 @@
-"""A filled prompt as messages.
-
-What is asked of a language model and what comes back, and who keeps and counts it.
+"""What is asked of a language model and what it answers: as records, as JSON, and as LangChain's messages.
 
 `Call.key` decides when two calls are the same. Everything that decides a reply is part of it, and nothing else: not
 the identifiers that services give to messages, not the marks for prompt caching, not addresses, keys or timeouts.
 
-Our messages as LangChain's, and LangChain's replies as ours.
+`ReplyStore` and `Meter` are what `LanguageModel` needs of whoever keeps the replies and counts the calls.
 """
 
 from __future__ import annotations
@@ -13,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from byokg.errors import LlmBadReply
 from byokg.prompts.template import Filled
@@ -193,6 +191,112 @@ def _canonical(value: JSON) -> JSON:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_canonical(entry) for entry in value]
     return value
+
+
+# Calls and replies as JSON, in the store and in exports
+
+
+def call_record(call: Call) -> dict[str, Any]:
+    """Return a call as JSON holds it."""
+    messages = []
+    for message in call.messages:
+        record: dict[str, Any] = {"role": message.role, "text": message.text}
+        if message.tool_calls:
+            record["tool_calls"] = [tool_record(tool) for tool in message.tool_calls]
+        if message.call_id is not None:
+            record["call_id"] = message.call_id
+        messages.append(record)
+    return {
+        "provider": call.provider,
+        "model": call.model,
+        "messages": messages,
+        "parameters": call.parameters,
+        "sample": call.sample,
+    }
+
+
+def reply_record(reply: Reply) -> dict[str, Any]:
+    """Return a reply as JSON holds it."""
+    tools = {"tool_calls": [tool_record(tool) for tool in reply.tool_calls]} if reply.tool_calls else {}
+    return {
+        "text": reply.text,
+        **tools,
+        "stop": reply.stop,
+        "usage": asdict(reply.usage),
+        "model": reply.model,
+        "seconds": reply.seconds,
+        "retries": reply.retries,
+    }
+
+
+def tool_record(tool: ToolCall) -> dict[str, Any]:
+    """Return a tool call as JSON holds it."""
+    return {"id": tool.id, "name": tool.name, "arguments": tool.arguments}
+
+
+def read_call(record: Mapping[str, Any]) -> Call:
+    """Read what `call_record` writes.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    messages = tuple(
+        Message(
+            _one_of(message["role"], get_args(Role)),
+            _checked(message["text"], str, "text"),
+            tuple(map(read_tool_call, message.get("tool_calls", ()))),
+            message.get("call_id"),
+        )
+        for message in record["messages"]
+    )
+    provider, model = (_checked(record[name], str, "text") for name in ("provider", "model"))
+    return Call(provider, model, messages, _checked(record["parameters"], Mapping, "mapping"), int(record["sample"]))
+
+
+def read_reply(record: Mapping[str, Any]) -> Reply:
+    """Read what `reply_record` writes; all but the text may be missing.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    usage = record.get("usage") or {}
+    counted = {name: int(usage.get(name, 0)) for name in Usage.__dataclass_fields__}
+    if min(counted.values()) < 0:
+        raise ValueError("a number of tokens is below 0")
+    return Reply(
+        _checked(record["text"], str, "text"),
+        tuple(map(read_tool_call, record.get("tool_calls", ()))),
+        _one_of(record.get("stop", "end"), get_args(Stop)),
+        Usage(**counted),
+        _checked(record.get("model", ""), str, "text"),
+        float(record.get("seconds", 0.0)),
+        int(record.get("retries", 0)),
+    )
+
+
+def read_tool_call(record: Mapping[str, Any]) -> ToolCall:
+    """Read what `tool_record` writes.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    id, name = (_checked(record[name], str, "text") for name in ("id", "name"))
+    return ToolCall(id, name, _checked(record["arguments"], Mapping, "mapping"))
+
+
+def _checked(value: Any, kind: type, name: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {name}")
+    return value
+
+
+def _one_of(value: Any, allowed: Sequence[str]) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+# Our messages as LangChain's, and its replies as ours
 
 
 CacheMarks = Literal["anthropic", "bedrock"]

@@ -37,7 +37,7 @@ from byokg.errors import (
     ReplyPending,
 )
 from byokg.llm.batch import PendingCalls
-from byokg.llm.failures import Deadline, Limits, RetryPolicy, Spent, as_llm_error, filtered, known_secrets
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent
 from byokg.llm.messages import (
     JSON,
     CacheMarks,
@@ -51,6 +51,7 @@ from byokg.llm.messages import (
     from_langchain,
     to_langchain,
 )
+from byokg.service_errors import as_llm_error, filtered, known_secrets
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -200,7 +201,7 @@ class LanguageModel:
         store: ReplyStore | None = None,
         meter: Meter | None = None,
         retry: RetryPolicy | None = None,
-        limits: Limits | None = None,
+        limits: RateLimits | None = None,
         timeout_s: float | None = None,
         marks: CacheMarks | None = None,
         prompt_caching: bool = True,
@@ -227,7 +228,7 @@ class LanguageModel:
         self._meter = meter
         self._pending = pending
         self._retry = retry or RetryPolicy()
-        self._limits = limits or Limits()
+        self._limits = limits or RateLimits()
         self._timeout_s = timeout_s
         self._marks = None
         if chat_model is not None and prompt_caching:

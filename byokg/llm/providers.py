@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.llm.batch import PendingCalls
-from byokg.llm.failures import Limits, RetryPolicy
+from byokg.llm.calling import RateLimits, RetryPolicy
 from byokg.llm.messages import JSON, Meter, ReplyStore
 from byokg.llm.model import LanguageModel
 
@@ -176,7 +176,7 @@ class Service(RemoteModel):
         """Return how calls are sent."""
         return {
             "retry": RetryPolicy(attempts=self.attempts),
-            "limits": Limits(self.concurrency, self.tokens_per_minute),
+            "limits": RateLimits(self.concurrency, self.tokens_per_minute),
             "timeout_s": self.timeout_s,
         }
 

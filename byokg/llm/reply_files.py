@@ -31,8 +31,17 @@ from typing import IO, Any, cast
 
 from byokg.errors import ReplyStoreError
 from byokg.files import json_line, new_file
-from byokg.llm.messages import Reply, Stop, ToolCall, Usage
-from byokg.llm.replies import Import, RecordedReplies, RecordedReply, call_record, read_call, read_reply, reply_record
+from byokg.llm.messages import (
+    Reply,
+    Stop,
+    ToolCall,
+    Usage,
+    call_record,
+    read_call,
+    read_reply,
+    reply_record,
+)
+from byokg.llm.replies import Import, RecordedReplies, RecordedReply
 
 SCHEMA = 1
 

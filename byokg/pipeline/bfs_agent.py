@@ -9,7 +9,7 @@ from typing import Any
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.graph.bfsql.response import compact
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
@@ -19,6 +19,7 @@ from byokg.llm.parsing import read_answers
 from byokg.pipeline.citations import Grounds
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
+from byokg.text import estimate_tokens
 from byokg.types import (
     Answer,
     AnswerItem,

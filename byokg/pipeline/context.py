@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.pipeline.evidence_lines import REACH, Line, fold_lines
 from byokg.retrieval.verbalize import feedback_text, names_of
+from byokg.text import estimate_tokens
 from byokg.types import Context, Evidence, Feedback, TripleEvidence
 
 NOTHING = "(nothing was found)"

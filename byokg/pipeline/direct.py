@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.rdf.iris import node_iri
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
@@ -261,6 +260,8 @@ class QueryWriter:
 
     def _described(self, linked: Linked) -> str:
         """Write linked entities and values, one a line, as a query can name them."""
+        from byokg.graph.rdf.iris import node_iri
+
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
             kind = f", type {node.type}" if node.type else ""

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
@@ -25,7 +25,7 @@ from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request, Retriever
-from byokg.text import is_identifier
+from byokg.text import estimate_tokens, is_identifier
 from byokg.types import (
     Answer,
     AnswerItem,

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
@@ -24,7 +23,7 @@ from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.retrieval.verbalize import plain
-from byokg.text import normalize_name
+from byokg.text import estimate_tokens, normalize_name
 from byokg.types import Context, EntityId, Evidence, Feedback, Linked, Mention, TripleEvidence
 
 

@@ -27,9 +27,10 @@ from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Strict, problems, read_request
 from byokg.graph.bfsql.response import NODE_FIELDS, Json, clipped, compact, full_edge, full_node, renamed, within
 from byokg.graph.paths import shortest_paths
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
-from byokg.graph.store import Direction, GraphStore, Limits, QueryStore, RelationSchema, as_json
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.linking.entities import EntityLinker
+from byokg.text import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node
 
 
@@ -359,7 +360,7 @@ class GraphTools:
         if language is None or language not in self._queries:
             taken = f"it takes {', '.join(self._queries)}" if self._queries else "it takes no queries; use bfs_query"
             raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
-        rows = self._queries[language].run(arguments.query, limits=Limits(_TIMEOUT_S, arguments.max_rows))
+        rows = self._queries[language].run(arguments.query, limits=QueryLimits(_TIMEOUT_S, arguments.max_rows))
         result = as_json(rows)
         shown = within(result["rows"], self._room)
         result["truncated"] = rows.truncated or shown != result["rows"]

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.external_predictions`."""
+"""Tests of `byokg.evaluation.cases`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
+from byokg.evaluation.cases import read_external
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.external_predictions import read_foreign
 from byokg.types import EntityId
 
 
@@ -31,7 +31,7 @@ def test_a_list_is_answers_and_a_text_is_lines(file: Path) -> None:
         {"id": "a", "prediction": ["Oslo", "Rome"], "ground_truth": ["Oslo"]},
         {"id": "b", "prediction": "I think:\nans: Rome", "ground_truth": ["Rome"], "question": "Where?", "type": "x"},
     )
-    first, second = read_foreign(file)
+    first, second = read_external(file)
     assert (first.answers, first.written, first.gold) == (("Oslo", "Rome"), False, ("Oslo",))
     assert (second.answers, second.written) == (("I think:", "ans: Rome"), True)
     assert (second.question, second.type) == ("Where?", "x")
@@ -41,27 +41,27 @@ def test_a_null_is_no_prediction_and_an_empty_text_is_one_without_answers(file: 
     written(
         file, {"id": "a", "prediction": None, "ground_truth": ["Oslo"]}, {"id": 7, "prediction": "", "answer": "Rome"}
     )
-    first, second = read_foreign(file)
+    first, second = read_external(file)
     assert (first.status, second.status) == ("failed", "ok")
     assert (second.id, second.answers, second.gold) == ("7", (), ("Rome",))
 
 
 def test_a_json_list_is_read_and_questions_stand_for_ids(file: Path) -> None:
     file.write_text(json.dumps([{"question": "Where?", "results": "{Oslo}", "gold": ["Oslo"]}]), "utf-8")
-    [case] = read_foreign(file)
+    [case] = read_external(file)
     assert (case.id, case.answers, case.written) == ("Where?", ("{Oslo}",), True)
 
 
 def test_ids_of_answers_are_read_beside_them(file: Path) -> None:
     written(file, {"id": "a", "prediction": ["Oslo"], "answer_ids": ["o"], "ground_truth": ["Oslo"], "gold_ids": ["o"]})
-    [case] = read_foreign(file)
+    [case] = read_external(file)
     assert (case.answer_ids, case.gold_ids) == (("o",), ("o",))
 
 
 def test_the_data_sets_gold_answers_go_first_and_questions_left_out_count_as_failed(file: Path) -> None:
     written(file, {"id": "b", "prediction": ["Rome"], "ground_truth": ["Lima"]})
     examples = [Example("a", "Where?", ("Oslo",)), Example("b", "And?", ("Rome",), (EntityId("r"),))]
-    first, second = read_foreign(file, examples)
+    first, second = read_external(file, examples)
     assert (first.id, first.status) == ("a", "failed")
     assert (second.gold, second.gold_ids, second.question) == (("Rome",), ("r",), "And?")
 
@@ -81,24 +81,24 @@ def test_the_data_sets_gold_answers_go_first_and_questions_left_out_count_as_fai
 )
 def test_a_record_of_another_shape_is_refused_with_its_place(file: Path, records: list[object], message: str) -> None:
     with pytest.raises(RunError, match=message):
-        read_foreign(written(file, *records))
+        read_external(written(file, *records))
 
 
 def test_text_that_is_no_json_is_refused(file: Path) -> None:
     file.write_text("id,prediction\n", "utf-8")
     with pytest.raises(RunError, match="neither JSON lines nor a JSON list"):
-        read_foreign(file)
+        read_external(file)
 
 
 def test_predictions_for_questions_that_the_data_set_leaves_out_are_passed_over(file: Path) -> None:
     written(file, {"id": "a", "prediction": ["Oslo"]}, {"id": "z", "prediction": ["x"]})
     examples = [Example("a", "Where?", ("Oslo",))]
-    assert [case.id for case in read_foreign(file, examples, left_out=1)] == ["a"]
+    assert [case.id for case in read_external(file, examples, left_out=1)] == ["a"]
     with pytest.raises(RunError, match="question 'z' is not in the data set"):
-        read_foreign(file, examples)
+        read_external(file, examples)
 
 
 def test_a_prediction_for_a_question_that_was_not_asked_is_refused(file: Path) -> None:
     written(file, {"id": "z", "prediction": ["x"]})
     with pytest.raises(RunError, match=r":1: question 'z' is not in the data set, nor are 0 more"):
-        read_foreign(file, [Example("a", "Where?", ("Oslo",))])
+        read_external(file, [Example("a", "Where?", ("Oslo",))])

@@ -7,7 +7,7 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, Scores, aggregate
-from byokg.evaluation.run_folder import METRICS_FILE, metrics_json, read_metrics, read_profile
+from byokg.evaluation.run_folder import METRICS_FILE, is_finished, metrics_json, read_metrics
 
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Pa
     assert record["by_type"]["x"]["loss"]["not_answered"] == 1
 
 
-def test_the_profile_of_a_run_is_read_or_none_where_it_is_not_finished(tmp_path: Path) -> None:
-    assert read_profile(tmp_path) is None
+def test_a_run_is_finished_once_its_metrics_are_written_and_a_broken_file_is_named(tmp_path: Path) -> None:
+    assert not is_finished(tmp_path)
     (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
-    assert read_profile(tmp_path) == "strict"
+    assert is_finished(tmp_path)
     (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
     with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
-        read_profile(tmp_path)
+        read_metrics(tmp_path)

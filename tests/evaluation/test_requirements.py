@@ -15,7 +15,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.name_indexes import name_index
-from byokg.graph.store import Limits
+from byokg.graph.store import QueryLimits
 from byokg.types import EntityId, Node, Triple
 
 NODES = [Node(EntityId("1"), "Ulm", "Town"), Node(EntityId("2"), "Bonn", "Town"), Node(EntityId("3"), "Rhine", "River")]
@@ -44,7 +44,7 @@ def test_gold_queries_are_executed_and_only_those_that_find_something_are_kept(s
         asked("writes", "MATCH (t:Town) DETACH DELETE t"),
         replace(asked("none", ""), query=""),
     ]
-    result = executed(questions, store, Limits(timeout_s=30.0))
+    result = executed(questions, store, QueryLimits(timeout_s=30.0))
     assert [example.id for example in result.examples] == ["names", "node"]
     names, node = result.examples
     assert names.answers == ("Bonn", "Ulm")
@@ -58,7 +58,7 @@ def test_gold_queries_are_executed_and_only_those_that_find_something_are_kept(s
 
 
 def test_a_result_that_is_cut_off_is_no_gold(store: ArcadeStore) -> None:
-    result = executed([asked("all", "MATCH (n) RETURN n.name")], store, Limits(timeout_s=30.0, max_rows=2))
+    result = executed([asked("all", "MATCH (n) RETURN n.name")], store, QueryLimits(timeout_s=30.0, max_rows=2))
     assert result.examples == ()
     assert result.left_out == {"the gold query finds more rows than the graph's limit": 1}
 

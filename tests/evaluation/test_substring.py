@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.evaluation.cases import Case
-from byokg.evaluation.external_predictions import read_foreign
+from byokg.evaluation.cases import Case, read_external
 from byokg.evaluation.profiles import GCR, GNN_RAG, ROG, normalise_letters
 from byokg.evaluation.scoring import score_cases
 
@@ -68,7 +67,7 @@ def test_gcr_counts_a_gold_answer_once_and_lines_that_hold_any() -> None:
 @pytest.mark.parametrize("name", ["gnnrag-lmsr_webqsp_llama2-chat", "gnnrag-sbert_webqsp_rog", "gnnrag-sbert_cwq_rog"])
 def test_published_figures_are_recomputed_to_the_last_digit(real_data: Path, name: str) -> None:
     folder = real_data / "metric_parity"
-    cases = read_foreign(folder / f"{name}.predictions.jsonl.xz")
+    cases = read_external(folder / f"{name}.predictions.jsonl.xz")
     [scores] = score_cases(cases, [GNN_RAG], resamples=10)
     expected = dict(re.findall(r"(\w+): ([\d.]+)", (folder / f"{name}.expected.txt").read_text("utf-8")))
     assert expected.keys() == PUBLISHED.keys()
@@ -80,6 +79,6 @@ def test_published_figures_are_recomputed_to_the_last_digit(real_data: Path, nam
 def test_published_figures_of_each_question_are_recomputed(real_data: Path) -> None:
     path = real_data / "metric_parity" / "gnnrag-sbert_webqsp_rog.predictions.jsonl.xz"
     records = [json.loads(line) for line in lzma.decompress(path.read_bytes()).decode("utf-8").splitlines()]
-    for record, one in zip(records, read_foreign(path), strict=True):
+    for record, one in zip(records, read_external(path), strict=True):
         published = [record[key] for key in ("acc", "hit", "precission", "recall", "f1", "hit1")]
         assert GNN_RAG.score(one) == pytest.approx(published, abs=1e-12), record["id"]

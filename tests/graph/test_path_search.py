@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph import paths as path_search
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.paths import PairPaths, shortest_paths, simple_paths
+from byokg.graph.paths import PairPaths, shortest_paths
 from byokg.graph.store import Direction
 from byokg.types import Path
 from tests.graph.contract import edge, ids, node
@@ -118,16 +118,11 @@ class TestShortestPaths:
         assert spelled(pair.paths[0]) == "h r> x3 r> t" and not pair.truncated
 
 
-class TestSimplePaths:
+class TestAllPaths:
     def test_all_paths_that_visit_no_node_twice_are_found(self, graph: ColumnarGraph) -> None:
-        [pair] = simple_paths(graph, ids("a"), ids("d"), max_hops=5, limit=10)
+        [pair] = shortest_paths(graph, ids("a"), ids("d"), k=11, max_hops=5)
         assert [spelled(path) for path in pair.paths] == ["a r> b r> d", "a s> c r> d", "a <r e <s d"]
         assert not pair.truncated
-
-    def test_the_limit_says_that_there_are_more(self, graph: ColumnarGraph) -> None:
-        [pair] = simple_paths(graph, ids("a"), ids("d"), max_hops=5, limit=2)
-        assert [spelled(path) for path in pair.paths] == ["a r> b r> d", "a s> c r> d"]
-        assert pair.truncated
 
 
 # Against a naive implementation

@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import LlmAuthFailed, LlmError
 from byokg.llm.batch import JOURNAL, AnthropicBatches, Batch, PendingCall
-from byokg.llm.failures import RetryPolicy
+from byokg.llm.calling import RetryPolicy
 from byokg.llm.messages import Call, Message
 from byokg.llm.replies import RecordedReplies
 from tests.llm.servers.model_server import SECRET, ModelServer

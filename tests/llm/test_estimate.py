@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.estimate`."""
+"""Tests of `byokg.llm.usage`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.llm.estimate import Range, dollars, estimate_run, estimate_text
+from byokg.llm.usage import Range, dollars, estimate_run, estimate_text
 from byokg.types import Consumption, Spending
 
 

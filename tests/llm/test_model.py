@@ -35,8 +35,8 @@ from byokg.errors import (
     ReplyMissing,
 )
 from byokg.llm import providers
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy
 from byokg.llm.chat_models import Rule, ScriptedChatModel
-from byokg.llm.failures import Deadline, Limits, RetryPolicy
 from byokg.llm.messages import JSON, Message, Reply, ToolCall, Usage
 from byokg.llm.model import LanguageModel
 from tests.llm.conftest import PROVIDERS, model
@@ -313,7 +313,7 @@ def test_tokens_that_the_service_counts_are_what_the_limit_is_kept_by(server: Mo
         waits.append(seconds)
 
     server.answer = lambda asked: Answered("word " * 98)
-    limits = Limits(tokens_per_minute=100, sleep=sleep, clock=lambda: now)
+    limits = RateLimits(tokens_per_minute=100, sleep=sleep, clock=lambda: now)
     asked = LanguageModel(model("anthropic", server)._chat_model, limits=limits)
     ask(asked, "one two")
     assert now == 0.0

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from byokg.errors import LlmDeadline, LlmInvalidRequest
-from byokg.llm.failures import Deadline
+from byokg.llm.calling import Deadline
 from byokg.llm.model import SingleFlight
 
 Outcome = tuple[str, bool]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.usage import token_counter
+from byokg.text import estimate_tokens
 
 
 class Spelling(ScriptedChatModel):

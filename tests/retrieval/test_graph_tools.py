@@ -11,9 +11,10 @@ import pytest
 
 from byokg.errors import ConfigError, QueryRefused, RelationNotFound, RequestInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.index.embedders import StaticEmbedder
 from byokg.retrieval.graph_tools import GraphTools, langchain_tools
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node

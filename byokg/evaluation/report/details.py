@@ -21,7 +21,8 @@ from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.records import Prediction, Timing
-from byokg.evaluation.report.summary import Run, Traces
+from byokg.evaluation.report.summary import Traces
+from byokg.evaluation.run_folder import Run
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from byokg.graph.schema_text import estimate_tokens
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node, Properties, Value
 
 NODE_FIELDS = ("id", "entity_type", "name")

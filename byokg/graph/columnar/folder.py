@@ -5,11 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.graph.store import RelationArray, Schema
 from byokg.types import Language
 
 META = "meta.json"
@@ -18,6 +26,11 @@ VERSION = 3
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
+
+BATCH_ROWS = 1 << 20
+"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
+
+Int64 = npt.NDArray[np.int64]
 
 _OWN = "meta_sha256"
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
@@ -44,9 +57,20 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
-    meta = {"format": FORMAT, "version": VERSION, **content, "files": list_files(folder)}
+def write_meta(
+    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
+) -> None:
+    """Write `meta.json`, the last file of a graph's folder, when all others are complete."""
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "nodes": nodes,
+        "edges": edges,
+        "dropped_duplicates": dropped_duplicates,
+        "source": source,
+        "schema": asdict(schema),
+        "files": list_files(folder),
+    }
     meta[_OWN] = _digest(meta)
     write_json(folder / META, meta)
 
@@ -102,3 +126,103 @@ def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> No
         raise GraphCorrupt(folder, f"{META} has changed")
     if changed := find_changed(folder, files):
         raise GraphCorrupt(folder, changed)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
+
+    relation: RelationArray
+    """(2E,) uint16 below 65,536 relations, otherwise int32."""
+    other: npt.NDArray[np.int32]
+    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
+    head of each edge by tail, relation, head, edge number."""
+    out_index: Int64
+    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
+    in_index: Int64
+    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
+    in_edge: npt.NDArray[np.integer]
+    """(E,) the number of the edge in slot E + i; int32 while they fit."""
+    id_hash: npt.NDArray[np.uint64]
+    """(N,) hashes of the node ids, ascending."""
+    id_order: npt.NDArray[np.int32]
+    """(N,) node number behind each entry of `id_hash`."""
+
+    def check(self, nodes: int, edges: int) -> None:
+        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        lengths = {
+            **dict.fromkeys(("relation", "other"), 2 * edges),
+            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
+            **dict.fromkeys(("id_hash", "id_order"), nodes),
+            "in_edge": edges,
+        }
+        for name, length in lengths.items():
+            if (found := getattr(self, name).shape) != (length,):
+                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
+
+
+def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
+    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
+        if batch is not None:
+            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class BatchFile:
+    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time.
+
+    No file is written where edges have no properties.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._waiting = schema.empty_table()
+        self._open = ExitStack()
+        if schema.names:
+            sink = self._open.enter_context(pa.OSFile(str(path), "wb"))
+            self._writer = self._open.enter_context(pa.ipc.new_file(sink, schema))
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write these rows behind those that came before."""
+        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
+        while len(self._waiting) > BATCH_ROWS:
+            self._write(self._waiting.slice(0, BATCH_ROWS))
+            self._waiting = self._waiting.slice(BATCH_ROWS)
+
+    def _write(self, rows: pa.Table) -> None:
+        columns = [pa.concat_arrays([pa.array([], column.type), *column.chunks]) for column in rows.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        with self._open:
+            if error is None and self._waiting.num_columns:
+                self._write(self._waiting)
+
+
+def relation_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds relation numbers below `count`."""
+    return np.uint16 if count < 1 << 16 else np.int32
+
+
+def edge_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds edge numbers below `count`."""
+    return np.int32 if count < 1 << 31 else np.int64
+
+
+def map_array(path: Path) -> npt.NDArray[Any]:
+    """Map an array that `np.save` wrote."""
+    # As a plain array: the memmap subclass would slow down every operation on it.
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return array
+
+
+def map_batches(path: Path) -> list[pa.RecordBatch]:
+    """Map what `BatchFile` or `write_nodes` wrote."""
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from tokenize import TokenError
-from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -25,10 +24,32 @@ import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.files import new_folder
-from byokg.graph.columnar.folder import read_meta, refuse_taken, stamp, verify_checksums, write_meta
+from byokg.graph.columnar.folder import (
+    BATCH_ROWS,
+    Arrays,
+    BatchFile,
+    edge_width,
+    map_array,
+    map_batches,
+    read_meta,
+    refuse_taken,
+    relation_width,
+    stamp,
+    verify_checksums,
+    write_meta,
+    write_nodes,
+)
 from byokg.graph.columnar.ids import IdIndex
-from byokg.graph.columnar.schema import Labels, count_schema, schema_from_json
-from byokg.graph.int_sets import finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.columnar.schema import (
+    TEXT,
+    Labels,
+    NodeColumns,
+    count_schema,
+    property_batch,
+    property_columns,
+    read_rows,
+)
+from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.read_cache import NodeMemory
 from byokg.graph.store import (
     Direction,
@@ -39,13 +60,11 @@ from byokg.graph.store import (
     RelationArray,
     RelationCounts,
     Schema,
+    schema_from_json,
 )
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
-
-BATCH_ROWS = 1 << 20
-"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
@@ -60,39 +79,6 @@ _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
 
-@dataclass(frozen=True)
-class _Arrays:
-    """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
-
-    relation: RelationArray
-    """(2E,) uint16 below 65,536 relations, otherwise int32."""
-    other: npt.NDArray[np.int32]
-    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
-    head of each edge by tail, relation, head, edge number."""
-    out_index: Int64
-    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
-    in_index: Int64
-    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
-    in_edge: npt.NDArray[np.integer]
-    """(E,) the number of the edge in slot E + i; int32 while they fit."""
-    id_hash: npt.NDArray[np.uint64]
-    """(N,) hashes of the node ids, ascending."""
-    id_order: npt.NDArray[np.int32]
-    """(N,) node number behind each entry of `id_hash`."""
-
-    def check(self, nodes: int, edges: int) -> None:
-        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
-        lengths = {
-            **dict.fromkeys(("relation", "other"), 2 * edges),
-            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
-            **dict.fromkeys(("id_hash", "id_order"), nodes),
-            "in_edge": edges,
-        }
-        for name, length in lengths.items():
-            if (found := getattr(self, name).shape) != (length,):
-                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
-
-
 class ColumnarGraph:
     """A directed, labelled multigraph in flat arrays; implements `GraphStore`.
 
@@ -103,7 +89,7 @@ class ColumnarGraph:
     def __init__(
         self,
         name: str,
-        arrays: _Arrays,
+        arrays: Arrays,
         nodes: pa.RecordBatch,
         node_properties: pa.RecordBatch | None,
         edge_properties: Sequence[pa.RecordBatch],
@@ -164,7 +150,7 @@ class ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
-            arrays = _Arrays(**{field.name: _map_array(folder / f"{field.name}.npy") for field in fields(_Arrays)})
+            arrays = Arrays(**{field.name: map_array(folder / f"{field.name}.npy") for field in fields(Arrays)})
             arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
@@ -191,16 +177,13 @@ class ColumnarGraph:
             (ids.setdefault(head, len(ids)), labels.setdefault(label, len(labels)), ids.setdefault(tail, len(ids)))
             for head, label, tail in triples
         ]
-        head, relation, tail = np.array(codes, np.int64).reshape(-1, 3).T
         return cls.assemble(
-            name=name,
-            ids=pa.array(list(ids), pa.large_string()),
-            relations=list(labels),
-            head=head,
-            relation=relation,
-            tail=tail,
-            drop_duplicates=True,
+            name,
+            NodeColumns(pa.array(list(ids), TEXT)),
+            list(labels),
+            np.array(codes, np.int64).reshape(-1, 3),
             source={"kind": "triples in memory"},
+            distinct=True,
         )
 
     @classmethod
@@ -233,18 +216,18 @@ class ColumnarGraph:
                 if end not in ids:
                     raise EntityNotFound(end, "the nodes given to from_records")
             codes[row] = ids[edge.head], labels.setdefault(edge.relation, len(labels)), ids[edge.tail]
+        described = NodeColumns(
+            ids=pa.array([node.id for node in node_list], TEXT),
+            names=pa.array([node.name for node in node_list], TEXT),
+            types=pa.array([node.type for node in node_list], TEXT),
+            properties=property_columns([node.properties for node in node_list]),
+        )
         return cls.assemble(
-            name=name,
-            ids=pa.array([node.id for node in node_list], pa.large_string()),
-            names=pa.array([node.name for node in node_list], pa.large_string()),
-            types=pa.array([node.type for node in node_list], pa.large_string()),
-            node_properties=property_columns([node.properties for node in node_list]),
-            relations=list(labels),
-            head=codes[:, 0],
-            relation=codes[:, 1],
-            tail=codes[:, 2],
-            edge_properties=property_columns([edge.properties for edge in edge_list]),
-            drop_duplicates=False,
+            name,
+            described,
+            list(labels),
+            codes,
+            property_columns([edge.properties for edge in edge_list]),
             source=source or {"kind": "records in memory"},
             dropped_duplicates=dropped_duplicates,
         )
@@ -252,73 +235,62 @@ class ColumnarGraph:
     @classmethod
     def assemble(
         cls,
-        *,
         name: str,
-        ids: pa.LargeStringArray,
+        nodes: NodeColumns,
         relations: Sequence[str],
-        head: npt.NDArray[np.integer],
-        relation: npt.NDArray[np.integer],
-        tail: npt.NDArray[np.integer],
-        drop_duplicates: bool,
-        source: Mapping[str, Any],
-        names: pa.LargeStringArray | None = None,
-        types: pa.Array | None = None,
-        node_properties: Mapping[str, pa.Array] | None = None,
-        edge_properties: Mapping[str, pa.Array] | None = None,
+        triples: npt.NDArray[np.integer],
+        properties: Mapping[str, pa.Array] | None = None,
         apart: npt.NDArray[np.integer] | None = None,
+        *,
+        source: Mapping[str, Any],
+        distinct: bool = False,
         dropped_duplicates: int = 0,
     ) -> ColumnarGraph:
-        """Sort and index columns whose nodes and relations are already numbered.
+        """Sort and index edges whose nodes and relations are already numbered.
 
         Args:
             name: what to call the graph in messages.
-            ids: (N,) node ids, all different; a node's number is its position.
+            nodes: N nodes; a node's number is its position.
             relations: R relation labels, all different.
-            head: (E,) node numbers.
-            relation: (E,) relation numbers.
-            tail: (E,) node numbers.
-            drop_duplicates: leave out repetitions of the same (head, relation, tail).
+            triples: (E, 3) head, relation and tail numbers.
+            properties: columns of E values, null where an edge lacks the property.
+            apart: (E,) edges of the same triple that differ in this are no repetitions; the first of those equal in
+                this too stays. Needed with `distinct` where edges have properties.
             source: what the graph is made from.
-            names: (N,) node names; None says that the ids are the names.
-            types: (N,) node types, plain or dictionary-encoded; None says that nodes are untyped.
-            node_properties: columns of N values, null where a node lacks the property.
-            edge_properties: columns of E values, in the order of `head`.
-            apart: (E,) what keeps edges apart that would be repetitions; needed with properties. The first of those
-                equal in this too stays.
+            distinct: leave out repetitions of the same triple.
             dropped_duplicates: repetitions that were left out before.
         """
-        edge_count = len(head)
-        if drop_duplicates and apart is None:
+        head, relation, tail = triples.T
+        if distinct and apart is None:
             head, relation, tail = sort_distinct(head, relation, tail)
         else:
             order = sort_order(head, relation, tail)
             if apart is not None:
                 order = first_of_each(order, head, relation, tail, apart)
             head, relation, tail = head[order], relation[order], tail[order]
-            edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
-        index = IdIndex.build(ids)
+            properties = {key: column.take(pa.array(order)) for key, column in (properties or {}).items()}
+        index = IdIndex.build(nodes.ids)
         back = incoming_order(relation, tail)
-        arrays = _Arrays(
+        arrays = Arrays(
             relation=np.concatenate((relation, relation[back])).astype(relation_width(len(relations)), copy=False),
             other=np.concatenate((tail, head[back])).astype(np.int32, copy=False),
-            out_index=ranges(np.bincount(head, minlength=len(ids))),
-            in_index=ranges(np.bincount(tail, minlength=len(ids))) + len(head),
+            out_index=ranges(np.bincount(head, minlength=len(nodes.ids))),
+            in_index=ranges(np.bincount(tail, minlength=len(nodes.ids))) + len(head),
             in_edge=back.astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
         )
-        nodes = node_batch(ids, names, types)
-        of_nodes, of_edges = property_batch(node_properties), property_batch(edge_properties)
+        batch, of_nodes, of_edges = nodes.batch(), property_batch(nodes.properties), property_batch(properties or {})
         edge_batches = [of_edges] if of_edges else []
         return cls(
             name=name,
             arrays=arrays,
-            nodes=nodes,
+            nodes=batch,
             node_properties=of_nodes,
             edge_properties=edge_batches,
-            schema=count_schema(arrays.relation, arrays.other, nodes, of_nodes, edge_batches, relations),
+            schema=count_schema(arrays.relation, arrays.other, batch, of_nodes, edge_batches, relations),
             source=source,
-            dropped_duplicates=dropped_duplicates + edge_count - len(head),
+            dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
 
     # What GraphStore asks
@@ -365,7 +337,7 @@ class ColumnarGraph:
         columns = self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
-        properties = _rows(self._node_properties, rows)
+        properties = read_rows(self._node_properties, rows)
         return [Node(*row) for row in zip(ids, names, types, properties, strict=True)]
 
     def edges(
@@ -473,9 +445,7 @@ class ColumnarGraph:
             last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
             segment, slot = _slots(starts[first:last], stops[first:last])
             relation = self._arrays.relation.take(slot)
-            fresh = np.ones(len(slot), np.bool_)
-            fresh[1:] = (segment[1:] != segment[:-1]) | (relation[1:] != relation[:-1])
-            groups = np.flatnonzero(fresh)
+            groups = np.flatnonzero(changes(segment, relation))
             segments.append(segment[groups] + first)
             relations.append(relation[groups].astype(np.int64))
             counts.append(np.diff(groups, append=len(slot)))
@@ -492,11 +462,11 @@ class ColumnarGraph:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
         batches = self._edge_properties
         if len(batches) < 2:
-            return _rows(batches[0] if batches else None, pa.array(numbers))
+            return read_rows(batches[0] if batches else None, pa.array(numbers))
         found: list[Properties] = [NO_PROPERTIES] * len(numbers)
         for which in np.unique(numbers // BATCH_ROWS).tolist():
             places = np.flatnonzero(numbers // BATCH_ROWS == which)
-            rows = _rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            rows = read_rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
             for place, row in zip(places.tolist(), rows, strict=True):
                 found[place] = row
         return found
@@ -576,7 +546,7 @@ class ColumnarGraph:
 
     def write_into(self, folder: Path) -> None:
         """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
-        for field in fields(_Arrays):
+        for field in fields(Arrays):
             with (folder / f"{field.name}.npy").open("wb") as file:
                 np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
         write_nodes(folder, self._nodes, self._node_properties)
@@ -584,7 +554,7 @@ class ColumnarGraph:
             with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
                 for batch in self._edge_properties:
                     file.append(batch)
-        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
+        write_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -643,9 +613,6 @@ class ColumnarGraph:
         return low
 
 
-# What a folder holds beside the arrays
-
-
 def _slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
     """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
     counts = stops - starts
@@ -655,143 +622,5 @@ def _slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
     return segment, slot
 
 
-def node_batch(ids: pa.LargeStringArray, names: pa.Array | None, types: pa.Array | None) -> pa.RecordBatch:
-    """Put together what stands in `nodes.arrow`; the arguments are those of `ColumnarGraph.assemble`."""
-    columns = {"id": ids}
-    if names is not None and not names.equals(ids):
-        columns["name"] = names
-    if types is not None:
-        columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def property_batch(columns: Mapping[str, pa.Array] | None) -> pa.RecordBatch | None:
-    """Put property columns together; None where there are none."""
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
-
-
-def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `node_batch` made, and the nodes' properties where there are any."""
-    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
-        if batch is not None:
-            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-
-
-class BatchFile:
-    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_file(self._sink, schema)
-        self._waiting = schema.empty_table()
-
-    def __enter__(self) -> BatchFile:
-        return self
-
-    def append(self, rows: pa.RecordBatch) -> None:
-        """Write these rows behind those that came before."""
-        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
-        while len(self._waiting) > BATCH_ROWS:
-            self._write(self._waiting.slice(0, BATCH_ROWS))
-            self._waiting = self._waiting.slice(BATCH_ROWS)
-
-    def _write(self, rows: pa.Table) -> None:
-        columns = [pa.concat_arrays(column.chunks) for column in rows.columns]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
-        with self._sink, self._writer:
-            if error is None and self._waiting.num_rows:
-                self._write(self._waiting)
-            elif error is None:
-                self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=self._waiting.schema))
-
-
-def write_graph_meta(
-    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
-) -> None:
-    """Write the last file of a graph's folder, when all others are complete."""
-    content = {
-        "nodes": nodes,
-        "edges": edges,
-        "dropped_duplicates": dropped_duplicates,
-        "source": source,
-        "schema": asdict(schema),
-    }
-    write_meta(folder, content)
-
-
-def relation_width(count: int) -> type[np.integer]:
-    """Return the integer type that holds relation numbers below `count`."""
-    return np.uint16 if count < 1 << 16 else np.int32
-
-
-def edge_width(count: int) -> type[np.integer]:
-    """Return the integer type that holds edge numbers below `count`."""
-    return np.int32 if count < 1 << 31 else np.int64
-
-
 def _first_outside(numbers: Int64, count: int) -> int:
     return int(numbers[(numbers < 0) | (numbers >= count)][0])
-
-
-def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
-    """Turn property mappings into typed columns, null where a row lacks the key."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    kinds: dict[frozenset[type], pa.DataType] = {
-        frozenset({str}): pa.large_string(),
-        frozenset({bool}): pa.bool_(),
-        frozenset({int}): pa.int64(),
-        frozenset({float}): pa.float64(),
-        frozenset({int, float}): pa.float64(),
-    }
-    columns = {}
-    for key in keys:
-        values = [row.get(key) for row in rows]
-        found = frozenset(type(value) for value in values if value is not None)
-        if found not in kinds:
-            raise GraphError(several_types(key, found))
-        try:
-            columns[key] = pa.array(values, kinds[found])
-        except (OverflowError, pa.ArrowInvalid) as error:
-            raise GraphError(
-                f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
-            ) from error
-    return columns
-
-
-def several_types(key: str, found: Iterable[type]) -> str:
-    """Say why a property cannot be a column."""
-    names = ", ".join(sorted(kind.__name__ for kind in found))
-    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
-
-
-def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
-    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings."""
-    if batch is None:
-        return [NO_PROPERTIES] * len(rows)
-    found: list[dict[str, Value]] = [{} for _ in range(len(rows))]
-    for key, column in zip(batch.schema.names, batch.columns, strict=True):
-        taken = column.take(rows)
-        if pa.types.is_date(taken.type):
-            taken = taken.cast(pa.string())
-        for row, value in zip(found, taken.to_pylist(), strict=True):
-            if value is not None:
-                row[key] = value
-    return [row or NO_PROPERTIES for row in found]
-
-
-def _map_array(path: Path) -> npt.NDArray[Any]:
-    # As a plain array: the memmap subclass would slow down every operation on it.
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return array
-
-
-def map_batches(path: Path) -> list[pa.RecordBatch]:
-    """Map what `BatchFile` or `write_nodes` wrote."""
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
-    return [file.get_batch(number) for number in range(file.num_record_batches)]

@@ -6,7 +6,7 @@ Relation labels whose numbers are found without searching.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.types import Value
+from byokg.types import NO_PROPERTIES, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -162,6 +163,96 @@ def merge_repeated(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple
     return rows, Clash(row, int(first[row]), int(codes[row]), key)
 
 
+@dataclass(frozen=True)
+class NodeColumns:
+    """N nodes, in the order of their numbers."""
+
+    ids: pa.LargeStringArray
+    names: pa.Array | None = None
+    """None says that the ids are the names."""
+    types: pa.Array | None = None
+    """Plain or dictionary-encoded; None says that nodes are untyped."""
+    properties: Mapping[str, pa.Array] = field(default_factory=dict)
+    hashes: npt.NDArray[np.uint64] | None = None
+    """Those of `id_index.hash_column`, where they are known."""
+
+    def batch(self) -> pa.RecordBatch:
+        """Return what stands in `nodes.arrow`: ids, names where they are not the ids, types where there are some."""
+        columns = {"id": self.ids}
+        if self.names is not None and not self.names.equals(self.ids):
+            columns["name"] = self.names
+        if self.types is not None:
+            columns["type"] = self.types if pa.types.is_dictionary(self.types.type) else self.types.dictionary_encode()
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def property_batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch | None:
+    """Put property columns together; None if there are none."""
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
+    """Give a block's properties the columns of the whole stream, null where the block lacks one."""
+    given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
+
+
+def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Put batches that have these columns below each other."""
+    columns = [
+        pa.concat_arrays([pa.array([], kind), *(batch.column(name) for batch in batches)])
+        for name, kind in types.items()
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
+
+
+def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
+    """Turn property mappings into typed columns, null where a row lacks the key."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    kinds: dict[frozenset[type], pa.DataType] = {
+        frozenset({str}): pa.large_string(),
+        frozenset({bool}): pa.bool_(),
+        frozenset({int}): pa.int64(),
+        frozenset({float}): pa.float64(),
+        frozenset({int, float}): pa.float64(),
+    }
+    columns = {}
+    for key in keys:
+        values = [row.get(key) for row in rows]
+        found = frozenset(type(value) for value in values if value is not None)
+        if found not in kinds:
+            raise GraphError(several_types(key, found))
+        try:
+            columns[key] = pa.array(values, kinds[found])
+        except (OverflowError, pa.ArrowInvalid) as error:
+            raise GraphError(
+                f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
+            ) from error
+    return columns
+
+
+def several_types(key: str, found: Iterable[type]) -> str:
+    """Say why a property cannot be a column."""
+    names = ", ".join(sorted(kind.__name__ for kind in found))
+    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
+
+
+def read_rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
+    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings."""
+    if batch is None:
+        return [NO_PROPERTIES] * len(rows)
+    found: list[dict[str, Value]] = [{} for _ in range(len(rows))]
+    for key, column in zip(batch.schema.names, batch.columns, strict=True):
+        taken = column.take(rows)
+        if pa.types.is_date(taken.type):
+            taken = taken.cast(pa.string())
+        for row, value in zip(found, taken.to_pylist(), strict=True):
+            if value is not None:
+                row[key] = value
+    return [row or NO_PROPERTIES for row in found]
+
+
 _EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
 """Values of a property that the schema shows, rows it looks at for them, and characters in one."""
 
@@ -304,29 +395,3 @@ def _plain(values: pa.Array) -> list[Value]:
 def _examples(values: Sequence[Value]) -> tuple[Value, ...]:
     """Return the first few different values that are short."""
     return tuple(dict.fromkeys(value for value in values if len(str(value)) <= _EXAMPLE_LENGTH))[:_EXAMPLES]
-
-
-def schema_from_json(data: Mapping[str, Any]) -> Schema:
-    """Read what `dataclasses.asdict` made of a schema. Raises `KeyError` or `TypeError` for anything else."""
-    return Schema(
-        node_types=data["node_types"],
-        relations=tuple(
-            RelationSchema(
-                row["name"],
-                row["count"],
-                tuple(row["domain"]),
-                tuple(row["range"]),
-                tuple(row["properties"]),
-                _details_from_json(row["property_details"]),
-            )
-            for row in data["relations"]
-        ),
-        node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
-        node_property_details={
-            key: _details_from_json(details) for key, details in data["node_property_details"].items()
-        },
-    )
-
-
-def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
-    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)

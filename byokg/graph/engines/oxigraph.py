@@ -13,8 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from byokg.errors import (
     GraphCorrupt,
     GraphExists,
@@ -38,8 +36,8 @@ from byokg.graph.rdf.iris import (
     term_iri,
 )
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, Schema
+from byokg.graph.servers.sparql_store import Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.store import QueryLimits, schema_from_json
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -134,10 +132,10 @@ class OxigraphStore(SparqlStore):
         folder = Path(folder)
         meta = _read_meta(folder)
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
-        self._relation_numbers(meta["relations"])
+        self._number_relations(meta["relations"])
         try:
-            self._schema = TypeAdapter(Schema).validate_python(meta["schema"])
-        except ValidationError as error:
+            self._schema = schema_from_json(meta["schema"])
+        except ValueError as error:
             raise GraphCorrupt(folder, f"the schema in {_META} is damaged") from error
         self.source: Mapping[str, Any] = meta["source"]
         """What the store was built from."""
@@ -172,12 +170,6 @@ class OxigraphStore(SparqlStore):
         """End the worker. The store cannot be used again."""
         self._worker.close()
 
-    def __enter__(self) -> OxigraphStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def refresh(self) -> None:
         """Do nothing: the store never changes, and its schema was read when it was built."""
 
@@ -187,13 +179,13 @@ class OxigraphStore(SparqlStore):
         text = sparql.select(variables, where, *(page or ()))
         return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         try:
             every = not chooses_graphs(query.text)
             reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
         except QueryInvalid as error:
             raise QueryInvalid(_readable(str(error), query)) from error
-        return Table(*reply)
+        return SparqlResult(*reply)
 
 
 class _LoadedStore(SparqlStore):
@@ -210,7 +202,7 @@ class _LoadedStore(SparqlStore):
         reply = json.loads(select_json(self._store, sparql.select(variables, where, *(page or ())), union=True))
         return read_table(reply, self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         raise QueryInvalid("a store that is being built runs no queries")
 
 

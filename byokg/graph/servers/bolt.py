@@ -24,16 +24,24 @@ from urllib.parse import unquote, urlsplit
 from byokg.errors import (
     ByokgError,
     ConfigError,
-    MissingExtra,
     QueryFailed,
     QueryInvalid,
     QueryRefused,
     QueryTimeout,
     QueryTooLarge,
     StoreUnavailable,
+    import_extra,
 )
-from byokg.graph.servers.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries, count_all
-from byokg.graph.servers.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
+from byokg.graph.servers.cypher_schema import (
+    Catalogue,
+    CypherServer,
+    PropertyNames,
+    Records,
+    ServerEdge,
+    ServerNode,
+    ServerPath,
+)
+from byokg.graph.servers.cypher_store import CypherStore
 
 if TYPE_CHECKING:
     import neo4j
@@ -107,7 +115,7 @@ class Neo4jStore(CypherStore):
         super().__init__(server, id_property, name_property, timeout_s)
 
 
-class BoltServer:
+class BoltServer(CypherServer):
     """Sends query text over Bolt; implements `CypherServer`."""
 
     identity = "elementId"
@@ -122,11 +130,7 @@ class BoltServer:
         fetch_size: int = 1000,
     ) -> None:
         """See `Neo4jStore`."""
-        try:
-            import neo4j
-        except ImportError as error:
-            raise MissingExtra("neo4j", "neo4j", "a graph behind a Bolt address") from error
-        self._neo4j = neo4j
+        self._neo4j = neo4j = import_extra("neo4j", "neo4j", "a graph behind a Bolt address")
         self._address, in_uri = _split(uri)
         if database and in_uri and database != in_uri:
             raise ConfigError(f"the address {uri} names database {in_uri!r}, not {database!r}; name one of them")
@@ -146,11 +150,11 @@ class BoltServer:
 
     # What CypherServer asks
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query in read access mode; see `CypherServer` for the values."""
         columns, rows = self._run(lambda: self._fetch(text, parameters, timeout_s, max_rows), timeout_s)
         plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
-        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
+        return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
         """Ask a genuine Neo4j whether the query only reads, once for each text."""
@@ -177,7 +181,7 @@ class BoltServer:
         try:
             yield from self._cursor_pages(returned, timeout_s)
         except QueryTimeout:
-            yield from pages_by_id(self, returned, timeout_s)
+            yield from super().node_pages(returned, timeout_s)
 
     def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Read all nodes from one cursor."""
@@ -201,9 +205,8 @@ class BoltServer:
         except QueryTimeout:
             raise
         except QueryFailed:
-            return catalogue_by_queries(self, timeout_s)
-        sizes = count_all(self, timeout_s)
-        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+            return super().catalogue(timeout_s)
+        return Catalogue(*self.sizes(timeout_s), tuple(row[0] for row in labels), tuple(row[0] for row in relations))
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
         """List all property names with the procedures that a genuine Neo4j has; they look at the whole graph."""
@@ -239,13 +242,14 @@ class BoltServer:
 
     def _connect(self) -> neo4j.AsyncDriver:
         try:
-            return self._neo4j.AsyncGraphDatabase.driver(
+            driver: neo4j.AsyncDriver = self._neo4j.AsyncGraphDatabase.driver(
                 self._address,
                 auth=self._auth,
                 connection_timeout=_CONNECT_S,
                 max_transaction_retry_time=0,  # `patiently` tries again
                 telemetry_disabled=True,
             )
+            return driver
         except (self._neo4j.exceptions.DriverError, ValueError) as error:
             raise ConfigError(f"the driver cannot use the address {self._address}: {error}") from error
 

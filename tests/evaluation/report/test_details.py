@@ -12,7 +12,8 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.report.details import Details, read_details
-from byokg.evaluation.report.summary import Run, asked_by, read_runs
+from byokg.evaluation.report.summary import asked_by, read_reported
+from byokg.evaluation.run_folder import Run
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
@@ -64,7 +65,7 @@ def with_trace(folder: Path, out: Path, before: bytes, after: bytes) -> list[Run
     trace = out / "trace.jsonl"
     assert before in trace.read_bytes()
     trace.write_bytes(trace.read_bytes().replace(before, after, 1))
-    return read_runs([out])
+    return read_reported([out])
 
 
 def test_prompts_and_replies_are_found_by_their_keys(folders: tuple[Path, Path], tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
-from byokg.evaluation.report.summary import Run, Traces, asked_by, read_runs, run_names
+from byokg.evaluation.report.summary import Traces, asked_by, read_reported
+from byokg.evaluation.run_folder import Run, run_names
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from tests.evaluation.report.conftest import BASE, EXAMPLES, Told
 
@@ -29,26 +30,26 @@ def test_runs_are_named_by_as_much_of_their_paths_as_tells_them_apart() -> None:
 
 def test_a_run_given_twice_is_refused(folders: tuple[Path, Path]) -> None:
     with pytest.raises(RunError, match="is given twice"):
-        read_runs([folders[0], folders[0].parent / "other" / ".." / "base"])
+        read_reported([folders[0], folders[0].parent / "other" / ".." / "base"])
 
 
 def test_runs_over_different_data_sets_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
     run_evaluation(Told(BASE), EXAMPLES, tmp_path / "run", RunSettings("films test", "2" * 64, "1" * 64))
     with pytest.raises(RunError, match="make one report for each data set"):
-        read_runs([folders[0], tmp_path / "run"])
+        read_reported([folders[0], tmp_path / "run"])
 
 
 def test_a_run_that_is_not_finished_is_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
     shutil.copytree(folders[0], tmp_path / "run")
     (tmp_path / "run" / "metrics.json").unlink()
     with pytest.raises(RunError, match="the run is not finished"):
-        read_runs([tmp_path / "run"])
+        read_reported([tmp_path / "run"])
 
 
 def test_questions_of_all_runs_are_put_together(folders: tuple[Path, Path], tmp_path: Path) -> None:
     first = EXAMPLES[1:3]
     run_evaluation(Told(BASE), first, tmp_path / "run", RunSettings("films test", "0" * 64, "1" * 64))
-    assert [example.id for example in asked_by(read_runs([tmp_path / "run", folders[0]]))] == [
+    assert [example.id for example in asked_by(read_reported([tmp_path / "run", folders[0]]))] == [
         "q2", "q3", "q1", "q4", "q5",
     ]  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_runs_that_disagree_on_a_question_are_refused(folders: tuple[Path, Path]
     questions = tmp_path / "run" / "questions.jsonl"
     questions.write_bytes(questions.read_bytes().replace(b"Michael Mann", b"Mike Mann"))
     with pytest.raises(RunError, match=r"question 'q1' of .* differs in text or gold answers"):
-        asked_by(read_runs([folders[0], tmp_path / "run"]))
+        asked_by(read_reported([folders[0], tmp_path / "run"]))
 
 
 def test_traces_are_read_one_at_a_time_in_any_order(folders: tuple[Path, Path], tmp_path: Path) -> None:

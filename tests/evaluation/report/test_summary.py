@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from byokg.evaluation.records import Timing
-from byokg.evaluation.report.summary import Run, asked_by, summarise
+from byokg.evaluation.report.summary import asked_by, summarise
+from byokg.evaluation.run_folder import Run
 from byokg.types import Consumption, Spending
 
 
@@ -23,6 +24,7 @@ def test_the_leaderboard_repeats_the_metrics_of_the_runs(runs: list[Run]) -> Non
     found = summary(*runs)
     assert found["dataset"] == "films test"
     for run, shown in zip(runs, found["runs"], strict=True):
+        assert run.metrics is not None
         assert shown["name"] == run.name
         assert (shown["n"], shown["failed"]) == (5, 1)
         assert shown["metrics"]["hit"]["value"] == run.metrics.overall.estimates["hit"].value == 0.6

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node, spelled
@@ -173,13 +174,10 @@ class TestRelationFilterOnHubs:
         ends[0, : count // 2] = 0  # node 0 is a hub both ways
         ends[1, count // 2 : 3 * count // 4] = 0
         graph = ColumnarGraph.assemble(
-            name="hub",
-            ids=pa.array([str(number) for number in range(12)], pa.large_string()),
-            relations=[f"r{number}" for number in range(5)],
-            head=ends[0],
-            relation=rng.integers(0, 5, count),
-            tail=ends[1],
-            drop_duplicates=False,
+            "hub",
+            NodeColumns(pa.array([str(number) for number in range(12)], pa.large_string())),
+            [f"r{number}" for number in range(5)],
+            np.stack((ends[0], rng.integers(0, 5, count), ends[1]), axis=1),
             source={},
         )
         asked = np.array([3, 0, 7, 0])

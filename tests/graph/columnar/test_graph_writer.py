@@ -11,6 +11,7 @@ import pytest
 
 from byokg import files
 from byokg.errors import GraphError
+from byokg.graph.columnar import folder as columnar_folder
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
 from byokg.graph.columnar import writer as graph_writer
@@ -126,6 +127,7 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = made(tmp_path / "in")
+    monkeypatch.setattr(columnar_folder, "BATCH_ROWS", 512)
     monkeypatch.setattr(columnar, "BATCH_ROWS", 512)
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2000)

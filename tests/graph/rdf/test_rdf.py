@@ -12,8 +12,8 @@ import pytest
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.files import graph_quads, parse_list
-from byokg.graph.rdf.importer import import_rdf
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.rdf.files import graph_quads, parse_list, read_rdf
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
 from byokg.types import EntityId, Node
@@ -42,7 +42,7 @@ def read(tmp_path: Path) -> Read:
     def importing(text: str, name: str = "graph.ttl") -> ColumnarGraph:
         path = tmp_path / name
         path.write_text(PREFIXES + text if name.endswith((".ttl", ".trig")) else text, "utf-8")
-        return import_rdf(path)
+        return import_graph(path)
 
     return importing
 
@@ -87,10 +87,10 @@ def test_files_may_be_compressed(tmp_path: Path, ending: str) -> None:
     else:
         data = TRIPLE.encode()
         path.write_bytes(gzip.compress(data) if ending == ".gz" else lzma.compress(data))
-    assert import_rdf(path).edge_count == 1
+    assert import_graph(path).edge_count == 1
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ImportFailed, match="damaged"):
-        import_rdf(path)
+        import_graph(path)
 
 
 # Names and types
@@ -293,9 +293,9 @@ def test_a_syntax_error_names_file_and_line(read: Read, name: str, text: str, li
 
 def test_what_cannot_be_rdf_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportFailed, match="end it in one of"):
-        import_rdf(tmp_path / "graph.txt")
+        read_rdf(tmp_path / "graph.txt")
     with pytest.raises(ImportFailed, match="no such file"):
-        import_rdf(tmp_path / "graph.ttl")
+        read_rdf(tmp_path / "graph.ttl")
 
 
 def test_an_empty_file_is_an_empty_graph(read: Read) -> None:
@@ -309,7 +309,7 @@ def rewritten(graph: ColumnarGraph, tmp_path: Path) -> ColumnarGraph:
     """Write a graph as N-Quads, and import that."""
     path = tmp_path / "again.nq"
     pyoxigraph.serialize(graph_quads(graph), str(path), pyoxigraph.RdfFormat.N_QUADS)
-    return import_rdf(path)
+    return import_graph(path)
 
 
 def test_what_came_from_rdf_goes_back_to_the_same_rdf(read: Read, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from langchain.embeddings import base
 
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
 from byokg.index.embedders import unit_rows
@@ -193,7 +194,8 @@ def test_an_unknown_profile_is_named() -> None:
 def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain_openai", None)
     monkeypatch.setitem(sys.modules, "langchain_aws", None)
+    base._get_embeddings_class_creator.cache_clear()  # it remembers what it imported
     with pytest.raises(MissingExtra, match=r"byokg\[openai\]"):
-        openai_compatible("small")
+        openai_compatible("small", api_key=KEY)
     with pytest.raises(MissingExtra, match=r"byokg\[bedrock\]"):
         bedrock("amazon.titan-embed-text-v2:0")

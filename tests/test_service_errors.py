@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.failures`: what no server can be made to say, and the reading of headers."""
+"""Tests of `byokg.service_errors`: what no server can be made to say, and the reading of headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from byokg.errors import (
     LlmUnavailable,
 )
 from byokg.llm.chat_models import ScriptedChatModel
-from byokg.llm.failures import as_llm_error, filtered, known_secrets, retry_after_s
+from byokg.service_errors import as_llm_error, filtered, known_secrets, retry_after_s
 
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
 

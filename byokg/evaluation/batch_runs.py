@@ -1,7 +1,7 @@
 """Runs whose replies come later: in batches at half price, or from another machine.
 
-Each pass answers every question as far as the replies go that are there. What is missing is put aside, so one pass
-collects the calls of one stage of all questions.
+Each pass answers every question as far as recorded replies allow. What is missing is put aside, so one pass collects
+the calls of one stage of all questions.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _count(meter: UsageMeter, calls: Sequence[PendingCall], pending: PendingCall
 
 
 def run_deferred(run: Callable[[], Metrics], pending: PendingCalls, requests: Path) -> Metrics:
-    """Run as far as the replies go that are there, and write down what is missing.
+    """Run as far as recorded replies allow, and write down what is missing.
 
     Args:
         run: one pass of the evaluation, as by `run_evaluation`; its language model puts calls aside in `pending`.
