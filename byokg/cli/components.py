@@ -30,8 +30,8 @@ GIVEN = {
     "linking": frozenset({"store", "embedder", "names", "dense"}),
     "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
 }
-"""By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, which
-is the first argument if that has no default; retrievers are given the `Parts` of their pipeline."""
+"""By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, the
+first argument if that has no default; retrievers are given the `Parts` of their pipeline."""
 
 RETRIEVERS = "pipeline/retrievers"
 
