@@ -26,7 +26,7 @@ import pyarrow as pa
 from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
-from byokg.errors import ConfigError, GraphCorrupt
+from byokg.errors import ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
@@ -322,8 +322,7 @@ class NameIndex:
         Raises:
             ConfigError: `k` or `cutoff` is out of range.
         """
-        if k < 1:
-            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", k=k)
         if not 0 <= cutoff <= 1:
             raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
         ranks = None if degrees is None else np.asarray(degrees)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +22,10 @@ EDGES = [Triple(EntityId("2"), "lies_on", EntityId("3"), 0)]
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ArcadeStore]:
+def store(arcade_process: ArcadeStore) -> ArcadeStore:
     """Hold two towns and a river, of which one town lies on it."""
-    pytest.importorskip("arcadedb_embedded")
-    with ArcadeStore.hold(ColumnarGraph.from_records(NODES, EDGES, "towns")) as held:
-        yield held
+    arcade_process.replace(ColumnarGraph.from_records(NODES, EDGES, "towns"))
+    return arcade_process
 
 
 def asked(id: str, query: str) -> Example:
