@@ -25,8 +25,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from byokg.cli.main import WRONG, main
+from byokg.cli.main import main
 from byokg.cli.mcp import INTERRUPTED, SCHEMA_URI, TOKEN, GraphServer
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import EdgeBatch
 from byokg.retrieval.graph_tools import GraphTools
