@@ -236,7 +236,7 @@ def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
     from byokg.open import is_address
 
     if is_address(store.name):
-        return cast(GraphStore, Watched(store, lambda: store.node_count, note))
+        return cast(GraphStore, Watched(store, lambda: getattr(store, "node_count", None), note))
     return store
 
 
