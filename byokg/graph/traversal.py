@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RelationNotFound, StoresMixed
-from byokg.graph.int_sets import contains, distinct, group_of
+from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
@@ -203,6 +203,47 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
 
 
+# Paths
+
+
+@dataclass(frozen=True)
+class PathRows:
+    """P paths, or beginnings of paths, of L edges each."""
+
+    nodes: NodeArray
+    """(P, L + 1)."""
+    relation: npt.NDArray[np.integer]
+    """(P, L)."""
+    edge: Int64
+    """(P, L)."""
+    inverse: npt.NDArray[np.bool_]
+    """(P, L)."""
+
+
+def spelled_paths(store: GraphStore, tables: Sequence[PathRows]) -> list[list[Path]]:
+    """Spell out tables of paths with ids, labels and properties, asking the store once for all of them."""
+    ids = iter(store.ids(_flat([rows.nodes for rows in tables])))
+    edges = _flat([rows.edge for rows in tables])
+    numbers, properties = iter(edges.tolist()), iter(store.edge_properties(edges))
+    labels = store.relations
+    spelled = []
+    for rows in tables:
+        paths = []
+        for relations, inverse in zip(rows.relation.tolist(), rows.inverse.tolist(), strict=True):
+            visited = [next(ids) for _ in range(len(relations) + 1)]
+            triples = []
+            for at, relation in enumerate(relations):
+                head, tail = (visited[at + 1], visited[at]) if inverse[at] else (visited[at], visited[at + 1])
+                triples.append(Triple(head, labels[relation], tail, next(numbers), next(properties)))
+            paths.append(Path(visited[0], tuple(triples), tuple(inverse)))
+        spelled.append(paths)
+    return spelled
+
+
+def _flat(tables: Sequence[npt.NDArray[np.integer]]) -> Int64:
+    return np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
+
+
 # One metapath
 
 
@@ -252,19 +293,10 @@ class Walks:
             edges[hop - 1] = self._edges[hop - 1][places]
             places = self._parents[hop - 1][places]
         nodes[0] = self.frontiers[0][places]
-        ids = self.store.ids(nodes.T.ravel())
-        properties = self.store.edge_properties(edges.T.ravel())
-        numbers = edges.T.ravel().tolist()
-        labels = [_split_step(self.store, step)[0] for step in self.metapath]
-        paths = []
-        for row in range(len(asked)):
-            visited = ids[row * (hops + 1) : (row + 1) * (hops + 1)]
-            walked = []
-            for hop, (label, inverse) in enumerate(zip(labels, self._inverse, strict=True)):
-                head, tail = (visited[hop + 1], visited[hop]) if inverse else (visited[hop], visited[hop + 1])
-                at = row * hops + hop
-                walked.append(Triple(head, label, tail, numbers[at], properties[at]))
-            paths.append(Path(visited[0], tuple(walked), self._inverse))
+        numbers = [_relation_number(self.store, _split_step(self.store, step)[0]) for step in self.metapath]
+        shape = (len(asked), hops)
+        steps = PathRows(nodes.T, np.broadcast_to(numbers, shape), edges.T, np.broadcast_to(self._inverse, shape))
+        (paths,) = spelled_paths(self.store, [steps])
         return paths
 
 
@@ -349,12 +381,8 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
     if limit is None or len(batch) <= limit:
         return batch, False
     # The batch is ordered by node, direction and relation, so what is capped together stands together.
-    first = np.ones(len(batch), np.bool_)
-    first[1:] = batch.origin[1:] != batch.origin[:-1]
-    if per_relation:
-        first[1:] |= batch.inverse[1:] != batch.inverse[:-1]
-        first[1:] |= batch.relation[1:] != batch.relation[:-1]
-    starts = np.flatnonzero(first)
+    together = (batch.origin, batch.inverse, batch.relation) if per_relation else (batch.origin,)
+    starts = np.flatnonzero(changes(*together))
     rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
     kept = np.flatnonzero(rank < limit)
     return select(batch, kept), len(kept) < len(batch)

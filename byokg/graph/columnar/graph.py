@@ -49,7 +49,7 @@ from byokg.graph.columnar.schema import (
     property_columns,
     read_rows,
 )
-from byokg.graph.int_sets import finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.read_cache import NodeMemory
 from byokg.graph.store import (
     Direction,
@@ -445,9 +445,7 @@ class ColumnarGraph:
             last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
             segment, slot = _slots(starts[first:last], stops[first:last])
             relation = self._arrays.relation.take(slot)
-            fresh = np.ones(len(slot), np.bool_)
-            fresh[1:] = (segment[1:] != segment[:-1]) | (relation[1:] != relation[:-1])
-            groups = np.flatnonzero(fresh)
+            groups = np.flatnonzero(changes(segment, relation))
             segments.append(segment[groups] + first)
             relations.append(relation[groups].astype(np.int64))
             counts.append(np.diff(groups, append=len(slot)))
@@ -522,6 +520,16 @@ class ColumnarGraph:
         """
         arrays = self._arrays
         return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
+
+    @property
+    def topology(self) -> Arrays:
+        """Return all edges in both orders, without a copy."""
+        return self._arrays
+
+    @property
+    def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
+        return self._nodes, self._node_properties
 
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""

@@ -200,6 +200,20 @@ class Interner:
             self._append(strings.take(pa.array(fresh)), hashes[fresh])
         return numbers
 
+    def encode(self, strings: pa.LargeStringArray, codes: Numbers) -> npt.NDArray[np.int32]:
+        """Return the number of the string behind each code; new strings get theirs in the order of the codes.
+
+        Args:
+            strings: (S,) different from each other; those without a code get no number.
+            codes: (C,) positions in `strings`.
+        """
+        first = np.full(len(strings), len(codes))
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated assignments the last one stays
+        met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+        numbers = np.empty(len(strings), np.int32)
+        numbers[met] = self.numbers(strings.take(pa.array(met)))
+        return numbers[codes]
+
     def find(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
         """Return the number of each of S strings, -1 for those that have none."""
         return self._find(strings, hash_column(strings))
@@ -296,36 +310,10 @@ def first_rows(codes: Numbers, count: int) -> Int64:
     return first
 
 
-def number(coded: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
-    """Return distinct values in order of first appearance, and which one each row holds."""
-    codes = coded.indices.to_numpy()
-    return _in_order(coded.dictionary, codes, first_rows(codes, len(coded.dictionary)))
-
-
-def number_pairs(pairs: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
-    """Number heads and tails together, in order of first appearance reading row by row, head before tail.
-
-    Args:
-        pairs: (2 E,) first all heads, then all tails.
-
-    Returns:
-        The distinct values, and which one each row holds: (E, 2).
-    """
-    codes, rows = pairs.indices.to_numpy(), len(pairs) // 2
-    # First in reading order: head of row r has place 2 r, tail 2 r + 1. Assigned from the last place to the first,
-    # because of repeated assignments the last one stays.
-    first = np.empty(len(pairs.dictionary), np.int64)
-    places = np.arange(2 * rows - 1, -1, -1)
-    first[codes.reshape(2, rows).T.ravel()[::-1]] = places
-    values, numbers = _in_order(pairs.dictionary, codes, first)
-    return values, numbers.reshape(2, rows).T
-
-
-def _in_order(values: pa.Array, codes: Numbers, first: Int64) -> tuple[pa.Array, Numbers]:
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return values.take(pa.array(order)), rank[codes]
+def row_by_row(pairs: pa.DictionaryArray) -> Numbers:
+    """Return the codes of E heads and then E tails as head, tail, head, tail, …: (2 E,)."""
+    codes: Numbers = pairs.indices.to_numpy().reshape(2, -1).T.ravel()
+    return codes
 
 
 Key = TypeVar("Key", bound=Hashable)

@@ -34,7 +34,7 @@ import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.ids import Interner, number_pairs
+from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import (
     TEXT,
     Int64,
@@ -209,17 +209,15 @@ class JsonLinesFile:
         self._nodes = self._read_nodes()
         row = 0
         for line, text, block in ahead(self._read(b"")):
-            ends = block.ends.dictionary_encode()
-            distinct, end_rows = number_pairs(ends)
-            labels = block.labels.dictionary_encode()
+            ends, labels = block.ends.dictionary_encode(), block.labels.dictionary_encode()
             triples = np.empty((len(labels), 3), np.int32)
             if self._nodes is None:
-                triples[:, [0, 2]] = self._entities.numbers(distinct)[end_rows]
+                triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
             else:
-                triples[:, [0, 2]] = self._entities.find(distinct)[end_rows]
+                triples[:, [0, 2]] = self._entities.find(ends.dictionary)[row_by_row(ends)].reshape(-1, 2)
                 if (triples[:, [0, 2]] < 0).any():
                     self._refuse_unknown_end(line, text)
-            triples[:, 1] = self._labels.numbers(labels.dictionary)[labels.indices.to_numpy()]
+            triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
             properties = property_batch(block.edge_properties)
             self._widen(self._kinds, block.edge_properties)
             yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)))
@@ -262,7 +260,7 @@ class JsonLinesFile:
             if not len(block.ids):
                 continue
             coded = block.ids.dictionary_encode()
-            numbers.append(self._entities.numbers(coded.dictionary)[coded.indices.to_numpy()])
+            numbers.append(self._entities.encode(coded.dictionary, coded.indices.to_numpy()))
             columns = {_NAME: block.names, _TYPE: block.types, **block.node_properties}
             self._widen(kinds, columns)
             parts.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.errors import ImportFailed
-from byokg.graph.columnar.ids import Interner, number
+from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
@@ -252,7 +252,7 @@ class PropertyTables:
             rows = 0
             for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
                 coded, content = _node_columns(one, table, rows, self._spaced)
-                numbers.append(self._ids.numbers(coded.dictionary)[coded.indices.to_numpy()])
+                numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
                 batches.append(converted(content, self._node_types, table.num_rows))
                 rows += table.num_rows
             ends.append(rows)
@@ -317,9 +317,9 @@ class PropertyTables:
             if one.partial:
                 kept = np.flatnonzero((triples[:, [0, 2]] >= 0).all(axis=1))
                 triples, taken = triples[kept], pa.array(kept)
-                labels = labels.take(taken).dictionary_decode().dictionary_encode()
+                labels = labels.take(taken)
                 batch = batch.take(taken) if batch else None
-            triples[:, 1] = self._numbered(labels)
+            triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
             yield EdgeBlock(triples, batch)
 
     def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
@@ -327,12 +327,6 @@ class PropertyTables:
         numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
         rows: Numbers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
         return rows
-
-    def _numbered(self, labels: pa.DictionaryArray) -> Numbers:
-        """Return relation numbers, given in order of first appearance."""
-        distinct, codes = number(labels)
-        numbers: Numbers = self._labels.numbers(distinct)[codes]
-        return numbers
 
 
 def _node_columns(

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from byokg.errors import GraphError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import Interner, number_pairs
+from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import KINDS, TEXT, NodeColumns, Numbers, Problem, blank, typed, whole, without_null
 from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
 from byokg.graph.importers.delimited import RecordFile, raise_first
@@ -107,10 +107,9 @@ class TripleFile:
         if blank("", ends) or blank("", labels):
             columns = zip(TRIPLE_COLUMNS, (head, relation, tail), strict=True)
             raise_first(self.file, [blank(name, column.dictionary_encode()) for name, column in columns], rows)
-        distinct, end_rows = number_pairs(ends)
         triples = np.empty((table.num_rows, 3), np.int32)
-        triples[:, [0, 2]] = self._entities.numbers(distinct)[end_rows]
-        triples[:, 1] = self._relations.numbers(labels.dictionary)[labels.indices.to_numpy()]
+        triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
+        triples[:, 1] = self._relations.encode(labels.dictionary, labels.indices.to_numpy())
         return triples
 
 
@@ -132,7 +131,7 @@ class _Times:
         coded = [column.dictionary_encode() for column in texts]
         raise_first(self._file, [self._check(*column, rows) for column in zip(self._names, coded, strict=True)])
         for column in map(without_null, coded):
-            marks = marks << 32 | self._texts.numbers(column.dictionary)[column.indices.to_numpy()]
+            marks = marks << 32 | self._texts.encode(column.dictionary, column.indices.to_numpy())
         return pa.RecordBatch.from_arrays(texts, list(self._names)), marks
 
     def _check(self, name: str, coded: pa.DictionaryArray, rows: int) -> Problem | None:

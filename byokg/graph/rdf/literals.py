@@ -173,8 +173,9 @@ class LiteralStore:
         self, nodes: Numbers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Numbers, rows: Int64
     ) -> None:
         """Take in the literals in some rows of a block; `nodes` are those of these rows."""
-        numbers = [nodes, *(_interned(*one, rows) for one in ((self.predicates, predicate), (self._texts, texts)))]
-        self._parts.append(np.column_stack((*numbers[:2], kinds[rows], numbers[2])).astype(np.int32))
+        predicates = self.predicates.encode(predicate.dictionary, predicate.indices.to_numpy()[rows])
+        spelled = self._texts.encode(texts.dictionary, texts.indices.to_numpy()[rows])
+        self._parts.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
 
     def _all(self) -> npt.NDArray[np.int32]:
         """Return (L, 4) node, predicate, kind and text."""
@@ -304,16 +305,6 @@ class LiteralStore:
         spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)
         literals = [Literal(text, *self._kinds[kind]) for text, kind in spelled]
         return column_of(dict(zip(nodes.tolist(), literals, strict=True)), count)
-
-
-def _interned(interner: Interner, column: pa.DictionaryArray, rows: Int64) -> Numbers:
-    """Return the numbers of some rows' texts, which are given in the order in which texts stand in the dictionary."""
-    codes = column.indices.to_numpy()[rows]
-    used = np.unique(codes)
-    numbers: Numbers = np.empty(len(column.dictionary), np.int32)
-    numbers[used] = interner.numbers(column.dictionary.take(pa.array(used)))
-    found: Numbers = numbers[codes]
-    return found
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:
