@@ -34,7 +34,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import labelled
+from benchmarks.rows import labelled, write_rows
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
@@ -126,9 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for subject, of in figures.items():
         table.add_row(subject, *(f"{of[label]:,.1f}" if label in of else "" for label in labels))
     Console(highlight=False).print(table)
-    if options.json:
-        rows = [labelled(subject, label, value) for subject, of in figures.items() for label, value in of.items()]
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    rows = [labelled(subject, label, value) for subject, of in figures.items() for label, value in of.items()]
+    write_rows(rows, options.json)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -27,15 +26,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from byokg.graph.columnar.schema import NodeColumns
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import labelled  # noqa: E402
+from benchmarks.rows import Row, labelled, show  # noqa: E402
 from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, atlas  # noqa: E402
 from byokg.graph.bfsql.engine import (  # noqa: E402
@@ -66,15 +63,6 @@ SOURCE = {
 """What the article's example says of one edge."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    subject: str
-    label: str
-    value: float
-
-
 def seconds(run: Callable[[], object], repeat: int) -> float:
     """Return the time of the quickest of some runs."""
     best = float("inf")
@@ -98,8 +86,8 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
         return compact(bfs_query(store, BfsRequest.model_validate({"seeds": [seed], "max_hops": 2, **bounds})))
 
     subgraphs = [breadth_first(store, store.numbers([topic]), Reach(2)) for topic in topics]
-    rows.append(Row("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
-    rows.append(Row("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
+    rows.append(labelled("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
+    rows.append(labelled("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
     cases: list[tuple[str, Callable[[EntityId], object]]] = [
         ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), Reach(2))),
         ("20 nodes ms", lambda seed: answered(seed, limit=20)),
@@ -110,9 +98,9 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
     hub = store.ids(np.array([int(degrees.argmax())]))[0]
     for label, run in cases:
         took = [seconds(partial(run, topic), repeat) for topic in topics]
-        rows.append(Row("two hops, median of topics", label, 1000 * median(took)))
-        rows.append(Row("two hops, largest hub", label, 1000 * seconds(partial(run, hub), repeat)))
-    rows.append(Row("two hops, largest hub", "edges of it", float(degrees.max())))
+        rows.append(labelled("two hops, median of topics", label, 1000 * median(took)))
+        rows.append(labelled("two hops, largest hub", label, 1000 * seconds(partial(run, hub), repeat)))
+    rows.append(labelled("two hops, largest hub", "edges of it", float(degrees.max())))
     return rows
 
 
@@ -141,10 +129,10 @@ def savings(name: str, store: ColumnarGraph, examples: Sequence[Example], hops: 
     saved = [100 * (1 - less / more) for less, more in zip(filtered, plain, strict=True)]
     subject = f"{name}, {hops} {'hop' if hops == 1 else 'hops'}"
     return [
-        Row(subject, "questions", len(saved)),
-        Row(subject, "median tokens without filters", median(plain)),
-        Row(subject, "median tokens with filters", median(filtered)),
-        Row(subject, "median saving %", median(saved)),
+        labelled(subject, "questions", len(saved)),
+        labelled(subject, "median tokens without filters", median(plain)),
+        labelled(subject, "median tokens with filters", median(filtered)),
+        labelled(subject, "median saving %", median(saved)),
     ]
 
 
@@ -193,13 +181,7 @@ def main() -> int:
     for name, graph, questions in measured:
         for hops in (1, 2):
             rows += savings(name, graph, questions, hops)
-    table = Table("what", "figure", "value", title="BFS-QL")
-    for row in rows:
-        table.add_row(row.subject, row.label, f"{row.value:,.1f}")
-    Console().print(table)
-    if options.json:
-        found = [labelled(row.subject, row.label, row.value) for row in rows]
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    show(rows, "BFS-QL", options.json)
     return 0
 
 

@@ -6,7 +6,6 @@ python benchmarks/graph_open.py [--data DIR] [--json FILE] [--repeat N]
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.rows import Row, write_rows
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.paths import grow, start
@@ -116,13 +116,14 @@ def main() -> int:
     for row in found:
         table.add_row(row.name, shown(row.best), shown(row.median), row.unit)
     Console().print(table)
-    if options.json:
-        rows = [
-            {"name": f"{row.name}, {which}", "value": value, "unit": row.unit}
+    write_rows(
+        (
+            Row(f"{row.name}, {which}", value, row.unit)
             for row in found
             for which, value in (("best", row.best), ("median", row.median))
-        ]
-        options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        ),
+        options.json,
+    )
     return 0
 
 

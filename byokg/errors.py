@@ -67,6 +67,13 @@ class ConfigError(ByokgError):
     """A setting is wrong; the message names it and the nearest valid choice."""
 
 
+def at_least(least: float, otherwise: str, **settings: float) -> None:
+    """Raise `ConfigError` for the first of some settings that is lower; `otherwise` says what it would mean."""
+    for name, value in settings.items():
+        if value < least:
+            raise ConfigError(f"{name}={value} {otherwise}; use {least} or more")
+
+
 class MissingExtra(ByokgError):
     """An optional package is needed for what was asked."""
 
@@ -358,6 +365,19 @@ class QueryRefused(QueryFailed):
 
 class QueryInvalid(QueryFailed):
     """The engine does not understand the query."""
+
+
+class PathQueryInvalid(QueryInvalid):
+    """The text is no path query, or asks for something that cannot be."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0, expected: tuple[str, ...] = ()) -> None:
+        place = f" at line {line}, column {column}" if line else ""
+        shown = ", ".join(expected[:12]) + (", …" if len(expected) > 12 else "")
+        super().__init__(f"path query{place}: {reason}" + (f"; expected {shown}" if expected else ""))
+        self.reason = reason
+        self.line = line
+        self.column = column
+        self.expected = expected
 
 
 class QueryTimeout(QueryFailed):

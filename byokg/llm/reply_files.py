@@ -32,8 +32,8 @@ from typing import IO, Any, cast
 from byokg.errors import ReplyStoreError
 from byokg.files import json_line, new_file
 from byokg.llm.messages import (
+    STOPS,
     Reply,
-    Stop,
     ToolCall,
     Usage,
     call_record,
@@ -46,22 +46,6 @@ from byokg.llm.replies import Import, RecordedReplies, RecordedReply
 SCHEMA = 1
 
 _KEY = re.compile(r"[0-9a-f]{64}")
-
-_ANTHROPIC_STOPS: Mapping[str, Stop] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "tool_use": "tool",
-}
-_OPENAI_STOPS: Mapping[str, Stop] = {
-    "stop": "end",
-    "length": "length",
-    "content_filter": "refusal",
-    "tool_calls": "tool",
-    "function_call": "tool",
-}
 
 
 @dataclass(frozen=True)
@@ -221,7 +205,7 @@ def _anthropic(result: Mapping[str, Any]) -> Reply | str:
     reply = read_reply(
         {
             "text": "".join(block["text"] for block in blocks if block["type"] == "text"),
-            "stop": _ANTHROPIC_STOPS.get(message.get("stop_reason") or "end_turn", "other"),
+            "stop": STOPS.get(message.get("stop_reason") or "end_turn", "other"),
             "usage": {
                 # Anthropic counts what went through the prompt cache apart.
                 "input_tokens": (usage.get("input_tokens") or 0) + read + written,
@@ -251,7 +235,7 @@ def _openai(record: Mapping[str, Any]) -> Reply | str:
         ToolCall(each["id"], each["function"]["name"], json.loads(each["function"]["arguments"]))
         for each in message.get("tool_calls") or ()
     )
-    stop: Stop = "refusal" if refused else _OPENAI_STOPS.get(choice.get("finish_reason") or "stop", "other")
+    stop = "refusal" if refused else STOPS.get(choice.get("finish_reason") or "stop", "other")
     return Reply(
         text=cast(str, refused or message.get("content") or ""),
         tool_calls=tools,

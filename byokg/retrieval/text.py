@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path as FilePath
 from threading import Lock
@@ -19,7 +18,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError
+from byokg.errors import at_least
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
@@ -27,7 +26,7 @@ from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
 from byokg.index.dense import UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
-from byokg.linking.relation_meaning import label_words
+from byokg.linking.relation_meaning import relation_text
 from byokg.retrieval.base import Request
 from byokg.retrieval.frontier import continuations, is_named, joined, metapath
 from byokg.types import PathEvidence, Triple, TripleEvidence
@@ -222,13 +221,6 @@ def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
     return _AllEdges(bounds, edges.relation.astype(np.int32), edges.tail.astype(np.int32), edges.edge)
 
 
-@lru_cache(1 << 16)
-def relation_text(label: str) -> str:
-    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
-    namespace, own = label_words(label)
-    return " ".join((*namespace, *own))
-
-
 def node_count(store: GraphStore) -> int:
     """Return how many nodes a graph has."""
     return store.node_count if isinstance(store, ColumnarGraph) else sum(1 for _ in store.entities())
@@ -278,9 +270,8 @@ class TextRetriever:
     ) -> None:
         if k is None:
             k = ON_FREEBASE if _is_freebase(store.relations) else ELSEWHERE
-        for name, value, lowest in (("k", k, 1), ("through", through, 0), ("most_names", most_names, 1)):
-            if value < lowest:
-                raise ConfigError(f"{name}={value} of the text retriever is too low; use {lowest} or more")
+        at_least(1, "of the text retriever is too low", k=k, most_names=most_names)
+        at_least(0, "of the text retriever is too low", through=through)
         self._store = store
         self._embedder = embedder
         self._k = k

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.llm.model import TRACING_VARIABLES, TracingNotice, tracing_variable
+from byokg.llm.model import TRACING_VARIABLES, tracing_notice, tracing_variable
 
 
 @pytest.mark.parametrize("variable", TRACING_VARIABLES)
@@ -14,18 +14,12 @@ def test_each_variable_that_langsmith_reads_switches_tracing_on(variable: str) -
     assert tracing_variable({}) is None
 
 
-def test_it_is_said_once_that_data_leaves() -> None:
-    said: list[str] = []
-    notice = TracingNotice(said.append)
-    for _ in range(3):
-        notice.give({"LANGSMITH_TRACING": "true"})
-    assert said == [
+def test_the_notice_says_that_data_leaves_and_how_to_stop_it() -> None:
+    assert tracing_notice({"LANGSMITH_TRACING": "true"}) == (
         "LangSmith tracing is on (LANGSMITH_TRACING): questions, graph facts and replies leave this machine; "
         "to stop it: unset LANGSMITH_TRACING"
-    ]
+    )
 
 
 def test_nothing_is_said_when_it_is_off() -> None:
-    said: list[str] = []
-    TracingNotice(said.append).give({})
-    assert said == []
+    assert tracing_notice({}) is None

@@ -521,6 +521,16 @@ class ColumnarGraph:
         arrays = self._arrays
         return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
 
+    @property
+    def topology(self) -> Arrays:
+        """Return all edges in both orders, without a copy."""
+        return self._arrays
+
+    @property
+    def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
+        return self._nodes, self._node_properties
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
         numbers = self._checked(nodes)

@@ -26,10 +26,9 @@ EDGES: list[Triple] = [edge("alien", "directed_by", "scott", since=1979)]
 
 
 @pytest.fixture(scope="module")
-def arcade() -> Iterator[ArcadeStore]:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    with ArcadeStore.hold(ColumnarGraph.from_records(NODES, EDGES)) as store:
-        yield store
+def arcade(arcade_process: ArcadeStore) -> ArcadeStore:
+    arcade_process.replace(ColumnarGraph.from_records(NODES, EDGES))
+    return arcade_process
 
 
 @pytest.fixture(scope="module")
