@@ -20,13 +20,12 @@ import griffe
 import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from typer.main import get_command
 
 import byokg
 from byokg.cli.components import MISSING as TO_BE_GIVEN
 from byokg.cli.components import TARGET, located
-from byokg.cli.config import RunOptions, config_dir
-from byokg.cli.main import app
+from byokg.cli.config import RunOptions, config_dirs, described
+from byokg.cli.main import COMMANDS, app, load
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "configuration"
@@ -81,7 +80,8 @@ def _bent(text: str) -> str:
 def commands_page() -> str:
     """Return one section for each command, with what its `--help` says."""
     parts = ["# Commands\n\nWhat `byokg COMMAND --help` says, for every command.\n"]
-    parts += [_command(path, command) for path, command in _commands(get_command(app), "byokg")]
+    parts += [f"## byokg\n\n{app.info.help}\n"]
+    parts += [_command(path, each) for name in COMMANDS for path, each in _commands(load(name), f"byokg {name}")]
     return "\n".join(parts)
 
 
@@ -131,7 +131,7 @@ def api_page() -> str:
 def configuration_pages() -> dict[str, str]:
     """Return the pages of the configuration reference, by path."""
     docs = Docstrings()
-    folder = config_dir()
+    folder = config_dirs()[0]
     found = {path.name for path in folder.iterdir() if path.is_dir()}
     groups = [*(name for name in GROUPS if name in found), *sorted(found - set(GROUPS))]
     pages = {f"{CONFIGURATION}/index.md": _overview(folder, groups, docs)}
@@ -178,7 +178,7 @@ def _dataclass_rows(record: type, prefix: str, comments: Mapping[str, str], docs
             yield from _dataclass_rows(typing.cast("type", kind), f"{key}.", comments, docs)
             continue
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        meaning = docs.attribute(record, each.name) or comments.get(key, "")
+        meaning = described(record).get(each.name) or docs.attribute(record, each.name) or comments.get(key, "")
         yield key, _type(kind), "required" if default is MISSING else _value(default), meaning
 
 
@@ -210,6 +210,8 @@ def _introduction(text: str) -> list[str]:
     for line in text.splitlines():
         if not line.startswith("#"):
             break
+        if re.match(r"# \w+: ", line):
+            continue  # of one setting, see `_comments`
         words = line.removeprefix("#").strip()
         if not words.startswith("@package"):
             lines.append(f"`{words}`<br>" if words.startswith("byokg ") else words)
@@ -221,7 +223,7 @@ def _rows(values: Mapping[str, Any], prefix: str, comments: Mapping[str, str], d
     target = values.get(TARGET)
     function = located(target, prefix) if target and target != TO_BE_GIVEN else None
     parameters = dict(_settings(function)) if function else {}
-    meanings = docs.parameters(function) if function else {}
+    meanings = described(function) if function else {}
     for name in dict.fromkeys([*values, *parameters]):
         value = values.get(name)
         key = f"{prefix}.{name}"
@@ -308,8 +310,8 @@ def _cell(words: str) -> str:
 
 
 def _comments(text: str) -> dict[str, str]:
-    """Return the comment behind each key of a YAML file, by dotted key."""
-    found: dict[str, str] = {}
+    """Return what comments of a YAML file say of settings, by dotted key: behind a key, or as a line `# KEY: …`."""
+    found: dict[str, str] = dict(re.findall(r"^# (\w+): (.+)$", text, re.MULTILINE))
     above: list[tuple[int, str]] = []
     for line in text.splitlines():
         if match := re.match(r"( *)([\w]+):(?: +(?:[^#\n]|(?<! )#)*)?(?: +# (.*))?$", line):
@@ -321,26 +323,10 @@ def _comments(text: str) -> dict[str, str]:
 
 
 class Docstrings:
-    """What docstrings say about parameters and attributes, read without importing anything."""
+    """What docstrings say about attributes, read without importing anything."""
 
     def __init__(self) -> None:
         self._package = griffe.load("byokg", search_paths=[str(ROOT)])
-
-    def parameters(self, function: Any) -> dict[str, str]:
-        """Return what the docstring of a class or function says about each of its parameters."""
-        if not function.__module__.startswith("byokg."):
-            return {}
-        home = self._package[f"{function.__module__.removeprefix('byokg.')}.{function.__qualname__}"]
-        texts = [home.docstring, home["__init__"].docstring if "__init__" in home.members else None]
-        return {
-            name: each.description
-            for text in texts
-            if text
-            for section in text.parse("google", warnings=False)
-            if section.kind is griffe.DocstringSectionKind.parameters
-            for each in section.value
-            for name in each.name.split(", ")
-        }
 
     def attribute(self, record: type, name: str) -> str:
         """Return the docstring below a field of a dataclass."""

@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 
 from rich.console import Console
 
+from byokg.cli.components import TARGET, located, place_argument
 from byokg.cli.config import Grants, RunOptions, Settings
 from byokg.cli.language_model import Asking, asking
 from byokg.cli.terminal import shown, watched
@@ -352,6 +353,9 @@ def _pipeline(
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
+    target = settings.components["graph"][TARGET]
+    if not target.startswith("byokg.") and (path is not None or place_argument(located(target, "graph")) is None):
+        return settings.open_graph(path)  # a store of the user's own, which may hold a graph of its own, too
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
@@ -359,16 +363,14 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]
         raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
-    if path is None:
-        if dataset is None:
-            if "store" not in settings.takes("pipeline"):
-                return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
-            raise ConfigError(
-                "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
-            )
+    if path is None and dataset is not None:
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    return settings.open_graph(path)
+    if path is not None or not target.startswith("byokg."):
+        return settings.open_graph(path)
+    if "store" not in settings.takes("pipeline"):
+        return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
+    raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

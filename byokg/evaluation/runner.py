@@ -61,6 +61,16 @@ from byokg.types import Answer, EntityId, Question, Spending
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")
 
+_APART = ("shard", "questions", "hash")
+"""What differs between the shards of one run."""
+
+_WAITING_PER_WORKER = 2
+
+_HELD = 32
+"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
+
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -133,12 +143,10 @@ def drawn(examples: Sequence[Example], draw: Draw) -> list[Example]:
 
 
 def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
-    return sorted(examples, key=lambda example: hashlib.sha256(f"{seed} {example.id}".encode()).digest())[:count]
+    def lot(example: Example) -> bytes:
+        return hashlib.sha256(f"{seed} {example.id}".encode("utf-8", "surrogatepass")).digest()
 
-
-_WAITING_PER_WORKER = 2
-
-_log = logging.getLogger(__name__)
+    return sorted(examples, key=lot)[:count]
 
 
 class Pipeline(Protocol):
@@ -461,10 +469,6 @@ def _plain(value: object, key: str) -> Any:
     raise ConfigError(f"{key} is a {type(value).__name__}; a run's settings are text, numbers, lists and mappings")
 
 
-_APART = ("shard", "questions")
-"""What differs between the shards of one run."""
-
-
 @dataclass(frozen=True)
 class _Part:
     """A finished shard."""
@@ -547,7 +551,7 @@ def _refuse_incomplete(parts: Sequence[_Part]) -> None:
 
 
 def _common(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key not in (*_APART, "hash")}
+    return {key: value for key, value in config.items() if key not in _APART}
 
 
 def _lines(part: _Part) -> list[tuple[str, Lines]]:
@@ -556,10 +560,6 @@ def _lines(part: _Part) -> list[tuple[str, Lines]]:
         raise RunError(f"the records in {str(part.folder)!r} are damaged; start that shard again")
     # A finished run has its lines in the order of its questions; timings, too.
     return [(example.id, Lines(*lines)) for example, *lines in zip(part.examples, *files, strict=True)]
-
-
-_HELD = 32
-"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
 
 
 class PerQuestionPipeline:

@@ -500,8 +500,14 @@ def entity_linker(
     Args:
         store: the graph.
         embedder: for meanings of names and of neighbourhoods.
-        method, top_k, cutoff, dense_cutoff, fusion, extend, context_weight: see `EntityLinker`.
-        disambiguate: let the question decide between the candidates of a mention.
+        method: exact, fuzzy, dense or both.
+        top_k: nodes for one mention, of each method.
+        cutoff: of fuzzy: lowest similarity in letters, 0 to 1.
+        dense_cutoff: of dense: lowest cosine, 0 to 1; embedders differ in what theirs mean.
+        fusion: of both; union: ordered by the better score; rrf: by the sum of reciprocal ranks.
+        extend: names that resemble a mention also where some equal it.
+        disambiguate: let the question decide, by type and relations of the candidates.
+        context_weight: what it counts then beside the name, 0 to 1.
         names: see `EntityLinker`.
         dense: see `EntityLinker`; None compares with every name.
     """

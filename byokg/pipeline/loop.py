@@ -90,7 +90,10 @@ class Parts:
                 f"rename it to what a pipeline can give: {', '.join(shared)}"
             )
         chosen = getattr(make, "keywords", {})  # of a partial: the settings
-        return make(**{part: value for part, value in shared.items() if part in parameters and part not in chosen})
+        made = make(**{part: value for part, value in shared.items() if part in parameters and part not in chosen})
+        if not callable(getattr(made, "retrieve", None)):
+            raise ConfigError(f"retriever {name!r} is a {type(made).__name__}, which has no method retrieve(request)")
+        return made
 
 
 _Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]

@@ -291,10 +291,15 @@ print(worker.call("echo", "answer"))
 
     def test_ctrl_c_while_waiting_leaves_a_worker_that_can_be_asked_again(self, tmp_path: Path) -> None:
         script = self.SCRIPT + (
-            "import os, signal, threading\n"
-            "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+            "import os, signal, threading, time\n"
+            f"asleep = {str(tmp_path / 'asleep')!r}\n"
+            "def interrupt():\n"
+            "    while not os.path.exists(asleep):\n"
+            "        time.sleep(0.01)\n"
+            "    os.kill(os.getpid(), signal.SIGINT)\n"
+            "threading.Thread(target=interrupt).start()\n"
             "try:\n"
-            "    worker.call('sleeps', 600)\n"
+            "    worker.call('sleeps', 600, asleep)\n"
             "except KeyboardInterrupt:\n"
             "    print('interrupted')\n"
             "print(worker.call('echo', 'and asked again'))\n"

@@ -1,7 +1,4 @@
-"""What led to an answer, round by round, as a tree: the trace of a question that was just asked, or recorded.
-
-An answer with what it rests on: what was linked, and the walk through the graph as a tree.
-"""
+"""`byokg ask` and `byokg trace`: an answer with what it rests on, and what led to it round by round, as trees."""
 
 from __future__ import annotations
 
@@ -9,15 +6,24 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from byokg.evaluation.records import answered
+from byokg.cli.config import read_settings
+from byokg.cli.evaluation import set_up
+from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
+from byokg.cli.terminal import note as tell
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.evaluation.records import answered, read_trace
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import follow_metapath
+from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED
 from byokg.retrieval.verbalize import (
     Hop,
@@ -38,11 +44,13 @@ from byokg.types import (
     Evidence,
     Feedback,
     LinkedEntity,
+    Mention,
     Node,
-    Path,
     PathEvidence,
     Properties,
+    Question,
 )
+from byokg.types import Path as GraphPath
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
@@ -57,7 +65,84 @@ _LINES = 5
 """Cited evidence that is not drawn, written as lines; the rest is counted."""
 
 
-def as_json(question: str, answer: Answer) -> dict[str, Any]:
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    entity: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
+    ] = None,
+    hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one question and show the evidence.
+
+    byokg ask "Which river flows through Paris?" dataset=atlas
+
+    byokg ask "Who directed Heat?" graph.path=DIR
+
+    byokg ask "Who directed Heat?" graph.path=neo4j://HOST
+    """
+    if not question.strip():
+        raise ConfigError("the question is empty")
+    settings = read_settings(_settings_only(words or [], question))
+    dataset = settings.build("dataset") if settings.options["dataset"] else None
+    with set_up(settings, dataset, tell) as bench:
+        topics = tuple(EntityId(id) for id in entity or ())
+        try:
+            bench.store.numbers(topics)
+        except EntityNotFound as error:
+            raise ConfigError(_no_such_entity(error, bench.entities)) from error
+        answer = bench.pipeline.run(Question("ask", question, topics, hops))
+        if as_json:
+            print_json(answer_json(question, answer))
+        elif trace:
+            usage = None if bench.asks is None else bench.asks.meter.take("ask")
+            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
+        else:
+            show(answer, bench.store, stdout())
+
+
+def trace(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
+    graph: Annotated[Path | None, typer.Option(metavar="DIR", help="Graph of the run, for the names of nodes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
+
+    byokg trace runs/mine WebQTest-12
+    """
+    record = read_trace(run, id)
+    if as_json:
+        print_json(record)
+    else:
+        show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
+
+
+def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
+    """Refuse a question that was typed without quotes."""
+    if words and "=" not in words[0]:
+        raise ConfigError(
+            f'{words[0]!r} is no setting; put the whole question in quotes: byokg ask "{question} {words[0]} …"'
+        )
+    return words
+
+
+def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
+    """Say which nodes may have been meant where a name was given for an id."""
+    found = linker.candidates(Mention(error.entity))
+    near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
+    return f"--entity {error.entity}: no node has this id{near if found else ''}"
+
+
+# Answers
+
+
+def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     """Return the answers with scores, and the rounds as `trace.jsonl` holds them."""
     trace = json.loads(answered(answer, seconds=0.0).trace)
     return {
@@ -166,7 +251,7 @@ class _Arrows:
 
 def _walks(
     item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore
-) -> list[Path]:
+) -> list[GraphPath]:
     """Return one walk to each answer: evidence keeps walks for its first ends only, and answers may be others."""
     kept = {path.end: path for path in item.paths}
     lacking = [end for end in answers if end not in kept]
@@ -182,7 +267,7 @@ def _walks(
 
 
 def _tree(
-    item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[Path], store: GraphStore, arrows: _Arrows
+    item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[GraphPath], store: GraphStore, arrows: _Arrows
 ) -> Tree:
     """Draw walks from the topic entity to the first answers, merged where they begin alike; count what is left out."""
     ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
@@ -216,6 +301,9 @@ def _named(node: Node, style: str) -> Text:
 
 def _bracketed(properties: Properties) -> str:
     return f"  ({', '.join(f'{key} {value}' for key, value in properties.items())})" if properties else ""
+
+
+# Traces
 
 
 _LISTED = 8

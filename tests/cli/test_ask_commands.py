@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.trees`."""
+"""Tests of `byokg.cli.ask_commands`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from byokg.cli.trees import as_json, show
+from byokg.cli.ask_commands import answer_json, show
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import follow_metapath
 from byokg.types import (
@@ -167,7 +167,7 @@ def test_answers_that_no_evidence_holds_are_marked(graph: ColumnarGraph) -> None
 
 
 def test_json_holds_every_answer_and_the_rounds(graph: ColumnarGraph) -> None:
-    record = as_json("Who?", answer([evidence(graph, "spain", 1, 1.0)], ["andorra", "france"], ("e1",)))
+    record = answer_json("Who?", answer([evidence(graph, "spain", 1, 1.0)], ["andorra", "france"], ("e1",)))
     assert [each["id"] for each in record["answers"]] == ["andorra", "france"]
     assert record["answers"][0]["grounded"] is True
     assert record["rounds"][0]["evidence"][0]["n_ends"] == 4

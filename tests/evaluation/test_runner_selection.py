@@ -47,6 +47,11 @@ def test_a_draw_is_the_same_on_every_machine() -> None:
 SAMPLE_OF_FOUR = ["q22", "q71", "q91", "q93"]
 
 
+def test_ids_with_lone_surrogates_are_drawn_like_others() -> None:
+    odd = [*HUNDRED, replace(HUNDRED[0], id="\ud800"), replace(HUNDRED[0], id="\udfff")]
+    assert set(ids(drawn(odd, Draw(sample=30)))) - {"\ud800"} <= set(ids(drawn(HUNDRED, Draw(sample=30))))
+
+
 def test_each_type_gives_as_many_as_it_has() -> None:
     rare = [*HUNDRED, replace(HUNDRED[0], id="r", type="rare")]
     chosen = drawn(rare, Draw(per_type=20))

@@ -1,3 +1,5 @@
+"""Tests of `byokg.evaluation.run_folder`: its questions, its metrics, and the version of the code."""
+
 from __future__ import annotations
 
 import json
@@ -6,8 +8,58 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, Scores, aggregate
-from byokg.evaluation.run_folder import METRICS_FILE, is_finished, metrics_json, read_metrics
+from byokg.evaluation.run_folder import (
+    METRICS_FILE,
+    QUESTIONS,
+    code_version,
+    is_finished,
+    metrics_json,
+    questions_jsonl,
+    read_metrics,
+    read_questions,
+)
+from byokg.types import EntityId
+
+EXAMPLES = (
+    Example(
+        "q1", "Wo liegt Zürich?", ("Schweiz",), (EntityId("c/ch"),), ("Zürich",), (EntityId("z"),), 1, "dev", "1-hop"
+    ),
+    Example(
+        "q2",
+        "lone \udc80 surrogate",
+        ("a", "b"),
+        aliases=(("A",), ()),
+        parses=(("x",), ()),
+        support=(("a", "r", "b"),),
+        rows=(("a", 1, None), ("b", {"of": (2.5, True)})),
+        hops=0,
+    ),
+)
+
+
+def test_what_was_asked_reads_back_equal(tmp_path: Path) -> None:
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES))
+    assert read_questions(tmp_path) == EXAMPLES
+
+
+def test_the_file_can_be_asked_again_as_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES[:1]))
+    assert Folder(tmp_path).examples() == EXAMPLES[:1]
+
+
+def test_fields_without_a_value_are_left_out() -> None:
+    assert questions_jsonl([Example("q", "Who?", ("Ann",))]) == b'{"id":"q","question":"Who?","answers":["Ann"]}\n'
+
+
+def test_a_missing_file_and_a_broken_line_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no questions.jsonl in .*give the folder that an evaluation wrote"):
+        read_questions(tmp_path)
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES) + b'{"id":"q"}\n')
+    with pytest.raises(RunError, match=r"questions.jsonl:3: is no question"):
+        read_questions(tmp_path)
 
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:
@@ -53,3 +105,17 @@ def test_a_run_is_finished_once_its_metrics_are_written_and_a_broken_file_is_nam
     (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
     with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
         read_metrics(tmp_path)
+
+
+def test_the_running_code_is_identified() -> None:
+    version = code_version()
+    assert version.version
+    assert len(version.digest) == 16
+    assert int(version.digest, 16) >= 0
+    assert version.commit is None or len(version.commit.rstrip("+")) == 40
+
+
+def test_the_same_code_has_the_same_digest() -> None:
+    first = code_version()
+    code_version.cache_clear()
+    assert code_version() == first

@@ -1,5 +1,6 @@
-"""`byokg eval -m`: one run for each combination of settings, started by a Hydra launcher.
+"""`byokg eval`, `byokg demo` and `byokg merge`: runs over data sets.
 
+`byokg eval -m` makes one run for each combination of settings, started by a Hydra launcher.
 Hydra's grammar says what is swept (`a,b`, `range(1,4)`), and its launchers where the jobs run: here one after another,
 in processes (`hydra/launcher=joblib`), or on a SLURM cluster (`hydra/launcher=submitit_slurm`). The settings of each
 job are read as for a single run, before the first one starts.
@@ -13,8 +14,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import typer
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -24,11 +26,14 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from byokg.cli.config import Settings, config_dir, groups, read_settings
+from byokg.cli.config import Settings, config_dirs, groups, read_settings, show_settings
 from byokg.cli.evaluation import evaluate
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
+from byokg.evaluation.records import read_config
 from byokg.evaluation.run_folder import read_metrics
-from byokg.evaluation.tables import TITLES, figures, labels, percent, table
+from byokg.evaluation.runner import merge_runs
+from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -38,6 +43,90 @@ _HYDRA = ("hydra.", "hydra/")
 _SHOWN = ("hit", "hits@1", "f1", "em")
 _NAME_LENGTH = 120
 _HASH_DIGITS = 8
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; one under runs/ unless given.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+) -> None:
+    """Answer the shipped questions over the shipped graph, and score the answers. Needs no key, GPU or server.
+
+    It is the same as: byokg eval pipeline=offline dataset=atlas
+    """
+    words = ["pipeline=offline", "dataset=atlas", *([] if out is None else [f"out={out}"])]
+    evaluate(read_settings(words), stdout(), stderr(), quiet)
+    if not quiet:
+        note('next: byokg ask "Which river flows through Paris?" dataset=atlas')
+
+
+def eval_(
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
+    ] = False,
+    sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
+    multirun: Annotated[
+        bool, typer.Option("--multirun", "-m", help="Run every combination of settings with several values.")
+    ] = False,
+) -> None:
+    """Run a pipeline over a data set and score it.
+
+    Settings are KEY=VALUE, for instance:
+
+    byokg eval dataset=atlas
+
+    byokg eval dataset=metaqa dataset.root=DIR dataset.hops=2 limit=500 workers=2
+
+    byokg eval dataset=folder dataset.root=DIR linking.entities=gold out=runs/mine
+
+    byokg eval dataset=folder dataset.root=DIR graph.path=neo4j://HOST graph.id_property=id
+
+    byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
+
+    byokg eval -m dataset=atlas linking=exact,fuzzy pipeline.beam=8,32 out=runs/beams
+
+    The same command continues a run that was interrupted, and shows the result of one that is finished.
+    """
+    if multirun:
+        if show or estimate:
+            raise ConfigError("--show and --estimate are for a single run; leave out -m")
+        outcomes = sweep(words or [], stdout(), stderr(), quiet)
+        broken = [outcome for outcome in outcomes if outcome.error]
+        if broken:
+            raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
+        return
+    settings = read_settings(words or [])
+    if show:
+        print(show_settings(settings), end="")
+        return
+    evaluate(settings, stdout(), stderr(), quiet, sample if estimate else None)
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of all shards of one run.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Run folder to write.")],
+) -> None:
+    """Put the shards of a run together and score the whole.
+
+    byokg eval dataset=atlas shard=1/2 out=runs/part-1
+
+    byokg eval dataset=atlas shard=2/2 out=runs/part-2
+
+    byokg merge runs/part-1 runs/part-2 --out runs/whole
+
+    The result is that of the run in one piece, byte for byte but for the timings.
+    """
+
+    metrics = merge_runs(folders, out)
+    console = stdout()
+    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
+    print_line(console, f"run folder: {out}")
+
+
+# Grids
 
 
 @dataclass(frozen=True)
@@ -127,8 +216,8 @@ def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list
     for outcome in shown:
         if outcome.error:
             what = "incomplete" if outcome.incomplete else "failed"
-            out.print(f"{what} {outcome.name}: {outcome.error}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"run folders: {grid.folder}", markup=False, highlight=False, soft_wrap=True)
+            print_line(out, f"{what} {outcome.name}: {outcome.error}")
+    print_line(out, f"run folders: {grid.folder}")
     return shown
 
 
@@ -170,7 +259,7 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[Outcome]:
         "hydra/hydra_logging=none",
         f"+job=range(0,{len(grid.jobs)})",
     ]
-    with initialize_config_dir(str(config_dir().resolve()), job_name="byokg", version_base="1.3"):
+    with initialize_config_dir(str(config_dirs()[0].resolve()), job_name="byokg", version_base="1.3"):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
@@ -180,7 +269,7 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[Outcome]:
         except (ByokgError, OSError):
             raise
         except Exception as error:  # a job's process died, and its launcher raises what it likes
-            err.print(f"{type(error).__name__}: {error}", markup=False, highlight=False, soft_wrap=True)
+            print_line(err, f"{type(error).__name__}: {error}")
             return []
     (grid.folder / "multirun.yaml").unlink(missing_ok=True)  # Hydra's own record; each run's config.yaml says more
     return [each.return_value for batch in batches for each in batch]
@@ -208,7 +297,7 @@ def _listed_grid(words: Sequence[str]) -> dict[str, str]:
     """Return the grid that the chosen options list, as text by setting."""
     chosen = [word for word in words if word.partition("=")[0] in groups() and len(_swept(*_pair(word))) == 1]
     try:
-        with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
+        with initialize_config_dir(str(config_dirs()[0].resolve()), version_base="1.3"):
             config = compose("config", chosen, return_hydra_config=True)
             params = config.hydra.sweeper.params
             listed = {} if params is None else cast("dict[str, Any]", OmegaConf.to_container(params, resolve=True))

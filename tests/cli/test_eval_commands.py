@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.sweep`: grids of settings, and the launchers that run them."""
+"""Tests of `byokg.cli.eval_commands`: grids of settings, and the launchers that run them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import WRONG
-from byokg.cli.sweep import read_grid
+from byokg.cli.eval_commands import read_grid
+from byokg.cli.terminal import WRONG
 from byokg.errors import ConfigError
 from tests.cli.conftest import Run
 
@@ -58,8 +58,8 @@ def test_an_experiment_lists_a_grid_that_the_command_line_changes(
     (configs / "config.yaml").write_text("defaults: [_self_, {experiment: null}]\n", "utf-8")
     table = "# @package _global_\nhydra: {sweeper: {params: {linking: 'exact,fuzzy', seed: '1,2'}}}\n"
     (configs / "experiment/table.yaml").write_text(table, "utf-8")
-    monkeypatch.setattr("byokg.cli.config.config_dir", lambda: configs)
-    monkeypatch.setattr("byokg.cli.sweep.config_dir", lambda: configs)
+    monkeypatch.setattr("byokg.cli.config.config_dirs", lambda: [configs])
+    monkeypatch.setattr("byokg.cli.eval_commands.config_dirs", lambda: [configs])
     assert settings("experiment=table", "seed=7") == [
         ("linking=exact", "seed=7", "experiment=table"),
         ("linking=fuzzy", "seed=7", "experiment=table"),
