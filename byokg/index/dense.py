@@ -1,15 +1,11 @@
 """Names found by meaning: the vectors of all names, and who bears them.
 
-How similar all names are to one question, exactly: the best of them by one scan, any others when asked.
-
-Unlike a search, nothing is approximate here and nobody is left out: what is not among the best has a similarity that
-is known not to exceed a bound.
+`DenseNames` finds the names that are most similar to a text. `Similarity` tells how similar any name is to a question,
+exactly: what is not among its best has a similarity that is known not to exceed a bound.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,23 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import EmbedderFailed, IndexUnusable, at_least
-from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.files import find_changed, list_files, write_json
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.name_table import grouped
-from byokg.index.names import NameMatch
+from byokg.index.names import META, NameMatch, read_index_meta
 from byokg.index.vectors import Int64, Layout, VectorIndex
-from byokg.text import WORD
+from byokg.text import WORD, encodable
 
-META = "meta.json"
 FORMAT = "byokg-dense-names"
 VERSION = 1
 
 LONGEST = 1000
 """Characters from which a text is no name and no mention, but a text: it is neither kept nor found."""
-
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-"""What wrong decoding leaves; no text that can be written down holds it."""
 
 _NAMES, _BOUNDS, _OWNERS = "names.arrow", "bounds.npy", "owners.npy"
 
@@ -141,7 +133,8 @@ class DenseNames:
             CacheUnusable: the cache cannot be read or written.
         """
         numbers: dict[str, int] = {}
-        pairs = [(numbers.setdefault(name, len(numbers)), owner) for owner, name in entries if _is_comparable(name)]
+        kept = ((encodable(name), owner) for owner, name in entries if _is_comparable(name))
+        pairs = [(numbers.setdefault(name, len(numbers)), owner) for name, owner in kept]
         names = pa.array(list(numbers), pa.large_string())
         vectors = _embedded(names, embedder, cache, progress)
         number, owner = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -235,20 +228,11 @@ def read_meta(folder: Path) -> DenseMeta:
     Raises:
         IndexUnusable: there is none, it cannot be read, or a file is missing or of another length.
     """
+    meta = read_index_meta(folder, FORMAT, VERSION, IndexUnusable)
     try:
-        meta = json.loads((folder / META).read_bytes())
-        if meta["format"] != FORMAT or meta["version"] != VERSION:
-            found = f"{meta['format']!r} of version {meta['version']!r}"
-            raise IndexUnusable(folder, f"it has the format {found}, this byokg reads {FORMAT!r} of version {VERSION}")
-        keys = DenseMeta.__dataclass_fields__
-        read = DenseMeta(**{key: meta[key] for key in keys})
-        missing = find_missing(folder, read.files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"{META} is missing" if isinstance(error, FileNotFoundError) else f"{META}: {error!r}"
-        raise IndexUnusable(folder, reason) from error
-    if missing:
-        raise IndexUnusable(folder, missing)
-    return read
+        return DenseMeta(**{key: meta[key] for key in DenseMeta.__dataclass_fields__})
+    except KeyError as error:
+        raise IndexUnusable(folder, f"{META}: {error!r}") from error
 
 
 def verify_names(folder: Path) -> DenseMeta:
@@ -264,7 +248,7 @@ def verify_names(folder: Path) -> DenseMeta:
 
 
 def _is_comparable(text: str) -> bool:
-    return len(text) <= LONGEST and WORD.search(text) is not None and _HALF_PAIR.search(text) is None
+    return len(text) <= LONGEST and WORD.search(text) is not None
 
 
 def _embedded(
