@@ -300,24 +300,21 @@ class UsageMeter:
     Args:
         prices: what models cost; None takes the table that ships.
         budget: what may be spent; None for no limit.
-        spent: what the run spent before, when it is continued.
     """
 
-    def __init__(
-        self, prices: PriceTable | None = None, budget: Budget | None = None, spent: Spending | None = None
-    ) -> None:
+    def __init__(self, prices: PriceTable | None = None, budget: Budget | None = None) -> None:
         self._prices = prices or PriceTable()
         self._budget = budget or Budget()
         self._settled = threading.Condition()
         self._questions: defaultdict[str, _Question] = defaultdict(_Question)
-        self._before = spent or Spending()
+        self._before: Spending | None = None
+        """What a continued run spent before."""
         self._total = Spending()
         self._reserved: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
         """US dollars held for each call that is under way, by thread and key."""
         self._stopped: str | None = None
         self._bought: set[str] = set()
         """Keys of calls answered in batches: their replies come out of the store, and are counted already."""
-        self._carried = False
         self._unpriced: dict[str, None] = {}
 
     @property
@@ -335,9 +332,8 @@ class UsageMeter:
     def carry(self, spent: Spending) -> None:
         """Count what a continued run spent before against its budget; what comes later, this meter counts itself."""
         with self._settled:
-            if not self._carried:
+            if self._before is None:
                 self._before = spent
-            self._carried = True
 
     def check(self, model: str) -> None:
         """Make sure that a budget in dollars can be kept with this model.
@@ -443,7 +439,7 @@ class UsageMeter:
             if self._budget.max_usd is not None:
                 return 0.0, self._no_price(call.model)
         usd = 0.0 if price is None else price.most(*_most_tokens(call)) * (price.batch if batch else 1.0)
-        spent = self._before + self._total
+        spent = self._total + (self._before or Spending())
         held = [each for reserved in self._reserved.values() for each in reserved]
         limit = self._budget.max_calls
         calls = spent.asked.calls + spent.failed

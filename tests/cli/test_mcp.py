@@ -71,7 +71,7 @@ def started(graph: Path, *options: str, **environment: str) -> Running:
 
 def ended(server: Running) -> int:
     server.process.send_signal(signal.SIGTERM)
-    return server.process.wait(timeout=20)
+    return server.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
     assert process.stdin is not None and process.stderr is not None
     assert "standard input" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == INTERRUPTED
+    assert process.wait(timeout=120) == INTERRUPTED
     assert process.stderr.read() == ""
     process.stdin.close()
 

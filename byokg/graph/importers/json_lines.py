@@ -40,6 +40,7 @@ from byokg.graph.columnar.schema import (
     Int64,
     NodeColumns,
     Numbers,
+    arrow_buffer,
     converted,
     joined,
     merge_repeated,
@@ -397,10 +398,10 @@ _NAME, _TYPE = "\0name", "\0type"
 
 def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
     # In Arrow's own memory, whose threads may read on for a moment after an error.
-    buffer = pa.allocate_buffer(len(body))
-    memoryview(buffer).cast("B")[:] = body
     parse = arrow_json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="infer")
-    return arrow_json.read_json(pa.BufferReader(buffer), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse)
+    return arrow_json.read_json(
+        pa.BufferReader(arrow_buffer(memoryview(body))), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse
+    )
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
