@@ -34,7 +34,7 @@ class SourceFile:
     path: str
     """Where it is put, below the folder of the set."""
     sha256: str | None = None
-    """None where nobody noted it; the first fetch does."""
+    """None if it is not known; the first fetch then notes it in `SHA256SUMS`."""
     bytes: int | None = None
 
 
@@ -46,7 +46,7 @@ class Source:
     page: str
     licence: str
     files: tuple[SourceFile, ...] = ()
-    """None where it is offered by hand only."""
+    """Empty if it can only be downloaded by hand."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Fetched:
     known: bool
     """Whether the digest was known before, and so says that this is the right file."""
     fetched: bool
-    """False where the file was there already."""
+    """False if the file was there already."""
 
 
 def sources() -> dict[str, Source]:
