@@ -1,6 +1,6 @@
-"""What is wrong with a data set and its graph before anything is asked, and lowers every score over it.
+"""What only a graph can tell about questions: which can be asked of it, and what is wrong with them before a run.
 
-What a question may have to fulfil to be asked, which only the graph can tell.
+Whatever an audit finds lowers every score over the data set, whichever system answers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,26 @@ from byokg.types import Cell, EntityId, NodeCell
 
 NOTHING_FOUND = "the gold query finds nothing"
 TOO_MANY = "the gold query finds more rows than the graph's limit"
+
+
+Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+"""Gives the graph that a question is asked of, and the names in it."""
+
+KINDS = {
+    "unresolved template": "the text still holds a slot such as {tail2}",
+    "repeated question": "the same text with the same answers stands further up",
+    "contradicting question": "the same text with other answers stands further up",
+    "no topic entity": "none is annotated, so granting gold entities gives nothing",
+    "topic not in graph": "no annotated topic entity is a node",
+    "answer not in graph": "no gold answer is a node, by id or by name",
+    "some answers not in graph": "full recall cannot be reached",
+    "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
+}
+"""Kinds of findings, in the order in which they are listed, with what they mean."""
+
+_SLOT = re.compile(r"\{\w+\}")
+_TARGETS = 20
+"""Gold answers tried for one question; one within reach is enough."""
 
 
 def with_answer(examples: Sequence[Example], store: GraphStore, names: NameIndex) -> list[Example]:
@@ -95,26 +115,6 @@ def _fields(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return dict(value) if isinstance(value, Mapping) else str(value)
-
-
-Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
-"""Gives the graph that a question is asked of, and the names in it."""
-
-KINDS = {
-    "unresolved template": "the text still holds a slot such as {tail2}",
-    "repeated question": "the same text with the same answers stands further up",
-    "contradicting question": "the same text with other answers stands further up",
-    "no topic entity": "none is annotated, so granting gold entities gives nothing",
-    "topic not in graph": "no annotated topic entity is a node",
-    "answer not in graph": "no gold answer is a node, by id or by name",
-    "some answers not in graph": "full recall cannot be reached",
-    "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
-}
-"""Kinds of findings, in the order in which they are listed, with what they mean."""
-
-_SLOT = re.compile(r"\{\w+\}")
-_TARGETS = 20
-"""Gold answers tried for one question; one within reach is enough."""
 
 
 @dataclass(frozen=True)

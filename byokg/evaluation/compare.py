@@ -1,6 +1,7 @@
-"""Puts runs over the same questions side by side: what differs, by how much, and on which questions.
+"""Puts runs over the same questions side by side, and beside published figures.
 
-Published figures, and what keeps each from being compared with a run of ours.
+Of two runs: what differs, by how much, and on which questions. Of a published figure: what keeps it from being compared
+with a run of ours.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from byokg.evaluation.metrics import PAIRED_RESAMPLES, Difference, paired_differ
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
 from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
+
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,6 @@ def _anchors(group: dict[str, Any]) -> list[Anchor]:
 
 def _words(name: str) -> list[str]:
     return re.findall(r"[\w-]+", name.casefold())
-
-
-_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)

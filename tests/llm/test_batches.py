@@ -16,6 +16,7 @@ from byokg.llm.calling import RetryPolicy
 from byokg.llm.messages import Call, Message
 from byokg.llm.replies import RecordedReplies
 from tests.llm.servers.model_server import SECRET, ModelServer
+from tests.llm.servers.protocols import Answered
 
 
 def waiting(*questions: str) -> list[PendingCall]:
@@ -121,6 +122,16 @@ def test_a_process_that_died_while_sending_finds_out_whether_the_batch_was_accep
     again.answer(expect(fresh, calls), lambda note: None)
     assert len(server.batches.all) == (1 if accepted else 2)
     assert all(fresh.get(each.call) is not None for each in calls)
+
+
+def test_lone_surrogates_are_sent_as_question_marks_and_received_as_they_are(
+    server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches]
+) -> None:
+    server.answer = lambda asked: Answered(f"half \ud800 of {asked.messages[-1][1]}")
+    calls = expect(store, waiting("one \udfff"))
+    assert batches().answer(calls, lambda note: None) == {}
+    reply = store.get(calls[0].call)
+    assert reply is not None and reply.text == "half \ud800 of one ?"
 
 
 def test_requests_that_are_not_answered_are_reported_by_key(

@@ -1,6 +1,4 @@
-"""What a report shows of one question: answers beside gold answers, and each run's trace as it was recorded.
-
-Repeated text kept once, and everything compressed: the blocks of data inside a report's page.
+"""What a report shows of one question, compressed: answers beside gold answers, and what each run recorded of it.
 
 A page of thousands of questions repeats itself: the same instructions stand in every prompt, the same facts in every
 round. Long texts are taken apart into lines, each line is kept once in numbered blocks of texts, and the records refer
@@ -32,6 +30,9 @@ MARK = "\u0001"
 
 SHORT = 40
 """Texts of fewer characters stay where they are."""
+
+_TOLD = ("schema", "id", "rounds", "calls", "answers")
+"""Fields of a trace that the page has a place for; others are shown as they are."""
 
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
@@ -115,10 +116,6 @@ def _base36(number: int) -> str:
         digits = _DIGITS[digit] + digits
         if not number:
             return digits
-
-
-_TOLD = ("schema", "id", "rounds", "calls", "answers")
-"""Fields of a trace that the page has a place for; others are shown as they are."""
 
 
 @dataclass(frozen=True)
