@@ -47,13 +47,13 @@ class ProfileScores:
     unscorable: int
     failed: int
     estimates: Mapping[str, Estimate]
-    """By metric; empty where no question is counted."""
+    """By metric; empty if no question is counted."""
     groups: Mapping[str, GroupFigures]
-    """By group of the profile, in the order of their names; empty where there is one group only."""
+    """By group of the profile, in the order of their names; empty if there is one group only."""
     values: Values
-    """(N, M) of N questions and M metrics, 0 where a question is not counted."""
+    """(N, M) of N questions and M metrics, 0 if a question is not counted."""
     weights: Values
-    """(N, M), how much each value counts in its mean; 0 where a question is not counted."""
+    """(N, M), how much each value counts in its mean; 0 if a question is not counted."""
 
 
 def score_cases(
@@ -175,7 +175,7 @@ def judge_cases(
 ) -> Verdicts:
     """Ask about every case that has a prediction.
 
-    The expected answer is the result of the gold query where the data set has one, else the gold answers.
+    The expected answer is the result of the gold query if the data set has one, else the gold answers.
 
     Args:
         cases: questions with gold answers and predictions.

@@ -1,14 +1,10 @@
 """Names as rows of word numbers: the arrays under a name index, and how they are made.
 
-A row is one distinct spelling. Rows are ordered by the letters they have, so names of like length stand together, in
-each list of names with a word, too.
-
-The distinct words of many names: looked up exactly, by how they start or end, and by likeness.
-
-Words that resemble a misspelt one share pairs of neighbouring letters with it (*bigrams*, the ends of a word being
-letters, too), so an inverted index from bigrams to words proposes some hundred of them, whose letters are compared.
-
-Splitting a column of names into folded words, millions at a time.
+`split_names` splits a column of names into folded words, millions at a time. `Vocabulary` looks up the distinct words
+exactly, by how they start, and by likeness: words that resemble a misspelt one share pairs of neighbouring letters with
+it (*bigrams*, in which the ends of a word count as letters), so an inverted index from bigrams to words proposes some
+hundred of them, whose letters are compared. In a `NameTable`, a row is one distinct spelling; rows are ordered by how
+many letters they have, so names of similar length stand together, also among the names with one word.
 """
 
 from __future__ import annotations

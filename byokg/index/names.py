@@ -1,14 +1,11 @@
-"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files.
+"""Looking up names: exactly after folding, or approximately, among millions, in memory or mapped from files.
 
-What a search for names gives: the seam between the name indexes and whoever links mentions.
+`NameIndex` does both; `NameSearch` is what entity linking asks of it and of `dense.DenseNames`. Approximate scores are
+those of thefuzz: rapidfuzz's WRatio of the processed strings.
 
-How alike two names are, as thefuzz says: rapidfuzz's WRatio of the processed strings.
-
-Name indexes as folders of flat files, mapped into memory when they are opened.
-
-`meta.json` holds format, version, what the owners are numbers of, and size and SHA-256 of every other file:
-`names.arrow` and `words.arrow` (spellings, vocabulary), and one `.npy` file for each array of `NameArrays` and
-`WordArrays`. Equal input gives equal bytes.
+A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
+what the owners are numbers of, and size and SHA-256 of every other file: `names.arrow` and `words.arrow` (spellings and
+vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
