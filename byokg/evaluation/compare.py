@@ -1,6 +1,7 @@
-"""Puts runs over the same questions side by side: what differs, by how much, and on which questions.
+"""Puts runs over the same questions side by side, and beside published figures.
 
-Published figures, and what keeps each from being compared with a run of ours.
+Of two runs: what differs, by how much, and on which questions. Of a published figure: what keeps it from being compared
+with a run of ours.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from byokg.evaluation.profiles import Profile
 from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
 from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
 
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
+
 
 @dataclass(frozen=True)
 class Anchor:
@@ -33,12 +36,12 @@ class Anchor:
     value: float
     """In [0, 1]."""
     profile: str | None
-    """Which of our profiles makes the same figure; None where the publication does not say how it scores."""
+    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
     n: int
     """Questions that it was measured on."""
     graph: str
     entities: Literal["gold", "linked"] | None
-    """Whether topic entities were given; None where that is not stated."""
+    """Whether topic entities were given; None if that is not stated."""
     trained: bool
     """Whether the system was trained on questions of this kind."""
     source: str
@@ -68,14 +71,14 @@ def read_anchors(dataset: str) -> list[Anchor]:
 
 
 def obstacles(anchor: Anchor, dataset: str, n: int, entities: str, published_graph: bool) -> tuple[str, ...]:
-    """Return why a run cannot be compared with a published figure; empty where it can.
+    """Return why a run cannot be compared with a published figure; empty if it can.
 
     Args:
         anchor: the figure.
         dataset: name of the run's data set.
         n: questions of the run.
         entities: whether the run's topic entities were `gold` or `linked`.
-        published_graph: the user's word that the run's graph is the published one, which no file tells.
+        published_graph: whether the user says that the run's graph is the published one; no file tells.
     """
     found = []
     words = _words(anchor.dataset)
@@ -106,9 +109,6 @@ def _anchors(group: dict[str, Any]) -> list[Anchor]:
 
 def _words(name: str) -> list[str]:
     return re.findall(r"[\w-]+", name.casefold())
-
-
-_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def compare_runs(
 
 
 def differing(first: Run, second: Run) -> tuple[str, ...]:
-    """Return why two runs are not about the same questions, scored alike; empty where they are."""
+    """Return why two runs are not about the same questions, scored alike; empty if they are."""
     reasons = []
     mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
     if first.dataset["name"] != second.dataset["name"]:

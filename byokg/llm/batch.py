@@ -289,10 +289,9 @@ class AnthropicBatches:
     def _taken(self, batch: Batch) -> Imported:
         """Fetch the results of a batch, whole, and record them."""
         file = self._folder / f"{batch.id}.results.jsonl"
+        results = self._client.messages.batches.results(batch.id)
         try:
-            with file.open("w", encoding="utf-8", errors="backslashreplace") as out:
-                for result in self._client.messages.batches.results(batch.id):
-                    out.write(result.model_dump_json(exclude_unset=True) + "\n")
+            write_file(file, (json_line(each.model_dump(mode="json", exclude_unset=True)) for each in results))
             return import_replies(self._store, file)
         finally:
             file.unlink(missing_ok=True)

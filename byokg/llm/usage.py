@@ -117,16 +117,16 @@ def canonical_model(model: str) -> str:
     return _VENDOR.sub("", _REGION.sub("", name, count=1), count=1)
 
 
-Table = Sequence[tuple[re.Pattern[str], Price]]
+_Patterns = Sequence[tuple[re.Pattern[str], Price]]
 
 
 @cache
-def _shipped() -> Table:
+def _shipped() -> _Patterns:
     text = (resources.files("byokg.llm") / "prices.yaml").read_text("utf-8")
     return _table(yaml.safe_load(text), "byokg/llm/prices.yaml")
 
 
-def _read(path: Path) -> Table:
+def _read(path: Path) -> _Patterns:
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -135,7 +135,7 @@ def _read(path: Path) -> Table:
     return _table(content, str(path))
 
 
-def _table(content: object, file: str) -> Table:
+def _table(content: object, file: str) -> _Patterns:
     if not isinstance(content, list):
         raise ConfigError(f"{file}: prices are a list of entries with models, input and output")
     table = [pair for number, entry in enumerate(content, start=1) for pair in _entry(entry, f"{file}, entry {number}")]
@@ -144,7 +144,7 @@ def _table(content: object, file: str) -> Table:
     return table
 
 
-def _entry(entry: object, place: str) -> Table:
+def _entry(entry: object, place: str) -> _Patterns:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{place}: is no mapping; write models, input and output")
     unknown = [str(name) for name in entry if name not in _FIELDS]
@@ -300,24 +300,21 @@ class UsageMeter:
     Args:
         prices: what models cost; None takes the table that ships.
         budget: what may be spent; None for no limit.
-        spent: what the run spent before, when it is continued.
     """
 
-    def __init__(
-        self, prices: PriceTable | None = None, budget: Budget | None = None, spent: Spending | None = None
-    ) -> None:
+    def __init__(self, prices: PriceTable | None = None, budget: Budget | None = None) -> None:
         self._prices = prices or PriceTable()
         self._budget = budget or Budget()
         self._settled = threading.Condition()
         self._questions: defaultdict[str, _Question] = defaultdict(_Question)
-        self._before = spent or Spending()
+        self._before: Spending | None = None
+        """What a continued run spent before."""
         self._total = Spending()
         self._reserved: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
         """US dollars held for each call that is under way, by thread and key."""
         self._stopped: str | None = None
         self._bought: set[str] = set()
         """Keys of calls answered in batches: their replies come out of the store, and are counted already."""
-        self._carried = False
         self._unpriced: dict[str, None] = {}
 
     @property
@@ -335,9 +332,8 @@ class UsageMeter:
     def carry(self, spent: Spending) -> None:
         """Count what a continued run spent before against its budget; what comes later, this meter counts itself."""
         with self._settled:
-            if not self._carried:
+            if self._before is None:
                 self._before = spent
-            self._carried = True
 
     def check(self, model: str) -> None:
         """Make sure that a budget in dollars can be kept with this model.
@@ -443,7 +439,7 @@ class UsageMeter:
             if self._budget.max_usd is not None:
                 return 0.0, self._no_price(call.model)
         usd = 0.0 if price is None else price.most(*_most_tokens(call)) * (price.batch if batch else 1.0)
-        spent = self._before + self._total
+        spent = self._total + (self._before or Spending())
         held = [each for reserved in self._reserved.values() for each in reserved]
         limit = self._budget.max_calls
         calls = spent.asked.calls + spent.failed

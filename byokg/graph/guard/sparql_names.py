@@ -11,6 +11,7 @@ from byokg.errors import QueryInvalid
 from byokg.graph.guard.tokens import tokenise_sparql
 from byokg.graph.rdf.iris import Prefixes, node_iri
 from byokg.graph.rdf.literals import of_value
+from byokg.text import encodable
 from byokg.types import Cell, NodeCell
 
 _ESCAPED = re.compile(r"\\(.)")
@@ -95,6 +96,8 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
 
 
 def _spelled(name: str, value: Cell) -> str:
+    if encodable(text := value.id if isinstance(value, NodeCell) else str(value)) != text:
+        raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")
     if isinstance(value, NodeCell):
         return f"<{node_iri(value.id)}>"
     if isinstance(value, bool | int | float | str):

@@ -13,11 +13,10 @@ import codecs
 import csv
 import io
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -25,18 +24,17 @@ import pyarrow.csv as arrow_csv
 
 from byokg.errors import ImportFailed
 from byokg.files import TextFile, uncompressed
-from byokg.graph.columnar.schema import Problem, arrow_buffer
+from byokg.graph.columnar.schema import Problem
 
 _SEPARATORS = {".txt": "|", ".tsv": "\t", ".csv": ","}
 _SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
 
 _BLOCK_BYTES = 1 << 26
-"""How much of a file is held at once; more only where a single record is longer."""
+"""How much of a file is handed on at once; more only where a single record is longer."""
 
-_PARSE_BYTES = 1 << 22
-"""Arrow parses a block in pieces of this size; a record longer than that asks for one piece."""
+_PARSE_BYTES, _GROWTH, _LONGEST_BYTES = 1 << 22, 16, 1 << 27
+"""Arrow parses a file in pieces of this size, then in pieces so many times as large while a record is longer."""
 
-_BLANK = re.compile(rb"[\r\n]*")
 _AROUND_QUOTES = b',"\r\n'
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
@@ -97,28 +95,48 @@ class RecordFile(TextFile):
         if self.cut:
             yield self._cut_table(names, types)
             return
+        held: list[pa.RecordBatch] = []
+        schema = pa.schema(list(zip(names, types, strict=True)))
+        size = 0
+        for batch in self._batches(names, schema):
+            held.append(batch)
+            size += batch.nbytes
+            if size >= _BLOCK_BYTES:
+                yield pa.Table.from_batches(held)
+                held, size = [], 0
+        yield pa.Table.from_batches(held, schema)
+        self.check_quotes()
+
+    def _batches(self, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the records after the header as Arrow reads them, in pieces that grow where a record is longer."""
         parse = arrow_csv.ParseOptions(
             delimiter=self.separator, quote_char='"' if self.quoted else False, newlines_in_values=self.quoted
         )
-        convert = arrow_csv.ConvertOptions(
-            column_types=dict(zip(names, types, strict=True)), null_values=[""], strings_can_be_null=True
-        )
-        titled = self.titled
-        for text in self._texts():
-            for piece_bytes in (_PARSE_BYTES, len(text)):
-                read = arrow_csv.ReadOptions(column_names=None if titled else names, block_size=piece_bytes)
-                try:
-                    table = arrow_csv.read_csv(pa.BufferReader(text), read, parse, convert)
-                    break
-                except pa.ArrowInvalid as error:
-                    failure = error
-                    if "straddling" not in str(error):
-                        self._explain(len(fields), failure)
-            else:
-                self._explain(len(fields), failure)
-            titled = False
-            yield table
-        self.check_quotes()
+        convert = arrow_csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True)
+        piece_bytes, done = _PARSE_BYTES, 0
+        while True:
+            read = arrow_csv.ReadOptions(column_names=None if self.titled else names, block_size=piece_bytes)
+            known = done
+            try:
+                with (
+                    self.reading(),
+                    self._stream() as stream,
+                    arrow_csv.open_csv(stream, read, parse, convert) as reader,
+                ):
+                    for batch in reader:
+                        fresh = batch.slice(min(known, batch.num_rows))
+                        known -= batch.num_rows - fresh.num_rows
+                        done += fresh.num_rows
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or piece_bytes > _LONGEST_BYTES:
+                    self._explain(len(names), error)
+            piece_bytes *= _GROWTH
+
+    def _stream(self) -> Any:
+        """Open the decompressed bytes as Arrow reads them fastest."""
+        return self.open() if uncompressed(self.path) != self.path else pa.OSFile(str(self.path))
 
     def _cut_table(self, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
         rows = []
@@ -203,39 +221,6 @@ class RecordFile(TextFile):
         with self.reading(), self.open() as stream:
             before = stream.read(offset)
         return 1 + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
-
-    def _texts(self) -> Iterator[pa.Buffer]:
-        """Yield the decompressed text in blocks of whole records.
-
-        In Arrow's own memory: its threads may still read ahead after an error, and some versions crash when that
-        reaches bytes that Python owns and has let go of.
-        """
-        block = b""
-        with self.reading(), self.open() as stream:
-            while read := stream.read(_BLOCK_BYTES):
-                block += read
-                if end := last_record_end(block, self.quoted):
-                    if not _BLANK.fullmatch(block, 0, end):
-                        yield arrow_buffer(memoryview(block)[:end])
-                    # Arrow skips the empty line, but not a byte order mark behind it: one counts at the start only.
-                    block = b"\n" + block[end:]
-        if not _BLANK.fullmatch(block):
-            yield arrow_buffer(memoryview(block))
-
-
-def last_record_end(block: bytes, quoted: bool) -> int:
-    """Return the number of bytes up to the last newline that ends a record, 0 without one.
-
-    Args:
-        block: text that starts with a record.
-        quoted: whether newlines between quotes are part of a field.
-    """
-    if not quoted or b'"' not in block:
-        return block.rfind(b"\n") + 1
-    text = np.frombuffer(block, np.uint8)
-    newlines, quotes = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord('"'))
-    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
-    return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:

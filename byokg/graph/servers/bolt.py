@@ -237,6 +237,8 @@ class BoltServer(CypherServer):
             raise QueryTimeout(timeout_s) from error
         except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
             raise translated(error, self.name, round(time.monotonic() - began, 1)) from error
+        except UnicodeEncodeError as error:
+            raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except (OSError, EOFError) as error:
             raise StoreUnavailable(self.name, str(error)) from error
 

@@ -242,7 +242,7 @@ class _NeptuneServer(CypherServer):
                 f"{self.name}: boto3 finds no credentials ({type(error).__name__}); set AWS_PROFILE, or "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             ) from error
-        except boto.ParamValidationError as error:
+        except (boto.ParamValidationError, UnicodeEncodeError) as error:
             raise QueryInvalid(str(error)) from error
         except (boto.BotoCoreError, boto.HTTPClientError, ResponseParserError, ValueError, OSError) as error:
             raise StoreUnavailable(self.name, f"{type(error).__name__}: {error}"[:500]) from error

@@ -237,6 +237,8 @@ class SparqlEndpoint(SparqlStore):
             status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise QueryTimeout(timeout_s) from error
+        except UnicodeEncodeError as error:
+            raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
                 raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error

@@ -46,6 +46,7 @@ from byokg.graph.store import (
     Rows,
     Schema,
 )
+from byokg.text import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties, Value
 
 Key = TypeVar("Key")
@@ -414,6 +415,8 @@ class SparqlStore(NumberingStore):
     # Numbers
 
     def _iri(self, entity: str) -> str:
+        if encodable(entity) != entity:
+            raise EntityNotFound(entity, self._name)  # which no IRI can hold
         return entity if entity in self._nodes else node_iri(entity)
 
     def _number_relations(self, keys: Iterable[str]) -> npt.NDArray[np.int64]:

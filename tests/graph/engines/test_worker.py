@@ -59,7 +59,12 @@ def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 class TestCalls:
     def test_values_of_every_kind_come_back_as_they_were(self, start: Callable[..., Worker]) -> None:
-        value = {"list": [1, 2.5, None, True], "text": "naïve 東京 😀\n", "big": "x" * 3_000_000, "bytes": b"\0\xff"}
+        value = {
+            "list": [1, 2.5, None, True],
+            "text": "naïve 東京 😀\n\ud800",
+            "big": "x" * 3_000_000,
+            "bytes": b"\0\xff",
+        }
         assert start().call("echo", value) == value
 
     def test_one_process_serves_all_calls_and_is_not_ours(self, start: Callable[..., Worker]) -> None:

@@ -4,7 +4,7 @@ import codecs
 import random
 from io import BytesIO
 
-from byokg.graph.importers.delimited import last_record_end, misplaced_quote
+from byokg.graph.importers.delimited import misplaced_quote
 
 
 def test_the_quote_check_agrees_with_a_character_by_character_reading_whatever_the_chunks() -> None:
@@ -16,13 +16,6 @@ def test_the_quote_check_agrees_with_a_character_by_character_reading_whatever_t
         if block_bytes > 3:
             marked = misplaced_quote(BytesIO(codecs.BOM_UTF8 + data), block_bytes)
             assert marked == (None if (place := first_misplaced_quote(data)) is None else place + 3)
-
-
-def test_the_end_of_the_last_record_is_behind_a_newline_outside_quotes() -> None:
-    assert last_record_end(b"a,b\nc,d\ne", quoted=True) == 8
-    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=True) == 8
-    assert last_record_end(b'a,"b\nc"\nd,"e\nf', quoted=False) == 13
-    assert last_record_end(b'"a\n', quoted=True) == last_record_end(b"a", quoted=False) == 0
 
 
 def first_misplaced_quote(data: bytes) -> int | None:

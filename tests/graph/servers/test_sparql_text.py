@@ -10,7 +10,7 @@ from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql_names import addressable, chooses_graphs, complete
 from byokg.graph.rdf.iris import Prefixes
-from byokg.types import EntityId, NodeCell
+from byokg.types import Cell, EntityId, NodeCell
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 PREFIXES = Prefixes()
@@ -127,3 +127,9 @@ def test_nothing_that_the_guard_has_seen_in_a_string_gets_out_of_it(text: str, q
 def test_only_from_chooses_graphs() -> None:
     assert chooses_graphs("SELECT ?from FROM <http://e/g> { ?from ?p 'FROM' }")
     assert not chooses_graphs("SELECT ?from { ?from <http://e/FROM> 'FROM' }")
+
+
+@pytest.mark.parametrize("value", ["\ud800", NodeCell(EntityId("\udfff"), ""), ["a", "\ud800"]])
+def test_half_a_character_is_no_parameter(value: Cell) -> None:
+    with pytest.raises(QueryInvalid, match="half of a character"):
+        complete("SELECT ?s { ?s ?p ?x }", {"x": value}, Prefixes())
