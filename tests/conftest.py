@@ -92,17 +92,8 @@ def arcade_process() -> Iterator[ArcadeStore]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
-    """Read what never changes once: the shipped embedder, and boto3's descriptions of services."""
+    """Read what never changes once: boto3's descriptions of services."""
     with pytest.MonkeyPatch.context() as patch:
-        from byokg.index import embedders
-
-        read = embedders.StaticModel.from_pretrained
-        shipped = functools.cache(lambda: read(embedders.SHIPPED))
-        patch.setattr(
-            embedders.StaticModel,
-            "from_pretrained",
-            lambda folder: shipped() if folder == embedders.SHIPPED else read(folder),
-        )
         if importlib.util.find_spec("botocore"):
             from botocore.loaders import JSONFileLoader
 

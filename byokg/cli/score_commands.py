@@ -22,9 +22,9 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdou
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import Anchor, Comparison, obstacles
-from byokg.evaluation.metrics import Difference
+from byokg.evaluation.metrics import Difference, Values
 from byokg.evaluation.run_folder import Run
-from byokg.evaluation.scoring import ProfileScores, Values
+from byokg.evaluation.scoring import ProfileScores
 from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
 if TYPE_CHECKING:

@@ -117,16 +117,16 @@ def canonical_model(model: str) -> str:
     return _VENDOR.sub("", _REGION.sub("", name, count=1), count=1)
 
 
-Table = Sequence[tuple[re.Pattern[str], Price]]
+_Patterns = Sequence[tuple[re.Pattern[str], Price]]
 
 
 @cache
-def _shipped() -> Table:
+def _shipped() -> _Patterns:
     text = (resources.files("byokg.llm") / "prices.yaml").read_text("utf-8")
     return _table(yaml.safe_load(text), "byokg/llm/prices.yaml")
 
 
-def _read(path: Path) -> Table:
+def _read(path: Path) -> _Patterns:
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -135,7 +135,7 @@ def _read(path: Path) -> Table:
     return _table(content, str(path))
 
 
-def _table(content: object, file: str) -> Table:
+def _table(content: object, file: str) -> _Patterns:
     if not isinstance(content, list):
         raise ConfigError(f"{file}: prices are a list of entries with models, input and output")
     table = [pair for number, entry in enumerate(content, start=1) for pair in _entry(entry, f"{file}, entry {number}")]
@@ -144,7 +144,7 @@ def _table(content: object, file: str) -> Table:
     return table
 
 
-def _entry(entry: object, place: str) -> Table:
+def _entry(entry: object, place: str) -> _Patterns:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{place}: is no mapping; write models, input and output")
     unknown = [str(name) for name in entry if name not in _FIELDS]

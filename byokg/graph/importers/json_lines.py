@@ -47,6 +47,7 @@ from byokg.graph.columnar.schema import (
     property_batch,
     property_columns,
     several_types,
+    text_column,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
@@ -314,15 +315,15 @@ class JsonLinesFile:
         ends = [edge.head for edge in edges] + [edge.tail for edge in edges]
         try:
             return _Block(
-                ends=pa.array(ends, TEXT),
-                labels=pa.array([edge.relation for edge in edges], TEXT),
+                ends=text_column(ends),
+                labels=text_column([edge.relation for edge in edges]),
                 edge_properties=property_columns([edge.properties for edge in edges]),
-                ids=pa.array([node.id for node in nodes], TEXT),
-                names=pa.array([node.name for node in nodes], TEXT),
-                types=pa.array([node.type for node in nodes], TEXT),
+                ids=text_column([node.id for node in nodes]),
+                names=text_column([node.name for node in nodes]),
+                types=text_column([node.type for node in nodes]),
                 node_properties=property_columns([node.properties for node in nodes]),
             )
-        except (GraphError, UnicodeEncodeError) as error:
+        except GraphError as error:
             raise ImportFailed(self._file.path, None, str(error)) from error
 
     def _records(self, line: int, text: bytes) -> Iterator[tuple[int, Node | Triple]]:

@@ -17,6 +17,7 @@ from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
+from byokg.graph.traversal import neighbours
 from byokg.types import EntityId, Node, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node, spelled
 
@@ -364,3 +365,43 @@ class TestOpening:
         assert (meta["nodes"], meta["edges"], meta["dropped_duplicates"]) == (3, 2, 1)
         assert set(meta["files"]) == {path.name for path in saved.iterdir()} - {"meta.json"}
         assert all(len(entry["sha256"]) == 64 for entry in meta["files"].values())
+
+
+HALF = "\ud800"
+
+
+class TestTextsThatUtf8CannotHold:
+    @pytest.mark.parametrize("triple", [(HALF, "r", "b"), ("a", HALF, "b"), ("a", "r", HALF)])
+    def test_triples_with_one_are_refused(self, triple: tuple[str, str, str]) -> None:
+        with pytest.raises(GraphError, match=r"'\\ud800' holds half of a surrogate pair"):
+            ColumnarGraph.from_triples([triple])
+
+    @pytest.mark.parametrize(
+        "node",
+        [
+            Node(EntityId(HALF), "a"),
+            Node(EntityId("a"), HALF),
+            Node(EntityId("a"), "a", HALF),
+            Node(EntityId("a"), "a", "", {"p": HALF}),
+            Node(EntityId("a"), "a", "", {HALF: 1}),
+        ],
+    )
+    def test_nodes_with_one_are_refused(self, node: Node) -> None:
+        with pytest.raises(GraphError, match=r"'\\ud800' holds half of a surrogate pair"):
+            ColumnarGraph.from_records([node], [])
+
+    @pytest.mark.parametrize("count", [1, 20])
+    def test_no_node_and_no_relation_has_one(self, count: int) -> None:
+        graph = ColumnarGraph.from_triples([("a", "r", "b")])
+        with pytest.raises(EntityNotFound):
+            graph.nodes([EntityId(HALF)] * count)
+        with pytest.raises(RelationNotFound):
+            neighbours(graph, [EntityId("a")], relations=[HALF])
+
+    @pytest.mark.parametrize("name", [HALF, "\udcff"])
+    def test_no_folder_is_named_so(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(GraphNotFound):
+            ColumnarGraph.open(tmp_path / name)
+        with pytest.raises(GraphError, match="the name is not UTF-8; choose another"):
+            ColumnarGraph.from_triples([("a", "r", "b")]).save(tmp_path / name)
+        assert list(tmp_path.iterdir()) == []

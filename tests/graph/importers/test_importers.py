@@ -465,3 +465,13 @@ class TestRealData:
     def test_freebase_core(self, data: Path) -> None:
         graph = import_graph(data / "freebase_core" / "graph.tsv.xz")
         assert (graph.edge_count, graph.node_count, len(graph.relations)) == (193_517, 95_953, 3_900)
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl", ".nt"])
+def test_a_file_whose_name_is_not_utf8_is_refused(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"\udcff{ending}"
+    path.write_bytes(b"a\tr\tb\n")
+    with pytest.raises(ImportFailed, match="the name of the file is not UTF-8; rename it"):
+        import_graph(path)
+    with pytest.raises(ImportFailed, match="no such file or folder"):
+        import_graph(tmp_path / f"\ud800{ending}")
