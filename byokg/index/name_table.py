@@ -31,6 +31,22 @@ UInt64 = npt.NDArray[np.uint64]
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""
 
+# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
+
+
+def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
+    """View N numbers as an Arrow column, to take the rows at these positions."""
+    held = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
+
+
+def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
+    """Return N texts as an Arrow column. Raises `UnicodeEncodeError` for a lone surrogate."""
+    data = [text.encode() for text in texts]
+    bounds = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
+
+
 _END = "\n"
 _COMPARED = 192
 """Words whose letters are compared, of those that share most bigrams."""
@@ -177,7 +193,7 @@ class Vocabulary:
             edge = np.partition(shared, -_COMPARED)[-_COMPARED]
             above, level = found[shared > edge], found[shared == edge]
             found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
-        texts = self._words.take(pa.array(found)).to_pylist()
+        texts = self._words.take(positions(found)).to_pylist()
         common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
         likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
         order = np.lexsort((found, -likeness))[:_KEPT]

@@ -26,7 +26,7 @@ from rapidfuzz.utils import default_process
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
+from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, positions, set_hash
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
@@ -273,7 +273,7 @@ class NameIndex:
     def spelled(self, text: str) -> Int64:
         """Return who bears a name that is written exactly so, ascending."""
         rows = self._rows(text)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
 
     def has_word(self, word: str) -> bool:
@@ -329,7 +329,7 @@ class NameIndex:
         rows = self._candidates.around(word, list(words), share)
         if not len(rows) or not folded:
             return [None] * len(texts)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         names = [normalize_name(spelling) for spelling in spellings]
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
         found: list[NameMatch | None] = []
@@ -393,7 +393,7 @@ class NameIndex:
     ) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
         rows, bounds = self._candidates.like(words, len(form), effort)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
