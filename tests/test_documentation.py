@@ -175,17 +175,16 @@ def checked(text: str, where: str) -> None:
 
 
 def checked_byokg(words: list[str], where: str) -> None:
-    from typer.main import get_command
-
     from byokg.cli.config import read_settings
-    from byokg.cli.main import app
+    from byokg.cli.main import COMMANDS, load
 
-    command: Any = get_command(app)
-    name = "byokg"
+    assert words and words[0] in COMMANDS, f"{where}: no such command"
+    name, *words = words
+    command = load(name)
     while hasattr(command, "commands"):
         assert words and words[0] in command.commands, f"{where}: no such command"
-        name, words = f"{name} {words[0]}", words[1:]
-        command = command.commands["".join(name.split()[-1])]
+        name, *words = words
+        command = command.commands[name]
     context = command.make_context(name, list(words))
     settings = [
         value

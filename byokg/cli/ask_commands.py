@@ -325,7 +325,7 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
     """Print a trace.
 
     Args:
-        record: a line of `trace.jsonl`; see `evaluation/trace.py`.
+        record: a line of `trace.jsonl`; see `evaluation/records.py`.
         console: where to.
         store: gives the names of nodes; without one those that the trace does not name stand as their ids.
     """

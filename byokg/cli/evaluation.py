@@ -36,14 +36,12 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.evaluation.audit import executed, with_answer
 from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
 from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
 from byokg.evaluation.run_folder import code_version
 from byokg.evaluation.runner import (
-    Draw,
     PerQuestionPipeline,
     Pipeline,
     Progress,
@@ -88,7 +86,7 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    return drawn(picked(dataset, run, note), Draw(run.per_type, run.sample, run.limit, run.seed))
+    return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
@@ -97,6 +95,8 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
     Raises:
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
+    from byokg.evaluation.audit import executed, with_answer
+
     kept = list(examples)
     if "executable" in run.require and kept:
         store, _ = graph(kept[0])
@@ -111,7 +111,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         before = len(kept)
         kept = [example for example in kept if with_answer([example], *graph(example))]
         _tell_left_out("answers_in_graph", before, len(kept), {}, note)
-    kept = drawn(kept, Draw(run.per_type, run.sample, run.limit, run.seed))
+    kept = drawn(kept, run.per_type, run.sample, run.limit, run.seed)
     if not kept:
         raise ConfigError("no question is left to ask; check ids, types and require")
     if len(kept) < len(examples):

@@ -142,7 +142,7 @@ def audit(
     """Look at all questions, and at their graph.
 
     Answers that are times (`answer_type`) are no nodes, and neither are those of a gold query; they are not looked for.
-    Nor are numbers and dates without an id missed where no node is called so: they are what has to be worked out.
+    Nor are numbers and dates without an id that no node is called: the question asks to work them out.
 
     Args:
         examples: the questions.
@@ -204,6 +204,6 @@ def _is_value(answer: str) -> bool:
 
 
 def _answer_nodes(example: Example, store: GraphStore, names: NameIndex) -> list[list[EntityId]]:
-    """Return the nodes that each gold answer means: by id where the set gives ids, or else by an equal name."""
+    """Return the nodes that each gold answer means: by id if the set gives ids, else by an equal name."""
     by_id = [[id] if holds(store, (id,)) else [] for id in example.answer_ids]
     return by_id if any(by_id) else [store.ids(names.exact(name)) for name in example.answers]

@@ -48,7 +48,7 @@ class Case:
     status: Status = "ok"
     """Without `ok` there is no prediction: the question failed, or is missing from the file."""
     answer_ids: tuple[str | None, ...] = ()
-    """Of `answers`, one each; empty where the system gives names alone."""
+    """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
     """What the language model answered before it saw the graph, if that was recorded."""
     written: bool = False
@@ -56,11 +56,11 @@ class Case:
     question: str = ""
     gold_ids: tuple[str, ...] = ()
     parses: tuple[tuple[str, ...], ...] = ()
-    """Gold ids of each annotated reading; empty where there is one reading, which is `gold_ids`."""
+    """Gold ids of each annotated reading; empty if there is one reading, which is `gold_ids`."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other names of each gold answer, parallel to `gold`; or empty."""
     rows: tuple[tuple[object, ...], ...] = ()
-    """What the gold query returned, where there is one."""
+    """What the gold query returned, if there is one."""
     type: str = ""
     answer_type: str = ""
 

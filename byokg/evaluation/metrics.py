@@ -69,7 +69,7 @@ def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Sta
     Args:
         hit: any answer is right.
         failed: the question has no outcome.
-        linked: share of its topic entities that were linked, in [0, 1]; None where they were granted or are not
+        linked: share of its topic entities that were linked, in [0, 1]; None if they were granted or are not
             annotated, so that none can be lost.
         retrieved: any gold answer is in the evidence.
     """
@@ -95,11 +95,11 @@ class Retrieved:
     """Which gold answers the evidence of one question contains, as its prediction records it."""
 
     ranks: tuple[int | None, ...]
-    """For each distinct gold answer, the rank from 1 of the first evidence item that holds it; None where none does."""
+    """For each distinct gold answer, the rank from 1 of the first evidence item with it; None if none has it."""
     support: tuple[int, int] | None = None
-    """How many of how many annotated triples are in the evidence; None where none is annotated."""
+    """Annotated triples in the evidence, and annotated triples in all; None if none are annotated."""
     tokens: int | None = None
-    """Of graph context in the last prompt; None where no prompt had any."""
+    """Tokens of graph context in the last prompt; None if no prompt had any."""
 
     def recall(self, k: int | None = None) -> float:
         """Return the share of gold answers that the first k items hold, in [0, 1]; of all items without k."""
@@ -173,11 +173,11 @@ class Summary:
     linked: PartEstimate | None = None
     """Mean share of topic entities linked; None if no question had any to link. It has a denominator of its own."""
     retrieval: Mapping[str, PartEstimate] = field(default_factory=dict)
-    """By names of `RETRIEVAL_METRICS`, those that any question has; empty where nothing was recorded of evidence."""
+    """By names of `RETRIEVAL_METRICS`, those that any question has; empty if no evidence was recorded."""
     median_tokens: float | None = None
-    """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None where there are none."""
+    """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None if there are none."""
     loss: Mapping[Stage, int] = field(default_factory=dict)
-    """Questions by the stage that lost them, all stages in order; empty where nothing was recorded of evidence."""
+    """Questions by the stage that lost them, all stages in order; empty if no evidence was recorded."""
 
 
 @dataclass(frozen=True)
@@ -371,7 +371,7 @@ def resampled_means(table: Values, seed: int = 0, resamples: int = RESAMPLES, we
         weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally.
 
     Returns:
-        (R, M); NaN where a resample has no weight in a column.
+        (R, M); NaN if a resample has no weight in a column.
     """
     generator = np.random.default_rng(seed)
     n, columns = table.shape

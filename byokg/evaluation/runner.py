@@ -91,23 +91,10 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def of(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """Return this part of the questions. Raises `ConfigError` where there are fewer questions than parts."""
+        """Return this part of the questions. Raises `ConfigError` if there are fewer questions than parts."""
         if len(examples) < self.count:
             raise ConfigError(f"shard={self} divides {len(examples)} questions; use at most that many shards")
         return examples[self.number - 1 :: self.count]
-
-
-@dataclass(frozen=True)
-class Draw:
-    """How many questions are taken, in the order of the fields."""
-
-    per_type: int | None = None
-    """So many of each type, drawn; all of a type that has fewer."""
-    sample: int | None = None
-    """So many in all, drawn; all where there are fewer."""
-    limit: int | None = None
-    """The first of those."""
-    seed: int = 0
 
 
 def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
@@ -127,19 +114,36 @@ def named(examples: Sequence[Example], ids: Collection[str], types: Collection[s
     return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
 
 
-def drawn(examples: Sequence[Example], draw: Draw) -> list[Example]:
-    """Return the questions that a draw takes, in the order given."""
+def drawn(
+    examples: Sequence[Example],
+    per_type: int | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> list[Example]:
+    """Return some of the questions, in the order given.
+
+    Args:
+        examples: the questions.
+        per_type: so many of each type are drawn; all of a type that has fewer.
+        sample: so many of those are drawn; all if there are fewer.
+        limit: of those, the first are taken.
+        seed: of the draws.
+    """
     kept = list(examples)
-    if draw.per_type is not None:
+    if per_type is not None:
         lots: dict[str, list[Example]] = {}
         for example in kept:
             lots.setdefault(example.type, []).append(example)
-        chosen = {each.id for lot in lots.values() for each in _lowest(lot, draw.per_type, draw.seed)}
-        kept = [example for example in kept if example.id in chosen]
-    if draw.sample is not None:
-        chosen = {each.id for each in _lowest(kept, draw.sample, draw.seed)}
-        kept = [example for example in kept if example.id in chosen]
-    return kept[: draw.limit]
+        kept = _only(kept, (each for lot in lots.values() for each in _lowest(lot, per_type, seed)))
+    if sample is not None:
+        kept = _only(kept, _lowest(kept, sample, seed))
+    return kept[:limit]
+
+
+def _only(examples: Sequence[Example], chosen: Iterable[Example]) -> list[Example]:
+    ids = {example.id for example in chosen}
+    return [example for example in examples if example.id in ids]
 
 
 def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
@@ -385,7 +389,7 @@ def _answer_all(ask: _Asker, examples: Sequence[Example], workers: int, folder: 
         How many questions wait for replies; they are not recorded.
 
     Raises:
-        RunIncomplete: the budget is spent; the questions then in flight are finished as far as it goes.
+        RunIncomplete: the budget is spent; the questions then in flight are finished as far as the budget allows.
     """
     finished: SimpleQueue[Future[_Answered]] = SimpleQueue()
     unrecorded: dict[Future[_Answered], None] = {}
@@ -576,5 +580,5 @@ class PerQuestionPipeline:
         self._pipeline = lru_cache(_HELD)(lambda id: make(dataset.subgraph(id)))
 
     def run(self, question: Question) -> Answer:
-        """Answer the question from its graph. Raises `DatasetError` where the data set has none for it."""
+        """Answer the question from its graph. Raises `DatasetError` if the data set has none for it."""
         return self._pipeline(question.id).run(question)

@@ -61,7 +61,7 @@ def table(
 
 
 def labels(*headings: str, one_line: bool = False) -> list[Column]:
-    """Return columns of text to the left, broken into lines where there is no room unless `one_line`."""
+    """Return columns of text to the left, wrapped if there is no room, unless `one_line`."""
     return [Column(Text(heading), overflow="fold", no_wrap=one_line) for heading in headings]
 
 

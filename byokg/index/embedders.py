@@ -1,10 +1,8 @@
-"""Static embedders made from sentence-transformers models.
+"""Embedders turn texts into unit vectors, so that a dot product is a cosine.
 
-What turns text into vectors.
-
-Static token embeddings: a text is the mean of its tokens' vectors. No torch, tens of microseconds a text.
-
-Sentence-transformers models as embedders: slower and often better than the static one.
+`StaticEmbedder` averages the vectors of a text's tokens: no torch, tens of microseconds a text; one comes with the
+package, and `distill` makes others. `SentenceTransformerEmbedder` is slower and often better. `exact` prepares vectors
+for products that are equal on every CPU.
 """
 
 from __future__ import annotations

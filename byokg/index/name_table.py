@@ -1,14 +1,10 @@
 """Names as rows of word numbers: the arrays under a name index, and how they are made.
 
-A row is one distinct spelling. Rows are ordered by the letters they have, so names of like length stand together, in
-each list of names with a word, too.
-
-The distinct words of many names: looked up exactly, by how they start or end, and by likeness.
-
-Words that resemble a misspelt one share pairs of neighbouring letters with it (*bigrams*, the ends of a word being
-letters, too), so an inverted index from bigrams to words proposes some hundred of them, whose letters are compared.
-
-Splitting a column of names into folded words, millions at a time.
+`split_names` splits a column of names into folded words, millions at a time. `Vocabulary` looks up the distinct words
+exactly, by how they start, and by likeness: words that resemble a misspelt one share pairs of neighbouring letters with
+it (*bigrams*, in which the ends of a word count as letters), so an inverted index from bigrams to words proposes some
+hundred of them, whose letters are compared. In a `NameTable`, a row is one distinct spelling; rows are ordered by how
+many letters they have, so names of similar length stand together, also among the names with one word.
 """
 
 from __future__ import annotations
@@ -34,6 +30,22 @@ UInt64 = npt.NDArray[np.uint64]
 
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""
+
+# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
+
+
+def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
+    """View N numbers as an Arrow column, to take the rows at these positions."""
+    held = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
+
+
+def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
+    """Return N texts as an Arrow column. Raises `UnicodeEncodeError` for a lone surrogate."""
+    data = [text.encode() for text in texts]
+    bounds = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
+
 
 _END = "\n"
 _COMPARED = 192
@@ -181,7 +193,7 @@ class Vocabulary:
             edge = np.partition(shared, -_COMPARED)[-_COMPARED]
             above, level = found[shared > edge], found[shared == edge]
             found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
-        texts = self._words.take(pa.array(found)).to_pylist()
+        texts = self._words.take(positions(found)).to_pylist()
         common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
         likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
         order = np.lexsort((found, -likeness))[:_KEPT]

@@ -1,14 +1,11 @@
-"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files.
+"""Looking up names: exactly after folding, or approximately, among millions, in memory or mapped from files.
 
-What a search for names gives: the seam between the name indexes and whoever links mentions.
+`NameIndex` does both; `NameSearch` is what entity linking asks of it and of `dense.DenseNames`. Approximate scores are
+those of thefuzz: rapidfuzz's WRatio of the processed strings.
 
-How alike two names are, as thefuzz says: rapidfuzz's WRatio of the processed strings.
-
-Name indexes as folders of flat files, mapped into memory when they are opened.
-
-`meta.json` holds format, version, what the owners are numbers of, and size and SHA-256 of every other file:
-`names.arrow` and `words.arrow` (spellings, vocabulary), and one `.npy` file for each array of `NameArrays` and
-`WordArrays`. Equal input gives equal bytes.
+A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
+what the owners are numbers of, and size and SHA-256 of every other file: `names.arrow` and `words.arrow` (spellings and
+vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from rapidfuzz.utils import default_process
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
+from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, positions, set_hash
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
@@ -276,7 +273,7 @@ class NameIndex:
     def spelled(self, text: str) -> Int64:
         """Return who bears a name that is written exactly so, ascending."""
         rows = self._rows(text)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
 
     def has_word(self, word: str) -> bool:
@@ -332,7 +329,7 @@ class NameIndex:
         rows = self._candidates.around(word, list(words), share)
         if not len(rows) or not folded:
             return [None] * len(texts)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         names = [normalize_name(spelling) for spelling in spellings]
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
         found: list[NameMatch | None] = []
@@ -396,7 +393,7 @@ class NameIndex:
     ) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
         rows, bounds = self._candidates.like(words, len(form), effort)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff

@@ -1,8 +1,7 @@
-"""Tying mentions to nodes of the graph.
+"""Entity linking: which nodes of the graph a mention may mean.
 
-Which of several nodes a question means, by what is around each of them: its type and its relations.
-
-Seven nodes may be called Jordan; a question about a capital means one that has a capital.
+`EntityLinker` finds candidates by name and by id. `ContextScorer` decides between them by what is around each: seven
+nodes may be called Jordan, but a question about a capital means one that has a capital.
 """
 
 from __future__ import annotations

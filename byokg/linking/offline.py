@@ -1,6 +1,7 @@
-"""The KG-Linker without a language model: the same artifacts, from embeddings and the graph's own words.
+"""The KG-Linker without a language model: mentions and relation paths, from embeddings and the graph's own words.
 
-Finding the pieces of a question that name something in the graph.
+`MentionSpotter` finds the pieces of a question that name something in the graph; `OfflineLinker` grows relation paths
+out of what they mean and ranks them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Tying relation labels that a language model wrote to those of the graph.
+"""What relations mean: the words of their labels, what they lead to, and which relation a written label stands for.
 
-Words that mean nearly the same: by stem, as far as English endings go.
-
-What the steps of a graph mean: the words of each relation, and the kind of node that a step reaches.
-
-A step is a relation walked one way, numbered as in `graph.metapaths`. Everything here is learnt from the graph at
-hand: relation labels, node types if there are any, and a sample of the names at the ends of each relation.
+`Steps` compares words with the steps of a graph, where a step is a relation walked one way, numbered as in
+`graph.paths`. All it knows is learnt from the graph at hand: relation labels, node types if there are any, and a sample
+of the names at the ends of each relation. `RelationMatcher` ties labels that a language model wrote to the graph's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The loop: propose, link, retrieve, and again until nothing new comes; then answer.
 
-What retrievers are made of, and how they get it: by the names of their arguments.
-
-Answering without a language model.
+`Loop` runs it, `Parts` makes its retrievers, and `ExtractiveAnswerer` answers without a language model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A language model walks the graph: at each hop it selects relations to follow, then entities to go on from.
 
-The relations of some entities, the nearest to a question first, as a list for a prompt.
+It chooses among the relations nearest to the question (`RelationRanker`), as many as its prompt has room for.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from byokg.index.embedders import Embedder
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.linking.relation_meaning import relation_text
 from byokg.retrieval.base import Request
-from byokg.retrieval.frontier import Limits, continuations, is_named, joined, metapath, neighbourhood
+from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.types import PathEvidence, TripleEvidence
 
 RETRIEVER = "rerank"
@@ -162,17 +162,8 @@ class RerankRetriever:
 
     def _evidence(self, edges: EdgeBatch, chosen: list[tuple[Statement, float]]) -> list[TripleEvidence | PathEvidence]:
         spelled = triples(self._store, select(edges, np.array([r for rows, _ in chosen for r in rows], np.int64)))
-        evidence: list[TripleEvidence | PathEvidence] = []
-        at = 0
-        for rows, score in chosen:
-            first, last = spelled[at], spelled[at + len(rows) - 1]
-            at += len(rows)
-            if len(rows) == 1:
-                evidence.append(TripleEvidence(RETRIEVER, score, first))
-            else:
-                path = joined(first, last)
-                evidence.append(PathEvidence(RETRIEVER, score, path.source, metapath(path), (path.end,), (path,)))
-        return evidence
+        each = iter(spelled)
+        return [as_evidence(RETRIEVER, score, [next(each) for _ in rows]) for rows, score in chosen]
 
 
 _NONE = np.zeros(0, np.int64)

@@ -1,10 +1,9 @@
-"""Text-based retrieval: the triples of the whole graph that read most like the question.
+"""Text-based retrieval: the triples of the whole graph that are most similar to a question.
 
-The triples of a whole graph that are most similar to a question, exactly, looking at few of them.
-
-A triple scores what its head, its relation and its tail score, so one of its ends is at least as similar as the other.
-Nodes are taken in order of their similarity, with all their edges; once twice the similarity of the next node and
-that of the best relation cannot reach the k-th best score, no other triple can.
+`TripleSearch` finds them exactly, looking at few. A triple scores what its head, its relation and its tail score, so
+one of its ends is at least as similar as the other. Nodes are taken in order of their similarity, with all their edges;
+once twice the similarity of the next node and that of the best relation cannot reach the k-th best score, no other
+triple can.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from byokg.index.dense import UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.linking.relation_meaning import relation_text
 from byokg.retrieval.base import Request
-from byokg.retrieval.frontier import continuations, is_named, joined, metapath
+from byokg.retrieval.frontier import as_evidence, continuations, is_named
 from byokg.types import PathEvidence, Triple, TripleEvidence
 
 Int64 = npt.NDArray[np.int64]
@@ -321,14 +320,11 @@ class TextRetriever:
         evidence: list[TripleEvidence | PathEvidence] = []
         shown: set[frozenset[int]] = set()
         for row, (triple, score) in enumerate(zip(spelled, (found.scores / UNIT).tolist(), strict=True)):
-            paths = [joined(triple, second) for second in onward.get(row, ())]
-            for path in paths:
-                walked = frozenset(each.edge for each in path.triples)
-                if walked not in shown:
-                    shown.add(walked)
-                    evidence.append(PathEvidence(RETRIEVER, score, path.source, metapath(path), (path.end,), (path,)))
-            if not paths:
-                evidence.append(TripleEvidence(RETRIEVER, score, triple))
+            for edges in [[triple, second] for second in onward.get(row, ())] or [[triple]]:
+                said = frozenset(each.edge for each in edges)
+                if said not in shown:
+                    shown.add(said)
+                    evidence.append(as_evidence(RETRIEVER, score, edges))
         return evidence
 
     def _onward(self, edges: EdgeBatch, question: Vectors) -> dict[int, list[Triple]]:

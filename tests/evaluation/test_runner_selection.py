@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.evaluation.runner import Draw, Shard, drawn, named
+from byokg.evaluation.runner import Shard, drawn, named
 from tests.evaluation.scripted import examples
 
 HUNDRED = examples(100)
@@ -33,15 +33,15 @@ def test_unknown_ids_and_types_are_refused_with_what_there_is() -> None:
 
 
 def test_a_larger_sample_contains_the_smaller_and_the_seed_chooses() -> None:
-    small, large = ids(drawn(HUNDRED, Draw(sample=10))), ids(drawn(HUNDRED, Draw(sample=30)))
+    small, large = ids(drawn(HUNDRED, sample=10)), ids(drawn(HUNDRED, sample=30))
     assert len(small) == 10 and set(small) < set(large)
     assert small == sorted(small, key=lambda id: int(id[1:]))
-    assert small != ids(drawn(HUNDRED, Draw(sample=10, seed=1)))
-    assert small == ids(drawn(HUNDRED[::-1], Draw(sample=10)))[::-1]
+    assert small != ids(drawn(HUNDRED, sample=10, seed=1))
+    assert small == ids(drawn(HUNDRED[::-1], sample=10))[::-1]
 
 
 def test_a_draw_is_the_same_on_every_machine() -> None:
-    assert ids(drawn(HUNDRED, Draw(sample=4))) == SAMPLE_OF_FOUR
+    assert ids(drawn(HUNDRED, sample=4)) == SAMPLE_OF_FOUR
 
 
 SAMPLE_OF_FOUR = ["q22", "q71", "q91", "q93"]
@@ -49,19 +49,19 @@ SAMPLE_OF_FOUR = ["q22", "q71", "q91", "q93"]
 
 def test_ids_with_lone_surrogates_are_drawn_like_others() -> None:
     odd = [*HUNDRED, replace(HUNDRED[0], id="\ud800"), replace(HUNDRED[0], id="\udfff")]
-    assert set(ids(drawn(odd, Draw(sample=30)))) - {"\ud800"} <= set(ids(drawn(HUNDRED, Draw(sample=30))))
+    assert set(ids(drawn(odd, sample=30))) - {"\ud800"} <= set(ids(drawn(HUNDRED, sample=30)))
 
 
 def test_each_type_gives_as_many_as_it_has() -> None:
     rare = [*HUNDRED, replace(HUNDRED[0], id="r", type="rare")]
-    chosen = drawn(rare, Draw(per_type=20))
+    chosen = drawn(rare, per_type=20)
     counts = {type: sum(example.type == type for example in chosen) for type in ("even", "odd", "rare")}
     assert counts == {"even": 20, "odd": 20, "rare": 1}
 
 
 def test_limit_takes_the_first_of_what_was_drawn() -> None:
-    assert drawn(HUNDRED, Draw(sample=10, limit=3)) == drawn(HUNDRED, Draw(sample=10))[:3]
-    assert drawn(HUNDRED, Draw(sample=1000)) == HUNDRED
+    assert drawn(HUNDRED, sample=10, limit=3) == drawn(HUNDRED, sample=10)[:3]
+    assert drawn(HUNDRED, sample=1000) == HUNDRED
 
 
 def test_shards_share_the_questions_out_without_remainder() -> None:

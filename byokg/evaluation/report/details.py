@@ -178,7 +178,7 @@ def read_details(
 def _run_detail(
     run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
 ) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None where the run was not asked."""
+    """Return one run's part of a question's record; None if the run was not asked."""
     prediction = run.predictions.get(example.id)
     if prediction is None:
         return None

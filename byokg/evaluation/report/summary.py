@@ -97,7 +97,7 @@ class Traces:
         self._file.close()
 
     def read(self, id: str) -> dict[str, Any]:
-        """Return the record of a question; empty where it has none.
+        """Return the record of a question; empty if it has none.
 
         Raises:
             RunError: the record cannot be read.

@@ -62,6 +62,7 @@ from byokg.graph.store import (
     Schema,
     schema_from_json,
 )
+from byokg.index.name_table import positions
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -341,7 +342,7 @@ class ColumnarGraph:
         return self._memory.nodes(list(ids))
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        rows = pa.array(self.numbers(ids))
+        rows = positions(self.numbers(ids))
         columns = self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
@@ -470,11 +471,11 @@ class ColumnarGraph:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
         batches = self._edge_properties
         if len(batches) < 2:
-            return read_rows(batches[0] if batches else None, pa.array(numbers))
+            return read_rows(batches[0] if batches else None, positions(numbers))
         found: list[Properties] = [NO_PROPERTIES] * len(numbers)
         for which in np.unique(numbers // BATCH_ROWS).tolist():
             places = np.flatnonzero(numbers // BATCH_ROWS == which)
-            rows = read_rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            rows = read_rows(batches[which], positions(numbers[places] % BATCH_ROWS))
             for place, row in zip(places.tolist(), rows, strict=True):
                 found[place] = row
         return found

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.model`."""
+"""Tests of what `byokg.llm.model` does for several threads, and of what it says about tracing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from byokg.errors import LlmDeadline, LlmInvalidRequest
 from byokg.llm.calling import Deadline
-from byokg.llm.model import SingleFlight
+from byokg.llm.model import TRACING_VARIABLES, SingleFlight, tracing_notice, tracing_variable
 
 Outcome = tuple[str, bool]
 
@@ -95,3 +95,24 @@ def test_nobody_waits_beyond_their_own_deadline() -> None:
             flights.run("key", lambda: "never", "m", Deadline.after(0.01))
         go.set()
         assert first.result() == ("late", True)
+
+
+# Tracing
+
+
+@pytest.mark.parametrize("variable", TRACING_VARIABLES)
+def test_each_variable_that_langsmith_reads_switches_tracing_on(variable: str) -> None:
+    assert tracing_variable({variable: "true"}) == variable
+    assert tracing_variable({variable: "False"}) is None
+    assert tracing_variable({}) is None
+
+
+def test_the_notice_says_that_data_leaves_and_how_to_stop_it() -> None:
+    assert tracing_notice({"LANGSMITH_TRACING": "true"}) == (
+        "LangSmith tracing is on (LANGSMITH_TRACING): questions, graph facts and replies leave this machine; "
+        "to stop it: unset LANGSMITH_TRACING"
+    )
+
+
+def test_nothing_is_said_when_it_is_off() -> None:
+    assert tracing_notice({}) is None
