@@ -36,7 +36,8 @@ from byokg.graph.rdf.iris import (
     term_iri,
 )
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.servers.sparql_store import SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, schema_from_json
 
 _META = "meta.json"

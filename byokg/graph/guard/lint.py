@@ -1,9 +1,8 @@
 """Names in a query that its graph does not have, and steps against a relation's direction.
 
-An engine answers such a query with no rows and no error, so a writer learns nothing from it. Findings say what is
-wrong and which existing names are nearest; whether a query with findings runs is the caller's choice.
-
-What a query asks of its graph that the graph does not have, for any store: `lint`, fed with what the store knows.
+An engine answers such a query with no rows and no error, so its writer learns nothing from it. Findings say what is
+wrong and which existing names are nearest; whether a query with findings runs is the caller's choice. `lint_query`
+takes any store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """SPARQL 1.1 queries, parsed as far as it takes to know that they only read, and which predicates they name.
 
-A recursive descent over the query grammar. SPARQL's words are never names, so every word must be one that is known
-here. SERVICE is refused because it makes a server call another address, and updates because they write. CONSTRUCT and
-DESCRIBE answer with a graph, for which rows have no place: they are written anew as the SELECT of the same triples
-(see `triple_rows`).
+A recursive descent over the query grammar; `sparql_patterns` reads patterns and expressions. SPARQL's words are never
+names, so every word must be one that is known here. SERVICE is refused because it makes a server call another address,
+and updates because they write.
+
+CONSTRUCT and DESCRIBE answer with a graph, for which rows have no place, so they are rewritten as the SELECT of the
+same triples, one in a row: ?subject ?predicate ?object. The pattern of the query becomes a subquery; behind it, each of
+its solutions is repeated for each triple of the template, whose terms are then put together. What makes no triple (an
+unbound variable, a literal as a subject) makes no row. A blank node of the template is another one in each solution, as
+the standard says.
 
 Accepted beyond SPARQL 1.1: reified triples and annotations of SPARQL 1.2, LATERAL, and `{n,m}` in paths.
 
 Source: SPARQL 1.1 Query Language, section 19.8.
-
-CONSTRUCT and DESCRIBE as the SELECT of the same triples, one triple in a row: ?subject ?predicate ?object.
-
-The pattern of the query becomes a subquery; behind it, each of its solutions is repeated for each triple of the
-template, whose terms are then put together. What makes no triple (an unbound variable, a literal as a subject) makes no
-row. A blank node of the template is another one in each solution, as the standard says.
 """
 
 from __future__ import annotations

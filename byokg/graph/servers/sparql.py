@@ -33,7 +33,8 @@ from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
-from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
