@@ -36,7 +36,6 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.evaluation.audit import executed, with_answer
 from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
 from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
@@ -96,6 +95,8 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
     Raises:
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
+    from byokg.evaluation.audit import executed, with_answer
+
     kept = list(examples)
     if "executable" in run.require and kept:
         store, _ = graph(kept[0])
