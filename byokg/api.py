@@ -1,7 +1,4 @@
-"""The door to answers for notebooks and scripts: a graph, a language model, and a question.
-
-The door to a graph for notebooks and scripts: open or build one, look at a node, walk a relation path.
-"""
+"""The doors for notebooks and scripts: `KnowledgeGraph` opens a graph, `Byokg` answers questions over it."""
 
 from __future__ import annotations
 

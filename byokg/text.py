@@ -161,6 +161,11 @@ class Lexicon:
 def related(word: str, other: str) -> bool:
     """Tell whether two words share a stem, as a whole or as the second half of a compound.
 
+    Not `snowballstemmer`, which ties neither `written` to `writers` nor `screenwriter` to either. Hits@1 of the offline
+    pipeline with this function, and with equal stems of Snowball's English: MetaQA 98.3, 95.0 and 95.3 against 98.3,
+    77.0 and 74.0 (300 dev questions of 1, 2 and 3 hops), atlas 37.3 both (453 dev questions), WebQSP 63.0 against 63.3
+    (300 dev questions).
+
     >>> related("written", "writers"), related("screenwriter", "written"), related("start", "star")
     (True, True, False)
     """

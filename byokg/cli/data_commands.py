@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -29,16 +29,13 @@ FOUND = 4
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list, content, audit, conversion of graphs, download.")
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as of byokg eval.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-
 
 @app.command("list")
-def list_(as_json: AsJson = False) -> None:
+def list_(config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
     """List the layouts that can be read, and what is taken of them by subset=."""
-    from byokg.cli.config import options
+    from byokg.cli.config import about, options
 
-    found = {f"{group}={name}": _about(group, name) for group in ("dataset", "subset") for name in options(group)}
+    found = {f"{group}={name}": about(group, name) for group in ("dataset", "subset") for name in options(group)}
     if as_json:
         print_json(found)
         return
@@ -49,7 +46,7 @@ def list_(as_json: AsJson = False) -> None:
 
 
 @app.command("info")
-def info(words: Words = None, as_json: AsJson = False) -> None:
+def info(words: Words = None, config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
     """Count what a data set holds; no graph is read.
 
     byokg data info dataset=metaqa dataset.root=DIR dataset.hops=2
@@ -88,6 +85,7 @@ def info(words: Words = None, as_json: AsJson = False) -> None:
 @app.command("audit")
 def audit(
     words: Words = None,
+    config_dir: ConfigDir = None,
     hops: Annotated[int, typer.Option(min=1, help="How far from a topic entity an answer may be.")] = 3,
     without_graph: Annotated[bool, typer.Option("--without-graph", help="Look at the questions only.")] = False,
     show: Annotated[int, typer.Option(min=0, help="Questions named for each finding.")] = 3,
@@ -139,6 +137,7 @@ def audit(
 @app.command("graph")
 def graph(
     words: Words = None,
+    config_dir: ConfigDir = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write.")] = None,
 ) -> None:
     """Convert the published graph files of a data set into a folder that byokg graph build takes.
@@ -206,14 +205,6 @@ def _settings(words: list[str] | None) -> Settings:
     from byokg.cli.config import read_settings
 
     return read_settings(words or [])
-
-
-def _about(group: str, option: str) -> str:
-    """Return what the option's file says of itself."""
-    from byokg.cli.config import config_dir
-
-    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    return next(line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line)
 
 
 def _print_record(record: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 
 from rich.console import Console
 
+from byokg.cli.components import TARGET, located, place_argument
 from byokg.cli.config import Grants, RunOptions, Settings
 from byokg.cli.language_model import Asking, asking
 from byokg.cli.terminal import shown, watched
@@ -35,14 +36,12 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.evaluation.audit import executed, with_answer
 from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
 from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 from byokg.evaluation.metrics import Metrics
 from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
 from byokg.evaluation.run_folder import code_version
 from byokg.evaluation.runner import (
-    Draw,
     PerQuestionPipeline,
     Pipeline,
     Progress,
@@ -87,7 +86,7 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    return drawn(picked(dataset, run, note), Draw(run.per_type, run.sample, run.limit, run.seed))
+    return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
@@ -96,6 +95,8 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
     Raises:
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
+    from byokg.evaluation.audit import executed, with_answer
+
     kept = list(examples)
     if "executable" in run.require and kept:
         store, _ = graph(kept[0])
@@ -110,7 +111,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         before = len(kept)
         kept = [example for example in kept if with_answer([example], *graph(example))]
         _tell_left_out("answers_in_graph", before, len(kept), {}, note)
-    kept = drawn(kept, Draw(run.per_type, run.sample, run.limit, run.seed))
+    kept = drawn(kept, run.per_type, run.sample, run.limit, run.seed)
     if not kept:
         raise ConfigError("no question is left to ask; check ids, types and require")
     if len(kept) < len(examples):
@@ -352,6 +353,9 @@ def _pipeline(
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
+    target = settings.components["graph"][TARGET]
+    if not target.startswith("byokg.") and (path is not None or place_argument(located(target, "graph")) is None):
+        return settings.open_graph(path)  # a store of the user's own, which may hold a graph of its own, too
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
@@ -359,16 +363,14 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]
         raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
-    if path is None:
-        if dataset is None:
-            if "store" not in settings.takes("pipeline"):
-                return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
-            raise ConfigError(
-                "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
-            )
+    if path is None and dataset is not None:
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    return settings.open_graph(path)
+    if path is not None or not target.startswith("byokg."):
+        return settings.open_graph(path)
+    if "store" not in settings.takes("pipeline"):
+        return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
+    raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:

@@ -20,11 +20,6 @@ import typer
 from byokg.cli.config import Settings, read_settings
 from byokg.cli.terminal import print_json, stdout
 from byokg.errors import ConfigError
-from byokg.evaluation.batch_runs import run_deferred, run_in_batches
-from byokg.evaluation.cases import Case
-from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.profiles import Profile
-from byokg.evaluation.scoring import judge_cases, judge_profile
 from byokg.files import user_cache
 from byokg.llm.batch import AnthropicBatches, PendingCalls
 from byokg.llm.model import LanguageModel
@@ -37,6 +32,9 @@ from byokg.types import Spending
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from byokg.evaluation.cases import Case
+    from byokg.evaluation.metrics import Metrics
+    from byokg.evaluation.profiles import Profile
     from byokg.llm.replies import Count, Mode, RecordedReplies
 
 app = typer.Typer(no_args_is_help=True, help="Recorded replies of language models: counts, export, import, removal.")
@@ -228,6 +226,8 @@ class Asking:
         Raises:
             RunIncomplete: replies are missing, or the budget is spent.
         """
+        from byokg.evaluation.batch_runs import run_deferred, run_in_batches
+
         if self.pending is None:
             return once()
         if self.batch is None:
@@ -303,6 +303,8 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
         ConfigError: the settings name no language model, or questions have no text.
         LlmError: the judge cannot be asked.
     """
+    from byokg.evaluation.scoring import judge_cases, judge_profile
+
     wordless = sum(not case.question for case in cases)
     if wordless:
         raise ConfigError(

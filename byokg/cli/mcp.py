@@ -302,7 +302,6 @@ def serve(
     import asyncio
     import logging
 
-    from byokg.cli.mcp import GraphServer, LogLines, serve_stdio
     from byokg.graph.store import QueryStore
     from byokg.open import close, engines_in, is_address, open_graph, open_queryable
     from byokg.retrieval.graph_tools import GraphTools
@@ -346,8 +345,6 @@ def _serve_http(graph: GraphServer, host: str, port: int, token: str | None) -> 
     import socket
 
     import uvicorn
-
-    from byokg.cli.mcp import http_app
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:

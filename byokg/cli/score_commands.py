@@ -18,13 +18,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.terminal import note, print_json, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import Anchor, Comparison, obstacles
-from byokg.evaluation.metrics import Difference
+from byokg.evaluation.metrics import Difference, Values
 from byokg.evaluation.run_folder import Run
-from byokg.evaluation.scoring import ProfileScores, Values
+from byokg.evaluation.scoring import ProfileScores
 from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
 if TYPE_CHECKING:
@@ -359,15 +359,13 @@ def _plain(difference: Difference) -> dict[str, Any]:
     return {**asdict(difference), "ci95": list(difference.ci95)}
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; the data set among them.")]
-
 _JUDGE = "judge"
 
 
 def score(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="A run folder, or a file of predictions.")],
     words: Words = None,
+    config_dir: ConfigDir = None,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Metric profile; may be repeated; all, or judge.")
     ] = None,
@@ -388,7 +386,6 @@ def score(
     data set go before those of the file. Profiles: strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog,
     structgpt, webqsp-official, cron, stark, text2cypher; judge asks a language model.
     """
-    from byokg.cli.score_commands import score_json, score_tables
     from byokg.evaluation.profiles import chosen
     from byokg.evaluation.scoring import score_cases
 
@@ -482,7 +479,6 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.cli.score_commands import anchor_json, anchor_tables, comparison_json, comparison_tables
     from byokg.evaluation.compare import compare_runs, read_anchors
     from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.run_folder import read_runs

@@ -48,7 +48,7 @@ class Case:
     status: Status = "ok"
     """Without `ok` there is no prediction: the question failed, or is missing from the file."""
     answer_ids: tuple[str | None, ...] = ()
-    """Of `answers`, one each; empty where the system gives names alone."""
+    """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
     """What the language model answered before it saw the graph, if that was recorded."""
     written: bool = False
@@ -56,11 +56,11 @@ class Case:
     question: str = ""
     gold_ids: tuple[str, ...] = ()
     parses: tuple[tuple[str, ...], ...] = ()
-    """Gold ids of each annotated reading; empty where there is one reading, which is `gold_ids`."""
+    """Gold ids of each annotated reading; empty if there is one reading, which is `gold_ids`."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other names of each gold answer, parallel to `gold`; or empty."""
     rows: tuple[tuple[object, ...], ...] = ()
-    """What the gold query returned, where there is one."""
+    """What the gold query returned, if there is one."""
     type: str = ""
     answer_type: str = ""
 
@@ -88,6 +88,12 @@ def join(examples: Sequence[Example], predictions: Iterable[Prediction]) -> list
     Raises:
         RunError: a prediction is for a question that was not asked.
     """
+    found = by_question(examples, predictions)
+    return [case_of(example, found.get(example.id)) for example in examples]
+
+
+def by_question(examples: Sequence[Example], predictions: Iterable[Prediction]) -> dict[str, Prediction]:
+    """Return predictions by the question they are for. Raises `RunError` for one that was not asked."""
     found = {prediction.id: prediction for prediction in predictions}
     strangers = found.keys() - {example.id for example in examples}
     if strangers:
@@ -95,7 +101,7 @@ def join(examples: Sequence[Example], predictions: Iterable[Prediction]) -> list
             f"there is a prediction for {min(strangers)!r} (and {len(strangers) - 1:,} more like it), which is no "
             "question of this data set; name the data set, and the split, that was predicted"
         )
-    return [case_of(example, found.get(example.id)) for example in examples]
+    return found
 
 
 def case_of(example: Example, prediction: Prediction | None, written: bool = False) -> Case:

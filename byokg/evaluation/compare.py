@@ -1,6 +1,7 @@
-"""Puts runs over the same questions side by side: what differs, by how much, and on which questions.
+"""Puts runs over the same questions side by side, and beside published figures.
 
-Published figures, and what keeps each from being compared with a run of ours.
+Of two runs: what differs, by how much, and on which questions. Of a published figure: what keeps it from being compared
+with a run of ours.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import PAIRED_RESAMPLES, Difference, paired_difference
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
-from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
+from byokg.evaluation.scoring import ProfileScores, group_rows, score_cases
+
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,12 @@ class Anchor:
     value: float
     """In [0, 1]."""
     profile: str | None
-    """Which of our profiles makes the same figure; None where the publication does not say how it scores."""
+    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
     n: int
     """Questions that it was measured on."""
     graph: str
     entities: Literal["gold", "linked"] | None
-    """Whether topic entities were given; None where that is not stated."""
+    """Whether topic entities were given; None if that is not stated."""
     trained: bool
     """Whether the system was trained on questions of this kind."""
     source: str
@@ -68,14 +71,14 @@ def read_anchors(dataset: str) -> list[Anchor]:
 
 
 def obstacles(anchor: Anchor, dataset: str, n: int, entities: str, published_graph: bool) -> tuple[str, ...]:
-    """Return why a run cannot be compared with a published figure; empty where it can.
+    """Return why a run cannot be compared with a published figure; empty if it can.
 
     Args:
         anchor: the figure.
         dataset: name of the run's data set.
         n: questions of the run.
         entities: whether the run's topic entities were `gold` or `linked`.
-        published_graph: the user's word that the run's graph is the published one, which no file tells.
+        published_graph: whether the user says that the run's graph is the published one; no file tells.
     """
     found = []
     words = _words(anchor.dataset)
@@ -106,9 +109,6 @@ def _anchors(group: dict[str, Any]) -> list[Anchor]:
 
 def _words(name: str) -> list[str]:
     return re.findall(r"[\w-]+", name.casefold())
-
-
-_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def compare_runs(
 
 
 def differing(first: Run, second: Run) -> tuple[str, ...]:
-    """Return why two runs are not about the same questions, scored alike; empty where they are."""
+    """Return why two runs are not about the same questions, scored alike; empty if they are."""
     reasons = []
     mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
     if first.dataset["name"] != second.dataset["name"]:
@@ -210,31 +210,26 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
     if not cases:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
     before, after = _scored(cases, theirs, profile, seed)
-    both = [
-        case
-        for case, counted in zip(cases, (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0), strict=True)
-        if counted
-    ]
-    if not both:
+    counted = (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0)
+    if not counted.any():
         raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
-    shared, cases = len(cases), both
-    if len(both) < shared:
+    shared = len(cases)
+    if not counted.all():
+        cases = [case for case, counts in zip(cases, counted, strict=True) if counts]
         before, after = _scored(cases, theirs, profile, seed)
     names = [each.name for each in profile.metrics]
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
 
-    def mean(scores: ProfileScores, rows: Sequence[int]) -> float:
-        return float(weighted_means(scores.values[rows], scores.weights[rows])[column])
-
     def difference(rows: Sequence[int]) -> list[Difference]:
         weights = before.weights[rows], after.weights[rows]
         return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
 
-    groups: dict[str, list[int]] = {}
-    for row, case in enumerate(cases):
-        for group in profile.groups(case):
-            groups.setdefault(group, []).append(row)
+    def in_group(group: str, rows: Sequence[int]) -> TypeDifference:
+        first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
+        return TypeDifference(len(rows), first_mean, second_mean, difference(rows)[column])
+
+    rows = group_rows(cases, profile)
     return Comparison(
         first=first,
         second=second,
@@ -242,17 +237,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
         left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
-        by_type={
-            group: TypeDifference(
-                len(groups[group]),
-                mean(before, groups[group]),
-                mean(after, groups[group]),
-                difference(groups[group])[column],
-            )
-            for group in sorted(groups)
-        }
-        if len(groups) > 1
-        else {},
+        by_type={group: in_group(group, rows[group]) for group in before.groups},
         won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
         settings={

@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 def gold_mention(name: str, question: str) -> Mention | None:
     """Find the words of a question that name a topic entity.
 
-    They are the name itself where it stands there (folded). Otherwise they are the run of up to 12 words most like the
+    They are the name itself if it stands there (folded). Otherwise they are the run of up to 12 words most like the
     name, the words of both sorted, among the runs that either begin and end with words of the name (`obama` for Barack
     Obama; words at least 0.8 alike count as one) or are at least 0.8 like the whole name, letter by letter.
 
@@ -75,7 +75,7 @@ def gold_mention(name: str, question: str) -> Mention | None:
         question: its text.
 
     Returns:
-        The mention without ids, or None where nothing in the question names the entity (`the us` for United States of
+        The mention without ids, or None if nothing in the question names the entity (`the us` for United States of
         America is not seen as naming it).
     """
     whole = locate(name, question, ())
@@ -106,7 +106,7 @@ def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()
     """Say how a mention names an entity.
 
     Args:
-        mention: the words, or None where there are none.
+        mention: the words; None if nothing names it.
         name: of the entity in the graph.
         aliases: its other names there.
 
@@ -273,7 +273,7 @@ def evaluate_linking(
         examples: questions; those without annotated topic entities are left out, at least one must have some.
         store: the graph; `topic_ids` are its ids, save for those it does not hold.
         mentions: where mentions come from.
-        spotter: finds them where they are `spotted`.
+        spotter: finds them if they are `spotted`.
         seed: of the confidence intervals.
         on_progress: told the linker, and how many of how many questions are done.
 

@@ -169,7 +169,7 @@ _MARK = "ans:"
 def _said(case: Case) -> list[str]:
     """Return the distinct answers, longest first: the lines that begin with `ans:`.
 
-    Differs: a list of answers, as a run has, holds no prose, so it needs no mark; where one line of it has the mark,
+    Differs: a list of answers, as a run has, holds no prose, so it needs no mark; if one line of it has the mark,
     only such lines count.
     """
     marked = [line.strip()[len(_MARK) :] for line in case.answers if line.strip().lower().startswith(_MARK)]
@@ -333,7 +333,7 @@ def _has_ids(case: Case) -> bool:
 
 
 def _first_right(ranking: Sequence[str], gold: set[str]) -> int:
-    """Return the rank, from 1, of the first gold answer; 0 where there is none."""
+    """Return the rank, from 1, of the first gold answer; 0 if there is none."""
     return next((rank for rank, one in enumerate(ranking, start=1) if one in gold), 0)
 
 
@@ -378,7 +378,7 @@ STARK = Profile(
         Metric("hits@1", "the first node is a gold answer"),
         Metric("hits@5", "a gold answer is among the first five nodes"),
         Metric("recall@20", "share of gold answers among the first twenty nodes"),
-        Metric("mrr", "1 over the rank of the first gold answer, 0 where there is none"),
+        Metric("mrr", "1 over the rank of the first gold answer, 0 if there is none"),
     ),
     score=_stark,
     scorable=_has_ids,

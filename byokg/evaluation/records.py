@@ -4,9 +4,9 @@
 - `questions.jsonl`, one line per question: what was asked, with gold answers and annotations.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
-  the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
+  the answer is no node), `error` (null, or `type` and `message`), `linked` (null if topic entities are not
   annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
-  (what the language model answered in its first round, before it saw the graph), `retrieved` (null where the question
+  (what the language model answered in its first round, before it saw the graph), `retrieved` (null if the question
   failed; else the fields of `metrics.Retrieved`).
 - `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language

@@ -477,7 +477,7 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Name the first settings in which two configurations differ, with both values; empty where there is none."""
+    """Name the first settings in which two configurations differ, with both values; empty if they are equal."""
     found = [f"{key}: {before} there, {after} now" for key, (before, after) in changed_settings(there, now).items()]
     more = len(found) - _DIFFERENCES_SHOWN
     return "; ".join([*found[:_DIFFERENCES_SHOWN], *([f"and {more} more"] if more > 0 else [])])

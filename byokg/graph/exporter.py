@@ -19,7 +19,7 @@ import pyarrow as pa
 from byokg.errors import GraphError, GraphExists
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.schema import TEXT, NodeColumns
+from byokg.graph.columnar.schema import NodeColumns, text_column
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import triples
 from byokg.types import Node, Properties, Triple, Value
@@ -107,7 +107,7 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     codes[:, 1] = np.argsort(order)[relation]
     return ColumnarGraph.assemble(
         store.name,
-        NodeColumns(pa.array(ids, TEXT), pa.array(names, TEXT), pa.array(types, TEXT), of_nodes.arrays()),
+        NodeColumns(text_column(ids), text_column(names), text_column(types), of_nodes.arrays()),
         [labels[number] for number in used[order].tolist()],
         codes,
         of_edges.arrays(),

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter
 
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -182,6 +184,8 @@ def schema_from_json(data: Mapping[str, Any]) -> Schema:
 
 @cache
 def _schema_type() -> TypeAdapter[Schema]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Schema)
 
 

@@ -1,8 +1,7 @@
-"""Tying mentions to nodes of the graph.
+"""Entity linking: which nodes of the graph a mention may mean.
 
-Which of several nodes a question means, by what is around each of them: its type and its relations.
-
-Seven nodes may be called Jordan; a question about a capital means one that has a capital.
+`EntityLinker` finds candidates by name and by id. `ContextScorer` decides between them by what is around each: seven
+nodes may be called Jordan, but a question about a capital means one that has a capital.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, EntityNotFound
+from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import dense_names, name_index
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
 from byokg.linking.question_words import QUESTION_WORDS, is_wordless, read_literal
-from byokg.linking.relation_meaning import label_words
+from byokg.linking.relation_meaning import label_words, relation_text
 from byokg.text import FUNCTION_WORDS, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
@@ -74,7 +73,11 @@ class ContextScorer:
         """
         described: list[list[str]] = [[type] if type else [] for type in types]
         labels = self._store.relations
-        spelled = {number: _descriptions(labels[number]) for number in np.unique(counts.relation).tolist()}
+        # A relation by its own words, and with its namespace.
+        spelled = {
+            number: [" ".join(label_words(labels[number])[1]), relation_text(labels[number])]
+            for number in np.unique(counts.relation).tolist()
+        }
         for origin, number in zip(counts.origin.tolist(), counts.relation.tolist(), strict=True):
             described[origin] += spelled[number]
         row: dict[str, int] = {}
@@ -113,12 +116,6 @@ class ContextScorer:
         if new:
             self._known.update(zip(new, self._embedder.encode(new), strict=True))
         return np.stack([self._known[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
-
-
-def _descriptions(label: str) -> list[str]:
-    """Write a relation as words: its own, and those with its namespace."""
-    namespace, own = label_words(label)
-    return [" ".join(own), " ".join((*namespace, *own))]
 
 
 def _other_words(question: str, mention: Mention) -> list[str]:
@@ -255,8 +252,7 @@ class EntityLinker:
             raise ConfigError(f"method={method} is not known; use one of {', '.join(METHODS)}")
         if fusion not in ("union", "rrf"):
             raise ConfigError(f"fusion={fusion} is not known; use union or rrf")
-        if top_k < 1:
-            raise ConfigError(f"top_k={top_k} links nothing; use 1 or more")
+        at_least(1, "links nothing", top_k=top_k)
         for name, share in (("cutoff", cutoff), ("dense_cutoff", dense_cutoff), ("context_weight", context_weight)):
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
@@ -503,8 +499,14 @@ def entity_linker(
     Args:
         store: the graph.
         embedder: for meanings of names and of neighbourhoods.
-        method, top_k, cutoff, dense_cutoff, fusion, extend, context_weight: see `EntityLinker`.
-        disambiguate: let the question decide between the candidates of a mention.
+        method: exact, fuzzy, dense or both.
+        top_k: nodes for one mention, of each method.
+        cutoff: of fuzzy: lowest similarity in letters, 0 to 1.
+        dense_cutoff: of dense: lowest cosine, 0 to 1; embedders differ in what theirs mean.
+        fusion: of both; union: ordered by the better score; rrf: by the sum of reciprocal ranks.
+        extend: names that resemble a mention also where some equal it.
+        disambiguate: let the question decide, by type and relations of the candidates.
+        context_weight: what it counts then beside the name, 0 to 1.
         names: see `EntityLinker`.
         dense: see `EntityLinker`; None compares with every name.
     """

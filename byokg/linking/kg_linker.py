@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.question_words import locate
 from byokg.llm.messages import Message, prompt_messages
@@ -69,8 +69,7 @@ class LlmLinker:
                 "tasks=query leaves nothing to ask for: the graph runs no queries; choose graph=arcadedb (openCypher) "
                 "or graph=oxigraph (SPARQL)"
             )
-        if schema_tokens < 1:
-            raise ConfigError(f"schema_tokens={schema_tokens} leaves no room for a schema; use 1 or more")
+        at_least(1, "leaves no room for a schema", schema_tokens=schema_tokens)
         self._model = model
         self._schema = schema
         self._describe = describe

@@ -1,11 +1,8 @@
-"""Tying relation labels that a language model wrote to those of the graph.
+"""What relations mean: the words of their labels, what they lead to, and which relation a written label stands for.
 
-Words that mean nearly the same: by stem, as far as English endings go.
-
-What the steps of a graph mean: the words of each relation, and the kind of node that a step reaches.
-
-A step is a relation walked one way, numbered as in `graph.metapaths`. Everything here is learnt from the graph at
-hand: relation labels, node types if there are any, and a sample of the names at the ends of each relation.
+`Steps` compares words with the steps of a graph, where a step is a relation walked one way, numbered as in
+`graph.paths`. All it knows is learnt from the graph at hand: relation labels, node types if there are any, and a sample
+of the names at the ends of each relation. `RelationMatcher` ties labels that a language model wrote to the graph's.
 """
 
 from __future__ import annotations
@@ -82,7 +79,7 @@ class Steps:
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
-        self.text_vectors: Float64 = exact(embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in store.relations]))
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
         self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
@@ -233,6 +230,13 @@ def label_words(label: str) -> tuple[list[str], list[str]]:
     words = [split_words(split_label(segment)) for segment in segments]
     words = [segment for segment in words if segment] or [[label.casefold()]]
     return (words[-2] if len(words) > 1 else []), words[-1]
+
+
+@lru_cache(1 << 16)
+def relation_text(label: str) -> str:
+    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
+    namespace, own = label_words(label)
+    return " ".join((*namespace, *own))
 
 
 def _content(words: Sequence[str]) -> list[str]:

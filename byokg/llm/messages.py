@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from byokg.errors import LlmBadReply
 from byokg.prompts.template import Filled
+from byokg.text import encodable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -308,7 +309,7 @@ MOST_MARKS = 4
 _REASON_KEYS = ("stop_reason", "stopReason", "finish_reason", "done_reason")
 """Where LangChain's classes leave the reason: Anthropic, Bedrock, OpenAI, Ollama."""
 
-_STOPS: Mapping[str, Stop] = {
+STOPS: Mapping[str, Stop] = {
     "end_turn": "end",
     "stop": "end",
     "stop_sequence": "end",
@@ -324,6 +325,7 @@ _STOPS: Mapping[str, Stop] = {
     "tool_calls": "tool",
     "function_call": "tool",
 }
+"""What services call the reasons."""
 
 _SAY_WHY = frozenset(
     {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
@@ -343,19 +345,25 @@ def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
     return marks
 
 
+def cache_marked(messages: Sequence[Message]) -> list[int]:
+    """Return the positions of the messages that end a stable prefix; of more than four the last four."""
+    return [at for at, message in enumerate(messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+
+
 def to_langchain(messages: Sequence[Message], marks: CacheMarks | None) -> list[BaseMessage]:
     """Write messages as LangChain's.
 
     Args:
-        messages: what to send; those with `cache` set end a stable prefix.
-        marks: how to mark the prefix; None leaves the marks out. Of more than four marks the last four count.
+        messages: what to send, with `?` for each lone surrogate, which no service takes.
+        marks: how to mark what `cache_marked` finds; None leaves the marks out.
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-    marked = [i for i, message in enumerate(messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+    marked = cache_marked(messages) if marks else []
     written: list[BaseMessage] = []
     for position, message in enumerate(messages):
-        content: Any = _marked(message.text, marks) if marks and position in marked else message.text
+        text = encodable(message.text)
+        content: Any = _marked(text, marks) if marks and position in marked else text
         if message.role == "system":
             written.append(SystemMessage(content))
         elif message.role == "user":
@@ -392,10 +400,11 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
     if refusal:
         stop = "refusal"
     elif reasons:
-        stop = _STOPS.get(str(reasons[0]).lower(), "other")
+        stop = STOPS.get(str(reasons[0]).lower(), "other")
     if message.invalid_tool_calls and stop != "length":
         raise LlmBadReply(model, f"arguments of a tool call are no JSON: {message.invalid_tool_calls[0].get('args')!r}")
-    text = refusal if isinstance(refusal, str) and not _text(message.content) else _text(message.content)
+    # What a model thinks before it answers is no part of the text.
+    text = refusal if isinstance(refusal, str) and not message.text else str(message.text)
     calls = tuple(ToolCall(str(call["id"]), call["name"], call["args"]) for call in message.tool_calls)
     named = metadata.get("model_name") or metadata.get("model")
     return Reply(text, calls, stop, _usage(message, model), str(named or model), seconds)
@@ -414,18 +423,6 @@ def _marked(text: str, marks: CacheMarks) -> list[dict[str, Any]]:
     if marks == "anthropic":
         return [{**block, "cache_control": {"type": "ephemeral"}}]
     return [block, {"cachePoint": {"type": "default"}}]
-
-
-def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """Join the text of a reply; what a model thinks before it answers is left out."""
-    if isinstance(content, str):
-        return content
-    parts = [part if isinstance(part, str) else part.get("text") for part in content if _is_text(part)]
-    return "".join(part for part in parts if isinstance(part, str))
-
-
-def _is_text(part: str | Mapping[str, Any]) -> bool:
-    return isinstance(part, str) or part.get("type") in ("text", None)
 
 
 def _usage(message: AIMessage, model: str) -> Usage:

@@ -2,10 +2,6 @@
 
 model = LanguageModel(ChatAnthropic(model="claude-sonnet-5", max_retries=0))
 reply = model.reply([Message("user", "Who directed Heat?")], stage="answer", question_id="q1")
-
-The same work wanted by several threads at the same time is done once.
-
-Whether the environment sends traces of every call to LangSmith, and saying so.
 """
 
 from __future__ import annotations
@@ -40,7 +36,6 @@ from byokg.llm.batch import PendingCalls
 from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent
 from byokg.llm.messages import (
     JSON,
-    CacheMarks,
     Call,
     Message,
     Meter,
@@ -82,11 +77,10 @@ class SingleFlight(Generic[T]):
         while True:
             with self._lock:
                 flight = self._under_way.get(key)
-                leads = flight is None
                 if flight is None:
-                    flight = self._under_way[key] = Future()
-            if leads:
-                return self._lead(key, work, flight), True
+                    mine = self._under_way[key] = Future()
+            if flight is None:
+                return self._lead(key, work, mine), True
             try:
                 return flight.result(None if deadline is None else deadline.left_s), False
             except FutureTimeout as error:
@@ -97,19 +91,19 @@ class SingleFlight(Generic[T]):
                 continue
 
     def _lead(self, key: str, work: Callable[[], T], flight: Future[T]) -> T:
+        error: BaseException | None = None
         try:
             outcome = work()
-        except BaseException as error:
-            self._land(key)
-            flight.set_exception(error if isinstance(error, Exception) else _Interrupted())
+        except BaseException as raised:
+            error = raised
             raise
-        self._land(key)
+        finally:
+            with self._lock:
+                del self._under_way[key]
+            if error is not None:
+                flight.set_exception(error if isinstance(error, Exception) else _Interrupted())
         flight.set_result(outcome)
         return outcome
-
-    def _land(self, key: str) -> None:
-        with self._lock:
-            del self._under_way[key]
 
 
 class _Interrupted(Exception):
@@ -127,26 +121,13 @@ def tracing_variable(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-class TracingNotice:
-    """Says, once in its life, that traces leave the machine."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self._note = note
-        self._lock = threading.Lock()
-        self._said = False
-
-    def give(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Say it if tracing is on and it was not said before; called before every request."""
-        if self._said:
-            return
-        with self._lock:
-            variable = None if self._said else tracing_variable(environment)
-            self._said = True
-        if variable is not None:
-            self._note(
-                f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
-                f"to stop it: unset {variable}"
-            )
+def tracing_notice(environment: Mapping[str, str]) -> str | None:
+    """Return what a user has to know when traces leave the machine; None when they do not."""
+    variable = tracing_variable(environment)
+    return variable and (
+        f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
+        f"to stop it: unset {variable}"
+    )
 
 
 _log = logging.getLogger(__name__)
@@ -181,8 +162,7 @@ class LanguageModel:
         limits: calls at once and tokens per minute; models that share one share its limits.
         timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
             timeout does (which begins anew with every byte); None leaves it to the chat model.
-        marks: how to mark the prefix that the provider should keep; None finds it out from the chat model.
-        prompt_caching: whether such marks are sent at all.
+        prompt_caching: whether a stable prefix is marked for providers that can keep it and charge less for it.
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: told once when the environment sends traces to LangSmith; None warns.
         pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
@@ -203,7 +183,6 @@ class LanguageModel:
         retry: RetryPolicy | None = None,
         limits: RateLimits | None = None,
         timeout_s: float | None = None,
-        marks: CacheMarks | None = None,
         prompt_caching: bool = True,
         callbacks: Sequence[BaseCallbackHandler] = (),
         note: Callable[[str], None] | None = None,
@@ -230,11 +209,11 @@ class LanguageModel:
         self._retry = retry or RetryPolicy()
         self._limits = limits or RateLimits()
         self._timeout_s = timeout_s
-        self._marks = None
-        if chat_model is not None and prompt_caching:
-            self._marks = marks or cache_marks(chat_model)
+        self._marks = cache_marks(chat_model) if chat_model is not None and prompt_caching else None
         self._callbacks = list(callbacks)
-        self._tracing = TracingNotice(note or _warn)
+        self._note = note or _warn
+        self._not_noted = threading.Lock()
+        """Taken, and never given back, by the thread that says whether traces leave the machine."""
         self._flights: SingleFlight[Reply] = SingleFlight()
         try:
             Call(provider, model, (), self.parameters).key  # noqa: B018
@@ -287,8 +266,8 @@ class LanguageModel:
         Raises:
             LlmUnusable: the reply is cut off, refused or empty. It was recorded, and is in the error.
             LlmError: there is none.
-            ReplyMissing: only recorded replies may be used, and this one is not.
-        ReplyPending: the call was put aside.
+            ReplyMissing: only recorded replies may be used, and there is none.
+            ReplyPending: the call was put aside.
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
@@ -340,7 +319,8 @@ class LanguageModel:
 
     def _sent(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Send, repeat, count and record."""
-        self._tracing.give()
+        if self._not_noted.acquire(blocking=False) and (notice := tracing_notice(os.environ)) is not None:
+            self._note(notice)
         if self._meter is not None:
             self._meter.before(call, stage, question_id)
         attempts = 0

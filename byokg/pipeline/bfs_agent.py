@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from byokg.errors import ByokgError, ConfigError
+from byokg.errors import ByokgError, at_least
 from byokg.graph.bfsql.response import compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
@@ -75,9 +75,8 @@ class BfsAgent:
         context_tokens: int = 12000,
         prompts: PromptLibrary | None = None,
     ) -> None:
-        for name, value, least in (("calls", calls, 2), ("context_tokens", context_tokens, 1)):
-            if value < least:
-                raise ConfigError(f"{name}={value} leaves no room for a tool call and an answer; use {least} or more")
+        at_least(2, "leaves no room for a tool call and an answer", calls=calls)
+        at_least(1, "leaves no room for a tool call and an answer", context_tokens=context_tokens)
         self._store = store
         self._model = model
         self._calls = calls

@@ -1,8 +1,7 @@
-"""Answering without a graph: what a language model knows by itself.
+"""Answering with a language model: from what was gathered, from what it knows by itself, or from the rows of a query.
 
-Answering with a language model from what was gathered.
-
-One query, written by a language model once entities are linked; its rows join what the model answers by itself.
+`LlmAnswerer` is the last step of the loop; `Direct` asks without a graph; `DirectQuery` has a query written once
+entities are linked, and joins its rows to what the model answers by itself.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, RequestInvalid
+from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
 from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.guard.allowlist import nearest_names
@@ -78,12 +78,8 @@ class BfsqlRetriever:
         max_nodes: int = 20,
         max_degree: int = 500,
     ) -> None:
-        for name, value in (("max_hops", max_hops), ("predicates", predicates), ("max_degree", max_degree)):
-            if value < 1:
-                raise ConfigError(f"{name}={value} reaches nothing; use 1 or more")
-        for name, value in (("max_edges", max_edges), ("max_stubs", max_stubs), ("max_nodes", max_nodes)):
-            if value < 0:
-                raise ConfigError(f"{name}={value} is no number of items; use 0 or more")
+        at_least(1, "reaches nothing", max_hops=max_hops, predicates=predicates, max_degree=max_degree)
+        at_least(0, "is no number of items", max_edges=max_edges, max_stubs=max_stubs, max_nodes=max_nodes)
         self._store = store
         self._embedder = embedder
         self._entities = entities or EntityLinker(store)

@@ -3,12 +3,8 @@
     tools = GraphTools(store)
     tools.call("bfs_query", {"seeds": ["Q42"], "max_hops": 1})
 
-Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema
-(`langchain_tools` does).
-
-What the tools over a graph take, beside the requests of BFS-QL.
-
-The tools over a graph for a LangChain chat model or agent.
+Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema.
+`langchain_tools` offers them to LangChain's chat models and agents.
 """
 
 from __future__ import annotations
@@ -16,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -118,6 +115,38 @@ Without ALL only shortest paths are found, but all of these.
 
 How two people are connected by films: PATHS START ?x = <P1> END ?y = <P2> VIA { ?film <starring> ?x , ?y }"""
 
+_TOOLS: Mapping[str, tuple[str, type[BaseModel]]] = MappingProxyType(
+    {
+        "describe_schema": (
+            "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
+            SchemaArguments,
+        ),
+        "search_entities": (
+            "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
+            SearchArguments,
+        ),
+        "bfs_query": (BFS_DESCRIPTION, BfsRequest),
+        "describe_entity": (
+            "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
+            EntityArguments,
+        ),
+        "describe_entities": (
+            "Show the properties of several nodes, stubs of another response for instance.",
+            EntitiesArguments,
+        ),
+        "intersect_subgraphs": (
+            "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
+            "them. Filters and bounds are those of bfs_query.",
+            IntersectRequest,
+        ),
+        "shortest_paths": (
+            "Show how nodes are connected: the shortest paths from each source to each target.",
+            PathArguments,
+        ),
+    }
+)
+"""Description and arguments of each tool that any graph has; methods of `GraphTools` have their names."""
+
 _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
 _CUTOFF = 0.7
@@ -178,53 +207,14 @@ class GraphTools:
     @cached_property
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; `run_query` only where something runs queries."""
-        languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
-        described = [
-            Tool(
-                "describe_schema",
-                "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
-                SchemaArguments,
-                self.describe_schema,
-            ),
-            Tool(
-                "search_entities",
-                "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
-                SearchArguments,
-                self.search_entities,
-            ),
-            Tool("bfs_query", BFS_DESCRIPTION, BfsRequest, self.bfs_query),
-            Tool(
-                "describe_entity",
-                "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
-                EntityArguments,
-                self.describe_entity,
-            ),
-            Tool(
-                "describe_entities",
-                "Show the properties of several nodes, stubs of another response for instance.",
-                EntitiesArguments,
-                self.describe_entities,
-            ),
-            Tool(
-                "intersect_subgraphs",
-                "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
-                "them. Filters and bounds are those of bfs_query.",
-                IntersectRequest,
-                self.intersect_subgraphs,
-            ),
-            Tool(
-                "shortest_paths",
-                "Show how nodes are connected: the shortest paths from each source to each target.",
-                PathArguments,
-                self.shortest_paths,
-            ),
-        ]
+        described = dict(_TOOLS)
         if self._path_queries:
-            described.append(Tool("path_query", PATH_DESCRIPTION, PathQueryArguments, self.path_query))
+            described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments)
         if self._queries:
+            languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
             run = f"Run one {languages} query that only reads, for what needs counting, sorting or arithmetic."
-            described.append(Tool("run_query", run, QueryArguments, self.run_query))
-        return {tool.name: tool for tool in described}
+            described["run_query"] = (run, QueryArguments)
+        return {name: Tool(name, text, kind, getattr(self, name)) for name, (text, kind) in described.items()}
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> Json:
         """Run a tool by name.

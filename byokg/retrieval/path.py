@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from byokg.errors import ConfigError
+from byokg.errors import at_least
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
-from byokg.retrieval.base import Request
+from byokg.retrieval.base import Request, best_first
+from byokg.retrieval.frontier import metapath
 from byokg.types import (
     INVERSE,
     EntityId,
     Evidence,
     Feedback,
     LinkedEntity,
-    Mention,
     Metapath,
-    Path,
     PathEvidence,
     ProposedPath,
 )
@@ -72,17 +71,9 @@ class PathRetriever:
         shortest_hops: int = 3,
         anchors: int = 10,
     ) -> None:
-        for name, value in (
-            ("max_ends", max_ends),
-            ("shown", shown),
-            ("max_hops", max_hops),
-            ("shortest_hops", shortest_hops),
-            ("anchors", anchors),
-        ):
-            if value < 1:
-                raise ConfigError(f"{name}={value} keeps nothing; use 1 or more")
-        if shortest < 0:
-            raise ConfigError(f"shortest={shortest} is no number of paths; use 0 or more")
+        at_least(1, "keeps nothing", max_ends=max_ends, shown=shown, max_hops=max_hops)
+        at_least(1, "keeps nothing", shortest_hops=shortest_hops, anchors=anchors)
+        at_least(0, "is no number of paths", shortest=shortest)
         self._store = store
         self._relations = relations
         self._max_ends = max_ends
@@ -185,8 +176,8 @@ class PathRetriever:
 
     def _connected(self, request: Request) -> list[PathEvidence]:
         """Return the shortest paths from linked entities to linked draft answers."""
-        sources = _best_first(request.linked.entities)[: self._anchors]
-        targets = _best_first(request.linked.drafts)[: self._anchors]
+        sources = best_first(request.linked.entities)[: self._anchors]
+        targets = best_first(request.linked.drafts)[: self._anchors]
         if not sources or not targets or self._shortest == 0:
             return []
         pairs = shortest_paths(
@@ -197,7 +188,7 @@ class PathRetriever:
                 retriever=RETRIEVER,
                 score=1 / len(path.triples),
                 source=path.source,
-                relations=_metapath(path),
+                relations=metapath(path),
                 ends=(path.end,),
                 paths=(path,),
                 truncated=pair.truncated,
@@ -223,23 +214,6 @@ def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) 
         steps.append(f"{INVERSE}{match.relation}" if step.startswith(INVERSE) else match.relation)
         score *= match.score
     return replace(path, relations=tuple(steps), score=score)
-
-
-def _best_first(linked: Sequence[LinkedEntity]) -> list[EntityId]:
-    """Return the ids of all candidates, each once: the first of each mention, then the second of each, and so on."""
-    ranks: dict[Mention, int] = {}
-    ranked = []
-    for one in linked:
-        ranks[one.mention] = ranks.get(one.mention, -1) + 1
-        ranked.append((ranks[one.mention], one.id))
-    return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))
-
-
-def _metapath(path: Path) -> Metapath:
-    return tuple(
-        f"{INVERSE}{triple.relation}" if inverse else triple.relation
-        for triple, inverse in zip(path.triples, path.inverse, strict=True)
-    )
 
 
 def _turned(step: str) -> str:

@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.embedder_commands`, and of what `byokg graph info` says about a dense index."""
+"""Tests of `byokg embedder` and `byokg graph embed`, and of what `byokg graph info` says about a dense index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import dense_names
 from byokg.index.embedders import SHIPPED, StaticEmbedder

@@ -25,8 +25,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from byokg.cli.main import WRONG, main
+from byokg.cli.main import main
 from byokg.cli.mcp import INTERRUPTED, SCHEMA_URI, TOKEN, GraphServer
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import EdgeBatch
 from byokg.retrieval.graph_tools import GraphTools
@@ -70,7 +71,7 @@ def started(graph: Path, *options: str, **environment: str) -> Running:
 
 def ended(server: Running) -> int:
     server.process.send_signal(signal.SIGTERM)
-    return server.process.wait(timeout=20)
+    return server.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
     assert process.stdin is not None and process.stderr is not None
     assert "standard input" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == INTERRUPTED
+    assert process.wait(timeout=120) == INTERRUPTED
     assert process.stderr.read() == ""
     process.stdin.close()
 

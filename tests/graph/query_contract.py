@@ -142,6 +142,12 @@ class QueryStoreContract:
         assert asked.run(self.queries.neighbours("a", "nothing")).rows == ()
         assert asked.run(self.queries.neighbours("nobody", "r")).rows == ()
 
+    def test_half_a_character_is_refused_in_the_text_and_in_parameters(self, asked: QueryStore) -> None:
+        with pytest.raises(QueryRefused, match="half of a character"):
+            asked.run(self.queries.neighbours("\ud800", "r"))
+        with pytest.raises(QueryInvalid, match="half of a character"):
+            asked.run(self.queries.sought("x"), {"x": "a\udfff"})
+
     @pytest.mark.parametrize(("most", "truncated"), [(1, True), (3, True), (4, False), (5, False)])
     def test_rows_beyond_the_limit_are_left_out_and_that_is_said(
         self, asked: QueryStore, most: int, truncated: bool

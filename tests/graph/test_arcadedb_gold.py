@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from byokg.errors import QueryFailed
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import QueryLimits
 from tests.graph.published import comparable, dev_questions, gold_shown, movies, needed, northwind, shown
@@ -19,9 +17,8 @@ pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip in
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ArcadeStore]:
-    with ArcadeStore.hold(ColumnarGraph.from_triples([]), heap_mb=512) as held:
-        yield held
+def store(arcade_process: ArcadeStore) -> ArcadeStore:
+    return arcade_process
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
     cache.close()
     (file,) = tmp_path.rglob("*.sqlite")
     file.write_bytes(b"no database" * 1000)
-    with pytest.raises(CacheUnusable, match=rf"{file.name}.*not a database.*remove this one"):
+    with pytest.raises(CacheUnusable, match=rf"{file.name}.*not a database.*remove it"):
         EmbeddingCache(tmp_path, "m", 4).find(text_keys(["a"]))
 
 

@@ -1,6 +1,4 @@
-"""What a report shows of one question: answers beside gold answers, and each run's trace as it was recorded.
-
-Repeated text kept once, and everything compressed: the blocks of data inside a report's page.
+"""What a report shows of one question, compressed: answers beside gold answers, and what each run recorded of it.
 
 A page of thousands of questions repeats itself: the same instructions stand in every prompt, the same facts in every
 round. Long texts are taken apart into lines, each line is kept once in numbered blocks of texts, and the records refer
@@ -32,6 +30,9 @@ MARK = "\u0001"
 
 SHORT = 40
 """Texts of fewer characters stay where they are."""
+
+_TOLD = ("schema", "id", "rounds", "calls", "answers")
+"""Fields of a trace that the page has a place for; others are shown as they are."""
 
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
@@ -117,10 +118,6 @@ def _base36(number: int) -> str:
             return digits
 
 
-_TOLD = ("schema", "id", "rounds", "calls", "answers")
-"""Fields of a trace that the page has a place for; others are shown as they are."""
-
-
 @dataclass(frozen=True)
 class Details:
     """What can be opened in a report, in compressed blocks."""
@@ -181,7 +178,7 @@ def read_details(
 def _run_detail(
     run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
 ) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None where the run was not asked."""
+    """Return one run's part of a question's record; None if the run was not asked."""
     prediction = run.predictions.get(example.id)
     if prediction is None:
         return None

@@ -1,6 +1,6 @@
 """What a report shows at once: the runs' figures, how they differ from one of them, and the list of questions.
 
-Finished runs as a report reads them: what was asked, answered and taken; traces stay on disk until asked for.
+Runs are read without their traces, which stay on disk until asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +22,16 @@ from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
 from byokg.types import Spending
+
+TEXT_LISTED = 240
+"""Characters of a question in the list; the question itself is shown whole."""
+
+_DIGITS = 6
+_CHOSEN = "options."
+"""Before the name of a group in a run's record, where the option that was chosen stands."""
+
+Outcomes = Mapping[str, Outcome]
+"""One run's outcome of each question it was asked."""
 
 
 def read_reported(folders: Sequence[Path]) -> list[Run]:
@@ -87,7 +97,7 @@ class Traces:
         self._file.close()
 
     def read(self, id: str) -> dict[str, Any]:
-        """Return the record of a question; empty where it has none.
+        """Return the record of a question; empty if it has none.
 
         Raises:
             RunError: the record cannot be read.
@@ -100,17 +110,6 @@ class Traces:
         except ValueError as error:
             raise RunError(f"{self._path}: the record of question {id!r} cannot be read ({error})") from error
         return record if isinstance(record, dict) else {}
-
-
-TEXT_LISTED = 240
-"""Characters of a question in the list; the question itself is shown whole."""
-
-_DIGITS = 6
-_CHOSEN = "options."
-"""Before the name of a group in a run's record, where the option that was chosen stands."""
-
-Outcomes = Mapping[str, Outcome]
-"""One run's outcome of each question it was asked."""
 
 
 def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """
     try:
         meta = json.loads((folder / META).read_bytes())
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError) as error:
         raise GraphNotFound(folder) from error
     except (OSError, ValueError) as error:
         raise GraphCorrupt(folder, f"{META}: {error}") from error
@@ -114,7 +114,7 @@ def stamp(folder: Path) -> tuple[int, ...]:
     """Return what differs between a graph and one that has replaced it; nothing where there is none."""
     try:
         found = (folder / META).stat()
-    except OSError:
+    except (OSError, UnicodeEncodeError):
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

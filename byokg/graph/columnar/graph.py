@@ -41,13 +41,13 @@ from byokg.graph.columnar.folder import (
 )
 from byokg.graph.columnar.ids import IdIndex
 from byokg.graph.columnar.schema import (
-    TEXT,
     Labels,
     NodeColumns,
     count_schema,
     property_batch,
     property_columns,
     read_rows,
+    text_column,
 )
 from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.read_cache import NodeMemory
@@ -62,6 +62,7 @@ from byokg.graph.store import (
     Schema,
     schema_from_json,
 )
+from byokg.index.name_table import positions
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -170,7 +171,11 @@ class ColumnarGraph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[str, str, str]], name: str = "memory") -> ColumnarGraph:
-        """Hold (head, relation, tail) triples in memory; exact repetitions are dropped and counted."""
+        """Hold (head, relation, tail) triples in memory; exact repetitions are dropped and counted.
+
+        Raises:
+            GraphError: a text holds half of a surrogate pair.
+        """
         ids: dict[str, int] = {}
         labels: dict[str, int] = {}
         codes = [
@@ -179,7 +184,7 @@ class ColumnarGraph:
         ]
         return cls.assemble(
             name,
-            NodeColumns(pa.array(list(ids), TEXT)),
+            NodeColumns(text_column(list(ids))),
             list(labels),
             np.array(codes, np.int64).reshape(-1, 3),
             source={"kind": "triples in memory"},
@@ -202,7 +207,7 @@ class ColumnarGraph:
 
         Raises:
             EntityNotFound: an edge ends at a node that is not among `nodes`.
-            GraphError: an id occurs twice, or one property holds values of several types.
+            GraphError: an id occurs twice, one property holds values of several types, or a text is no UTF-8.
         """
         node_list, edge_list = list(nodes), list(edges)
         ids: dict[str, int] = {}
@@ -217,9 +222,9 @@ class ColumnarGraph:
                     raise EntityNotFound(end, "the nodes given to from_records")
             codes[row] = ids[edge.head], labels.setdefault(edge.relation, len(labels)), ids[edge.tail]
         described = NodeColumns(
-            ids=pa.array([node.id for node in node_list], TEXT),
-            names=pa.array([node.name for node in node_list], TEXT),
-            types=pa.array([node.type for node in node_list], TEXT),
+            ids=text_column([node.id for node in node_list]),
+            names=text_column([node.name for node in node_list]),
+            types=text_column([node.type for node in node_list]),
             properties=property_columns([node.properties for node in node_list]),
         )
         return cls.assemble(
@@ -259,7 +264,11 @@ class ColumnarGraph:
             source: what the graph is made from.
             distinct: leave out repetitions of the same triple.
             dropped_duplicates: repetitions that were left out before.
+
+        Raises:
+            GraphError: a relation label is no text that UTF-8 can hold.
         """
+        text_column(relations)
         head, relation, tail = triples.T
         if distinct and apart is None:
             head, relation, tail = sort_distinct(head, relation, tail)
@@ -333,7 +342,7 @@ class ColumnarGraph:
         return self._memory.nodes(list(ids))
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        rows = pa.array(self.numbers(ids))
+        rows = positions(self.numbers(ids))
         columns = self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
@@ -462,11 +471,11 @@ class ColumnarGraph:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
         batches = self._edge_properties
         if len(batches) < 2:
-            return read_rows(batches[0] if batches else None, pa.array(numbers))
+            return read_rows(batches[0] if batches else None, positions(numbers))
         found: list[Properties] = [NO_PROPERTIES] * len(numbers)
         for which in np.unique(numbers // BATCH_ROWS).tolist():
             places = np.flatnonzero(numbers // BATCH_ROWS == which)
-            rows = read_rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            rows = read_rows(batches[which], positions(numbers[places] % BATCH_ROWS))
             for place, row in zip(places.tolist(), rows, strict=True):
                 found[place] = row
         return found

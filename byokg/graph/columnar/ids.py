@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.index.name_table import positions, texts_column
+
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -60,13 +62,13 @@ class IdIndex:
         if len(entities) <= _FEW or len(self) == 0:
             return self._find_few(entities)
         try:
-            wanted = pa.array(entities, pa.large_string())
+            wanted = texts_column(entities)
         except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
             return self._find_few(entities)
         slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
         found: npt.NDArray[np.int32] = self.order[slots]
-        equal = pc.equal(self._ids.take(pa.array(found)), wanted).to_numpy(zero_copy_only=False)
-        others = np.flatnonzero(~equal)  # unknown, or behind another id of equal hash
+        unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
+        others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
         found[others] = self._find_few([entities[position] for position in others.tolist()])
         return found
 
@@ -86,7 +88,7 @@ class IdIndex:
     def get(self, numbers: Int64) -> list[str]:
         """Return the id at each position."""
         if len(numbers) > _FEW:
-            many: list[str] = self._ids.take(pa.array(numbers)).to_pylist()
+            many: list[str] = self._ids.take(positions(numbers)).to_pylist()
             return many
         starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
         return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]

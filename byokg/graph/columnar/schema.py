@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +114,16 @@ def blank(name: str, coded: pa.DictionaryArray) -> Problem | None:
     return Problem(int(rows.argmax()), f"the {name} is empty; fill it in or delete the line")
 
 
+def text_column(texts: Sequence[str | None]) -> pa.LargeStringArray:
+    """Return texts as a column. Raises `GraphError` for one that UTF-8 cannot hold."""
+    try:
+        return pa.array(texts, TEXT)
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"the text {error.object!a} holds half of a surrogate pair; write the whole character, or leave it out"
+        ) from error
+
+
 def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Return a chunked column as one array, also when it has no chunks at all."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
@@ -210,6 +220,7 @@ def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) 
 def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
     """Turn property mappings into typed columns, null where a row lacks the key."""
     keys = dict.fromkeys(key for row in rows for key in row)
+    text_column(list(keys))
     kinds: dict[frozenset[type], pa.DataType] = {
         frozenset({str}): pa.large_string(),
         frozenset({bool}): pa.bool_(),
@@ -224,7 +235,9 @@ def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
         if found not in kinds:
             raise GraphError(several_types(key, found))
         try:
-            columns[key] = pa.array(values, kinds[found])
+            columns[key] = (
+                text_column(cast("list[str | None]", values)) if found == {str} else pa.array(values, kinds[found])
+            )
         except (OverflowError, pa.ArrowInvalid) as error:
             raise GraphError(
                 f"property {key!r} holds a number that does not fit into 64 bits; store it as str"

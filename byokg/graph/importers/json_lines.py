@@ -40,12 +40,14 @@ from byokg.graph.columnar.schema import (
     Int64,
     NodeColumns,
     Numbers,
+    arrow_buffer,
     converted,
     joined,
     merge_repeated,
     property_batch,
     property_columns,
     several_types,
+    text_column,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
@@ -313,15 +315,15 @@ class JsonLinesFile:
         ends = [edge.head for edge in edges] + [edge.tail for edge in edges]
         try:
             return _Block(
-                ends=pa.array(ends, TEXT),
-                labels=pa.array([edge.relation for edge in edges], TEXT),
+                ends=text_column(ends),
+                labels=text_column([edge.relation for edge in edges]),
                 edge_properties=property_columns([edge.properties for edge in edges]),
-                ids=pa.array([node.id for node in nodes], TEXT),
-                names=pa.array([node.name for node in nodes], TEXT),
-                types=pa.array([node.type for node in nodes], TEXT),
+                ids=text_column([node.id for node in nodes]),
+                names=text_column([node.name for node in nodes]),
+                types=text_column([node.type for node in nodes]),
                 node_properties=property_columns([node.properties for node in nodes]),
             )
-        except (GraphError, UnicodeEncodeError) as error:
+        except GraphError as error:
             raise ImportFailed(self._file.path, None, str(error)) from error
 
     def _records(self, line: int, text: bytes) -> Iterator[tuple[int, Node | Triple]]:
@@ -397,10 +399,10 @@ _NAME, _TYPE = "\0name", "\0type"
 
 def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
     # In Arrow's own memory, whose threads may read on for a moment after an error.
-    buffer = pa.allocate_buffer(len(body))
-    memoryview(buffer).cast("B")[:] = body
     parse = arrow_json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="infer")
-    return arrow_json.read_json(pa.BufferReader(buffer), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse)
+    return arrow_json.read_json(
+        pa.BufferReader(arrow_buffer(memoryview(body))), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse
+    )
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:

@@ -59,6 +59,7 @@ from byokg.graph.store import (
     Rows,
     Schema,
 )
+from byokg.text import encodable
 from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -214,6 +215,8 @@ class CypherStore(NumberingStore):
         """Return the node number of each id: (N,) int64. Raises `EntityNotFound` for an unknown one."""
         asked = list(ids)
         unknown = [entity for entity in dict.fromkeys(asked) if entity not in self._nodes]
+        if lost := next((entity for entity in unknown if encodable(entity) != entity), None):
+            raise EntityNotFound(lost, self.name)  # which no server can be asked for
         for start in range(0, len(unknown), _TOGETHER):
             self._look_up(unknown[start : start + _TOGETHER])
         for entity in unknown:

@@ -28,12 +28,13 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.guard.sparql_names import Sent
+from byokg.graph.guard.sparql import Sent
 from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
-from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
@@ -237,6 +238,8 @@ class SparqlEndpoint(SparqlStore):
             status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise QueryTimeout(timeout_s) from error
+        except UnicodeEncodeError as error:
+            raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
                 raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error

@@ -49,10 +49,17 @@ def held() -> Iterator[ArcadeStore]:
         yield store
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "films"
+    build_arcade(ColumnarGraph.from_triples(FILMS), folder, heap_mb=HEAP_MB)
+    return folder
+
+
 @pytest.fixture
-def films(tmp_path: Path) -> Path:
-    build_arcade(ColumnarGraph.from_triples(FILMS), tmp_path / "films", heap_mb=HEAP_MB)
-    return tmp_path / "films"
+def films(built: Path, tmp_path: Path) -> Path:
+    """Return a copy of the built folder, which a test may spoil."""
+    return Path(shutil.copytree(built, tmp_path / "films"))
 
 
 def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
