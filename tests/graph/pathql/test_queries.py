@@ -95,7 +95,7 @@ def test_costs_against_all_paths(seed: int) -> None:
                 EntityId(chance.choice(names)),
                 properties={"w": chance.randint(0, 4)},
             )
-            for _ in range(chance.randint(1, 10))
+            for _ in range(chance.randint(1, 6))
         ]
         graph = ColumnarGraph.from_records([Node(EntityId(name), name) for name in names], edges)
         restrictor = chance.choice(["SIMPLE", "ACYCLIC", "TRAIL"])
