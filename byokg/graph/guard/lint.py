@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
-from byokg.graph.guard.sparql import parse_sparql
+from byokg.graph.guard.sparql import complete, parse_sparql
 from byokg.graph.guard.tokens import Unreadable, place, tokenise_cypher, tokenise_sparql
 from byokg.graph.store import RelationSchema, Schema
 from byokg.types import Language
@@ -315,8 +315,6 @@ def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
 
 
 def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
-    from byokg.graph.guard.sparql_names import complete
-
     schema, prefixes = store.schema(), store.prefixes
     try:
         sent = complete(text, {}, prefixes)

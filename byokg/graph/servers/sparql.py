@@ -28,7 +28,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.guard.sparql_names import Sent
+from byokg.graph.guard.sparql import Sent
 from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql

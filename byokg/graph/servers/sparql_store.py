@@ -15,7 +15,7 @@ import numpy.typing as npt
 from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
-from byokg.graph.guard.sparql_names import Sent, addressable, complete
+from byokg.graph.guard.sparql import Sent, addressable, complete
 from byokg.graph.rdf.iris import (
     EDGE,
     GENERIC_TYPES,
