@@ -23,8 +23,8 @@ from mkdocs.structure.files import File, Files
 
 import byokg
 from byokg.cli.components import MISSING as TO_BE_GIVEN
-from byokg.cli.components import TARGET, located
-from byokg.cli.config import RunOptions, config_dirs, described
+from byokg.cli.components import TARGET, config_dirs, located
+from byokg.cli.config import RunOptions, described
 from byokg.cli.main import COMMANDS, app, load
 
 ROOT = Path(__file__).resolve().parents[1]
