@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.rows import labelled, write_rows  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard.guard import check_cypher, check_sparql  # noqa: E402
-from tests.graph import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def open_queryable(
     if "sparql" in present and language in (None, "sparql"):
         from byokg.graph.engines.oxigraph import OxigraphStore
 
-        return OxigraphStore.open(place)
+        return OxigraphStore(place)
     wanted = f"takes no {language}" if language else "has no query engine"
     option = f"--{language}" if language else "--cypher or --sparql"
     raise ConfigError(f"the graph in {str(place)!r} {wanted}; build one into it: byokg graph engine {place} {option}")

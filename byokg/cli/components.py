@@ -220,7 +220,7 @@ def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, A
     settings: dict[str, Any] = {TARGET: str(node[TARGET])}
     components: dict[str, Any] = {}
     for name, parameter in parameters.items():
-        kind = _annotation(target, parameter)
+        kind = annotation_of(target, parameter)
         value = node[name] if name in node else _default(parameter.default, kind)
         if value is not parameter.empty:
             value = _checked_value(value, kind, f"{place}.{name}")
@@ -272,7 +272,7 @@ def _is_open_mapping(kind: Any) -> bool:
     return any(typing.get_origin(each) in (Mapping, dict) for each in (kind, *typing.get_args(kind)))
 
 
-def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+def annotation_of(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
     if parameter.annotation is parameter.empty:
         return Any

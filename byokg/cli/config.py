@@ -519,7 +519,7 @@ def _names(group: str, option: str) -> list[str]:
 def show_settings(settings: Settings) -> str:
     """Return the whole configuration as YAML with what each setting is for, secrets masked."""
     content = {"options": dict(settings.options), **_masked(settings.values)}
-    return "\n".join(_lines(content, _descriptions(settings))) + "\n"
+    return "\n".join(_lines(content, descriptions(settings))) + "\n"
 
 
 def _lines(values: Mapping[str, Any], descriptions: Mapping[str, str], place: str = "") -> Iterator[str]:
@@ -537,7 +537,7 @@ def _lines(values: Mapping[str, Any], descriptions: Mapping[str, str], place: st
             yield f"{indent}{line}{f'  # {text}' if text else ''}"
 
 
-def _descriptions(settings: Settings) -> dict[str, str]:
+def descriptions(settings: Settings) -> dict[str, str]:
     """Return what is said of settings, by their dotted name, in docstrings and in comments of YAML files."""
     found = described(RunOptions)
     for group, kind in _RUN_GROUPS.items():

@@ -88,6 +88,12 @@ def join(examples: Sequence[Example], predictions: Iterable[Prediction]) -> list
     Raises:
         RunError: a prediction is for a question that was not asked.
     """
+    found = by_question(examples, predictions)
+    return [case_of(example, found.get(example.id)) for example in examples]
+
+
+def by_question(examples: Sequence[Example], predictions: Iterable[Prediction]) -> dict[str, Prediction]:
+    """Return predictions by the question they are for. Raises `RunError` for one that was not asked."""
     found = {prediction.id: prediction for prediction in predictions}
     strangers = found.keys() - {example.id for example in examples}
     if strangers:
@@ -95,7 +101,7 @@ def join(examples: Sequence[Example], predictions: Iterable[Prediction]) -> list
             f"there is a prediction for {min(strangers)!r} (and {len(strangers) - 1:,} more like it), which is no "
             "question of this data set; name the data set, and the split, that was predicted"
         )
-    return [case_of(example, found.get(example.id)) for example in examples]
+    return found
 
 
 def case_of(example: Example, prediction: Prediction | None, written: bool = False) -> Case:

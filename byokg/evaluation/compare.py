@@ -19,7 +19,7 @@ from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import PAIRED_RESAMPLES, Difference, paired_difference
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
-from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
+from byokg.evaluation.scoring import ProfileScores, group_rows, score_cases
 
 _SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
@@ -210,31 +210,26 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
     if not cases:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
     before, after = _scored(cases, theirs, profile, seed)
-    both = [
-        case
-        for case, counted in zip(cases, (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0), strict=True)
-        if counted
-    ]
-    if not both:
+    counted = (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0)
+    if not counted.any():
         raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
-    shared, cases = len(cases), both
-    if len(both) < shared:
+    shared = len(cases)
+    if not counted.all():
+        cases = [case for case, counts in zip(cases, counted, strict=True) if counts]
         before, after = _scored(cases, theirs, profile, seed)
     names = [each.name for each in profile.metrics]
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
 
-    def mean(scores: ProfileScores, rows: Sequence[int]) -> float:
-        return float(weighted_means(scores.values[rows], scores.weights[rows])[column])
-
     def difference(rows: Sequence[int]) -> list[Difference]:
         weights = before.weights[rows], after.weights[rows]
         return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
 
-    groups: dict[str, list[int]] = {}
-    for row, case in enumerate(cases):
-        for group in profile.groups(case):
-            groups.setdefault(group, []).append(row)
+    def in_group(group: str, rows: Sequence[int]) -> TypeDifference:
+        first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
+        return TypeDifference(len(rows), first_mean, second_mean, difference(rows)[column])
+
+    rows = group_rows(cases, profile)
     return Comparison(
         first=first,
         second=second,
@@ -242,17 +237,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
         left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
-        by_type={
-            group: TypeDifference(
-                len(groups[group]),
-                mean(before, groups[group]),
-                mean(after, groups[group]),
-                difference(groups[group])[column],
-            )
-            for group in sorted(groups)
-        }
-        if len(groups) > 1
-        else {},
+        by_type={group: in_group(group, rows[group]) for group in before.groups},
         won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
         settings={

@@ -27,6 +27,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import (
@@ -289,19 +290,14 @@ def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed
     Raises:
         RunError: a prediction is for a question that was not asked.
     """
-    outcomes = {example.id: outcome(example, None) for example in examples}
-    asked = {example.id: example for example in examples}
-    recorded = set()
-    for prediction in predictions:
-        if prediction.id not in asked:
-            raise RunError(f"there is a prediction for {prediction.id!r}, which is no question of this data set")
-        outcomes[prediction.id] = outcome(asked[prediction.id], prediction)
-        recorded.add(prediction.id)
-    if any(each.linked is not None for each in outcomes.values()):
+    found = by_question(examples, predictions)
+    outcomes = [outcome(example, found.get(example.id)) for example in examples]
+    if any(each.linked is not None for each in outcomes):
         # A question without a prediction linked nothing, if there was something to link.
-        for id in outcomes.keys() - recorded:
-            outcomes[id] = replace(outcomes[id], linked=0.0 if asked[id].topic_ids else None)
-    return aggregate(list(outcomes.values()), seed)
+        for place, example in enumerate(examples):
+            if example.id not in found and example.topic_ids:
+                outcomes[place] = replace(outcomes[place], linked=0.0)
+    return aggregate(outcomes, seed)
 
 
 def outcome(example: Example, prediction: Prediction | None) -> Outcome:

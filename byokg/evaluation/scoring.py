@@ -137,22 +137,25 @@ def _scores(
     )
 
 
+def group_rows(cases: Sequence[Case], profile: Profile) -> dict[str, list[int]]:
+    """Return the positions of the cases in each group of a profile, in the order of the groups' names."""
+    rows: dict[str, list[int]] = {}
+    for row, case in enumerate(cases):
+        for group in profile.groups(case):
+            rows.setdefault(group, []).append(row)
+    return dict(sorted(rows.items()))
+
+
 def _groups(cases: Sequence[Case], profile: Profile, values: Values, weights: Values) -> dict[str, GroupFigures]:
-    members: dict[str, list[int]] = {}
-    for case, row, counted in zip(cases, range(len(cases)), weights[:, 0] > 0, strict=True):
-        if counted:
-            for group in profile.groups(case):
-                members.setdefault(group, []).append(row)
-    if len(members) < 2:
-        return {}
+    counted = np.flatnonzero(weights[:, 0]).tolist()
+    members = group_rows([cases[row] for row in counted], profile)
     names = [metric.name for metric in profile.metrics]
-    return {
-        group: GroupFigures(
-            len(members[group]),
-            dict(zip(names, weighted_means(values[members[group]], weights[members[group]]).tolist(), strict=True)),
-        )
-        for group in sorted(members)
-    }
+    figures = {}
+    for group, places in members.items():
+        rows = [counted[place] for place in places]
+        means = weighted_means(values[rows], weights[rows]).tolist()
+        figures[group] = GroupFigures(len(rows), dict(zip(names, means, strict=True)))
+    return figures if len(figures) > 1 else {}
 
 
 @dataclass(frozen=True)

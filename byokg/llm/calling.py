@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections import deque
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment after which nothing is waited for. `at` is a reading of `clock`, in seconds."""
+    """The moment when a question's time is over. `at` is a reading of `clock`, in seconds."""
 
     at: float
     clock: Callable[[], float] = time.monotonic
@@ -38,7 +39,7 @@ class Deadline:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Make this the deadline of all that is asked inside, in this thread, without handing it on."""
+        """Make this the deadline of every call made inside, in this thread, without passing it as an argument."""
         token = _HELD.set(self)
         try:
             yield
@@ -47,7 +48,7 @@ class Deadline:
 
     @staticmethod
     def held() -> Deadline | None:
-        """Return the deadline that is held where this is called; None when there is none."""
+        """Return the deadline that is being held; None if there is none."""
         return _HELD.get()
 
 
@@ -56,7 +57,7 @@ _HELD: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and after which waits a call is repeated.
+    """How often a call is repeated, and how long to wait before.
 
     Before repetition n (from 0) it waits `first_wait_s · 2ⁿ`, at most `longest_wait_s`, of which a random part of up
     to one half is left out so that many workers do not return at the same moment. Where the service asks for a wait
@@ -160,7 +161,7 @@ class Spent:
 
 
 class RateLimits:
-    """Makes calls wait while a provider's limits are reached. Models that share one share its limits.
+    """Makes calls wait while a provider's limits are reached. Models with the same object share the limits.
 
     The token limit holds for every 60 seconds, counted by when a call begins: a call waits until what began in the
     last minute, and its own estimate, fit together. A single call above the limit goes through when it is alone.
@@ -185,11 +186,11 @@ class RateLimits:
         for name, value in (("concurrency", concurrency), ("tokens_per_minute", tokens_per_minute)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name} of a language model is {value}; give 1 or more, or null for no limit")
-        self._slots = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+        self._slots = threading.Semaphore(concurrency or sys.maxsize)
         self._tokens_per_minute = tokens_per_minute
         self._sleep = sleep
         self._clock = clock
-        self._turn = threading.Lock()  # one waits for tokens at a time, so a big call is not overtaken for ever
+        self._turn = threading.Semaphore()  # one waits for tokens at a time, so a big call is not overtaken for ever
         self._window: deque[Spent] = deque()
 
     @contextmanager
@@ -207,19 +208,9 @@ class RateLimits:
         Raises:
             LlmDeadline: no place came free in time.
         """
-        if not self._acquire(self._slots, deadline):
-            raise LlmDeadline(model, "no time is left; every one of llm.concurrency calls was still under way")
-        try:
+        late = LlmDeadline(model, "no time is left; every one of llm.concurrency calls was still under way")
+        with _taken(self._slots, deadline, late):
             yield self._spend(tokens, model, deadline)
-        finally:
-            if self._slots is not None:
-                self._slots.release()
-
-    @staticmethod
-    def _acquire(lock: threading.Lock | threading.Semaphore | None, deadline: Deadline | None) -> bool:
-        if lock is None:
-            return True
-        return lock.acquire() if deadline is None else lock.acquire(timeout=deadline.left_s)
 
     def _spend(self, tokens: int, model: str, deadline: Deadline | None) -> Spent:
         """Wait until the tokens fit into the last minute, and enter them."""
@@ -227,9 +218,7 @@ class RateLimits:
         if limit is None:
             return Spent(0.0, tokens)
         late = LlmDeadline(model, f"no time is left to wait for llm.tokens_per_minute={limit:,}")
-        if not self._acquire(self._turn, deadline):
-            raise late
-        try:
+        with _taken(self._turn, deadline, late):
             while True:
                 now = self._clock()
                 while self._window and now - self._window[0].at >= WINDOW_S:
@@ -243,5 +232,13 @@ class RateLimits:
                 if deadline is not None and wait > deadline.left_s:
                     raise late
                 self._sleep(wait)
-        finally:
-            self._turn.release()
+
+
+@contextmanager
+def _taken(semaphore: threading.Semaphore, deadline: Deadline | None, late: LlmDeadline) -> Iterator[None]:
+    if not semaphore.acquire(timeout=None if deadline is None else deadline.left_s):
+        raise late
+    try:
+        yield
+    finally:
+        semaphore.release()

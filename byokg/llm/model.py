@@ -36,7 +36,6 @@ from byokg.llm.batch import PendingCalls
 from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent
 from byokg.llm.messages import (
     JSON,
-    CacheMarks,
     Call,
     Message,
     Meter,
@@ -163,8 +162,7 @@ class LanguageModel:
         limits: calls at once and tokens per minute; models that share one share its limits.
         timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
             timeout does (which begins anew with every byte); None leaves it to the chat model.
-        marks: how to mark the prefix that the provider should keep; None finds it out from the chat model.
-        prompt_caching: whether such marks are sent at all.
+        prompt_caching: whether a stable prefix is marked for providers that can keep it and charge less for it.
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: told once when the environment sends traces to LangSmith; None warns.
         pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
@@ -185,7 +183,6 @@ class LanguageModel:
         retry: RetryPolicy | None = None,
         limits: RateLimits | None = None,
         timeout_s: float | None = None,
-        marks: CacheMarks | None = None,
         prompt_caching: bool = True,
         callbacks: Sequence[BaseCallbackHandler] = (),
         note: Callable[[str], None] | None = None,
@@ -212,9 +209,7 @@ class LanguageModel:
         self._retry = retry or RetryPolicy()
         self._limits = limits or RateLimits()
         self._timeout_s = timeout_s
-        self._marks = None
-        if chat_model is not None and prompt_caching:
-            self._marks = marks or cache_marks(chat_model)
+        self._marks = cache_marks(chat_model) if chat_model is not None and prompt_caching else None
         self._callbacks = list(callbacks)
         self._note = note or _warn
         self._not_noted = threading.Lock()

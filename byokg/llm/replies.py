@@ -1,7 +1,7 @@
-"""Recorded replies: a SQLite file that keeps every reply that was paid for, and gives it back.
+"""Recorded replies: an SQLite file that keeps every reply that was paid for, and gives it back.
 
-Replies are found by `Call.key`, so whatever decides a reply and changes (the model, a parameter, one character of a
-prompt) makes another call, whose reply is then missing rather than wrong.
+Replies are found by `Call.key`. When anything that decides a reply changes (the model, a parameter, one character of a
+prompt), it is another call, whose reply is then missing rather than wrong.
 
 | mode     | a call whose reply is recorded      | a call whose reply is not |
 |----------|-------------------------------------|---------------------------|
@@ -17,7 +17,7 @@ Many threads and processes may use one file at the same time. A reply is on disk
 of the process and a loss of power. The file must lie on a local disk, since SQLite's write-ahead log needs shared
 memory. Long texts, which prompts share, are kept once and compressed.
 
-Nothing secret gets here: a call holds messages and the parameters that decide a reply, never keys or addresses.
+No secret gets into the file: a call holds messages and the parameters that decide a reply, never keys or addresses.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class RecordedReplies:
     def __init__(self, path: str | Path, mode: Mode = "auto") -> None:
         self.path = Path(path).expanduser()
         self.mode = mode
-        self._recorded: set[bytes] = set()
+        self._own: set[bytes] = set()
         """Keys recorded by this process; only `record` looks at them."""
         self._read_lock, self._write_lock = Lock(), Lock()
         self._files: tuple[sqlite3.Connection, sqlite3.Connection | None] | None = None
@@ -139,7 +139,7 @@ class RecordedReplies:
         if self.mode == "off":
             return None
         key = bytes.fromhex(call.key)
-        if self.mode == "record" and key not in self._recorded:
+        if self.mode == "record" and key not in self._own:
             return None
         rows = self._rows(f"SELECT {_REPLY} FROM replies WHERE key = ?", key)
         return _reply(rows[0]) if rows else None
@@ -158,13 +158,13 @@ class RecordedReplies:
         if self.mode == "off":
             return
         key = bytes.fromhex(call.key)
-        again = self.mode == "record" and key not in self._recorded
+        again = self.mode == "record" and key not in self._own
         with self._writing() as file:
             _insert(file, RecordedReply(call, reply, stage, int(time.time())), again)
-        self._recorded.add(key)
+        self._own.add(key)
 
     def expect(self, call: Call, stage: str = "") -> None:
-        """Remember a call whose reply will be imported later, known by its key alone."""
+        """Remember a call, so that its reply can be imported later by the key alone."""
         with self._writing() as file:
             file.execute(
                 "INSERT INTO pending SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?) "
@@ -173,7 +173,7 @@ class RecordedReplies:
             )
 
     def pending(self) -> list[tuple[Call, str]]:
-        """Return the calls that wait for a reply, with their stages, by key."""
+        """Return the calls that wait for a reply and their stages, ordered by key."""
         rows = self._rows("SELECT call, stage FROM pending ORDER BY key")
         with self._reading() as file:
             return [(_unpack(file, packed), _restored(stage)) for packed, stage in rows]
@@ -198,10 +198,13 @@ class RecordedReplies:
             "sum(cache_write_tokens), sum(length(text)) FROM replies "
             "GROUP BY provider, model, stage ORDER BY provider, model, stage"
         )
-        return [Count(*(*map(_restored, row[:3]), row[3], Usage(*row[4:8]), row[8])) for row in rows]
+        return [
+            Count(_restored(provider), _restored(model), _restored(stage), replies, Usage(*usage), characters)
+            for provider, model, stage, replies, *usage, characters in rows
+        ]
 
     def nearest(self, call: Call) -> str:
-        """Say in a few words how the recorded call that is most like this one differs; empty when none is like it.
+        """Say in a few words how the most similar recorded call differs; empty if nothing is recorded.
 
         Calls that end with the same message (the question) are compared first, then any.
         """
@@ -216,7 +219,7 @@ class RecordedReplies:
 
     @contextmanager
     def importing(self) -> Iterator[Import]:
-        """Take in replies from elsewhere: all that is added inside, or nothing when it raises."""
+        """Give what takes in replies from elsewhere; when an error is raised inside, nothing is taken in."""
         with self._writing() as file:
             yield Import(file, replace=self.mode == "record")
 
@@ -227,7 +230,7 @@ class RecordedReplies:
         keep: Collection[str] | None = None,
         dry_run: bool = False,
     ) -> int:
-        """Remove what fulfils every condition given; texts that nothing uses any more go with it.
+        """Remove the replies that meet every condition given, and the texts that only they used.
 
         Args:
             before: recorded before this time (seconds since 1970).
@@ -351,7 +354,7 @@ class Import:
         self.conflicts: list[str] = []
 
     def expected(self, key: str) -> tuple[Call, str] | None:
-        """Return the call of a key that is waited for, or recorded already, and its stage; None when it is neither."""
+        """Return the call with this key and its stage if it waits for a reply or has one; None otherwise."""
         for table in ("pending", "replies"):
             row = self._file.execute(f"SELECT call, stage FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone()
             if row is not None:
@@ -372,7 +375,7 @@ class Import:
 
 
 def differences(call: Call, other: Call) -> list[str]:
-    """Say in which parts two calls differ, the other one being a recorded call."""
+    """Say in which parts a call differs from a recorded one."""
     found = []
     for part, ours, theirs in (
         ("provider", call.provider, other.provider),
@@ -439,7 +442,7 @@ def _record(file: sqlite3.Connection, key: bytes) -> RecordedReply | None:
 
 
 def _said(reply: Reply) -> tuple[object, ...]:
-    """Return what counts when two replies are compared: not how long they took."""
+    """Return the parts of a reply that make it another one: its time and its tokens do not."""
     return reply.text, _tools(reply, sort_keys=True), reply.stop
 
 

@@ -2,24 +2,17 @@
 
     {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
 
-Topology and presentation are apart: seeds, hops and the options that say so in their descriptions decide which nodes
-and edges are in the subgraph; filters decide which of them are shown in full; bounds decide how many a response holds.
-
-Source: "A BFS-based graph query language" (BFS-QL).
-Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
-against its own "Query Format"; ask for that with an empty list of predicates.
-
-Which nodes and edges are in a subgraph: breadth-first search from seeds, and every edge among what was reached.
-
-Filters of a request have no say here; `page` and `response` decide what is shown of it.
-
-Which part of a subgraph one response shows: its order, bounds, and the cursor that leads on.
+Topology and presentation are apart. Seeds, hops and the options that say so in their descriptions decide which nodes
+and edges are in the subgraph: breadth-first search from the seeds, and every edge among what was reached. Filters
+decide which of them are shown in full, and bounds how many one response holds.
 
 Nodes are ordered by hops, then by degree within the subgraph (the highest first), then by id. Edges follow their later
 end: an edge belongs to the response that shows its second node. So pages put together are the whole, and no edge has
 an end that was not shown. Edges between the same two nodes go by direction, predicate, and number in the store.
 
-Seeds of a request: those that the graph has, and what to say of the others.
+Source: "A BFS-based graph query language" (BFS-QL).
+Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
+against its own "Query Format"; ask for that with an empty list of predicates.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,7 @@ def blank(name: str, coded: pa.DictionaryArray) -> Problem | None:
     return Problem(int(rows.argmax()), f"the {name} is empty; fill it in or delete the line")
 
 
-def text_column(texts: Sequence[str]) -> pa.LargeStringArray:
+def text_column(texts: Sequence[str | None]) -> pa.LargeStringArray:
     """Return texts as a column. Raises `GraphError` for one that UTF-8 cannot hold."""
     try:
         return pa.array(texts, TEXT)
@@ -235,7 +235,9 @@ def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
         if found not in kinds:
             raise GraphError(several_types(key, found))
         try:
-            columns[key] = text_column(values) if found == {str} else pa.array(values, kinds[found])
+            columns[key] = (
+                text_column(cast("list[str | None]", values)) if found == {str} else pa.array(values, kinds[found])
+            )
         except (OverflowError, pa.ArrowInvalid) as error:
             raise GraphError(
                 f"property {key!r} holds a number that does not fit into 64 bits; store it as str"

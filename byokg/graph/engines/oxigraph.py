@@ -24,7 +24,7 @@ from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
-from byokg.graph.guard.sparql_names import Sent, chooses_graphs
+from byokg.graph.guard.sparql import Sent, chooses_graphs
 from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
 from byokg.graph.rdf.iris import (
     RDF_OBJECT,
@@ -36,7 +36,8 @@ from byokg.graph.rdf.iris import (
     term_iri,
 )
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.servers.sparql_store import SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, schema_from_json
 
 _META = "meta.json"
@@ -118,7 +119,7 @@ class OxigraphStore(SparqlStore):
         """Open a store; the worker starts with the first request.
 
         Args:
-            folder: what `build_oxigraph` wrote.
+            folder: what `build_oxigraph` wrote, or the folder of a graph that has it inside.
             languages: tags of the texts to read, beside untagged ones; None reads all.
             timeout_s: how long each request of the traversal may take.
             memory_mb: memory at which the worker is stopped.
@@ -129,7 +130,8 @@ class OxigraphStore(SparqlStore):
             MissingExtra: pyoxigraph is not installed.
         """
         import_pyoxigraph()
-        folder = Path(folder)
+        inside = Path(folder) / ENGINE_FOLDERS["sparql"]
+        folder = inside if inside.is_dir() else Path(folder)
         meta = _read_meta(folder)
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
         self._number_relations(meta["relations"])
@@ -143,18 +145,6 @@ class OxigraphStore(SparqlStore):
         """How many triples it holds, those for names, types and properties included."""
         settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
         self._worker = Worker("byokg.graph.engines.oxigraph_process:OxigraphEngine", settings, self._name, memory_mb)
-
-    @classmethod
-    def open(
-        cls,
-        folder: str | Path,
-        languages: Collection[str] | None = None,
-        timeout_s: float = 60.0,
-        memory_mb: int = 2048,
-    ) -> OxigraphStore:
-        """Open the RDF store inside a graph folder, or a folder that is one itself; see the constructor."""
-        inside = Path(folder) / ENGINE_FOLDERS["sparql"]
-        return cls(inside if inside.is_dir() else folder, languages, timeout_s, memory_mb)
 
     @property
     def checksum(self) -> str:

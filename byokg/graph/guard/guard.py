@@ -5,7 +5,7 @@ are gone from it, and what engines could read in two ways has been written in on
 text, and refuses what it does not understand. It needs no schema; `lint_cypher` and `lint_sparql` compare a query
 with one, and refuse nothing.
 
-What it cannot know is what an engine's procedures really do, so those go by a list (`graph.syntax.names`); and it
+What it cannot know is what an engine's procedures really do, so those go by a list (`allowlist.toml`); and it
 does not bound time or memory, which are the engine's to bound.
 
 Decisions:

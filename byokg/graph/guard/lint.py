@@ -1,9 +1,8 @@
 """Names in a query that its graph does not have, and steps against a relation's direction.
 
-An engine answers such a query with no rows and no error, so a writer learns nothing from it. Findings say what is
-wrong and which existing names are nearest; whether a query with findings runs is the caller's choice.
-
-What a query asks of its graph that the graph does not have, for any store: `lint`, fed with what the store knows.
+An engine answers such a query with no rows and no error, so its writer learns nothing from it. Findings say what is
+wrong and which existing names are nearest; whether a query with findings runs is the caller's choice. `lint_query`
+takes any store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
-from byokg.graph.guard.sparql import parse_sparql
+from byokg.graph.guard.sparql import complete, parse_sparql
 from byokg.graph.guard.tokens import Unreadable, place, tokenise_cypher, tokenise_sparql
 from byokg.graph.store import RelationSchema, Schema
 from byokg.types import Language
@@ -316,8 +315,6 @@ def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
 
 
 def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
-    from byokg.graph.guard.sparql_names import complete
-
     schema, prefixes = store.schema(), store.prefixes
     try:
         sent = complete(text, {}, prefixes)

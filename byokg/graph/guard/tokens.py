@@ -1,15 +1,9 @@
 """Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
 
-`cypher_tokens` and `sparql_tokens` cut text with what is here. Both are strict: a character that they do not know, an
-unclosed string or an invisible character raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so
-that no engine can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some
-engines decode before they look for quotes become plain ones.
-
-A place in a list of tokens, and the steps that every parser takes from there.
-
-openCypher as tokens.
-
-SPARQL as tokens.
+`tokenise_cypher` and `tokenise_sparql` are strict: a character that they do not know, an unclosed string, an invisible
+character or half of one raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so that no engine
+can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some engines decode before
+they look for quotes become plain ones. `Cursor` walks over the tokens, for the parsers of both languages.
 """
 
 from __future__ import annotations

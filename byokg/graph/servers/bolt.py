@@ -62,18 +62,15 @@ _NANOSECONDS = re.compile(r"\.(\d{9})")
 
 _TOO_LARGE = ("OutOfMemory", "MemoryLimit", "StackOverFlow", "queryMaxHeapElements", "queryMaxRange")
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration", "QueryExecutionTimeout")
-_CREDENTIALS = (
-    "Neo.ClientError.Security.Unauthorized",
-    "Neo.ClientError.Security.CredentialsExpired",
-    "Neo.ClientError.Security.TokenExpired",
-    "Neo.ClientError.Security.AuthenticationRateLimit",
+_CREDENTIALS = frozenset("Unauthorized CredentialsExpired TokenExpired AuthenticationRateLimit".split())
+"""Codes behind `Neo.ClientError.Security.`."""
+_FORBIDDEN = frozenset(
+    """
+    Security.Forbidden Statement.AccessMode General.ForbiddenOnReadOnlyDatabase
+    General.WriteOnReadOnlyAccessDatabase
+    """.split()
 )
-_FORBIDDEN = (
-    "Neo.ClientError.Security.Forbidden",
-    "Neo.ClientError.Statement.AccessMode",
-    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
-    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
-)
+"""Codes behind `Neo.ClientError.`."""
 
 
 class Neo4jStore(CypherStore):
@@ -469,7 +466,7 @@ def translated(error: Exception, place: str, seconds: float) -> ByokgError:
 def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
     """Say in our words what a server's error code means; see `translated`."""
     first_line = message.splitlines()[0] if message else code
-    if code in _CREDENTIALS:
+    if code.removeprefix("Neo.ClientError.Security.") in _CREDENTIALS:
         return ConfigError(f"{place} does not accept the credentials; check NEO4J_USERNAME and NEO4J_PASSWORD")
     if code == "Neo.ClientError.Database.DatabaseNotFound":
         return ConfigError(f"{place}: no such database; name one after the port, as in neo4j://host:7687/name")
@@ -477,7 +474,7 @@ def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
         return QueryTimeout(seconds)
     if any(word in code or word in message for word in _TOO_LARGE):
         return QueryTooLarge(first_line)
-    if code in _FORBIDDEN:
+    if code.removeprefix("Neo.ClientError.") in _FORBIDDEN:
         return QueryRefused(first_line[:60], 1, 1, f"{place} does not allow it; only read")
     if code.startswith("Neo.TransientError."):
         return StoreUnavailable(place, f"{first_line} ({code})")

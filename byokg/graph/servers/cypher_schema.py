@@ -1,13 +1,9 @@
-"""Finding out what a graph holds with Cypher that every server understands: no plugin needed.
+"""What is asked of every server that speaks openCypher, how names and parameters are written, and reading its schema.
 
-Up to `EXACT_SIZE` nodes and edges, two queries look at everything and all counts are exact. Above that, labels and
-relation types are listed and counted one by one, which servers answer from counters of their own; what stands at the
-ends of a relation, and which properties there are, is sampled. Kinds and examples of properties come from a few nodes
-and edges in either case.
-
-Query parameters as the plain data that openCypher has types for.
-
-Writing names into Cypher text, where a parameter cannot stand: labels, relation types, property names.
+A schema is read with Cypher that every server understands: no plugin needed. Up to `EXACT_SIZE` nodes and edges, two
+queries look at everything and all counts are exact. Above that, labels and relation types are listed and counted one by
+one, which servers answer from counters of their own; what stands at the ends of a relation, and which properties there
+are, is sampled. Kinds and examples of properties come from a few nodes and edges in either case.
 """
 
 from __future__ import annotations
@@ -364,22 +360,25 @@ def _sample(server: CypherServer, catalogue: Catalogue, timeout_s: float) -> _Fi
     seen: Counter[str] = Counter()
     names = _known_names(server, timeout_s)
     if names is None:
-        for label, keys, count in _ask_each(server, labels, _some_nodes, timeout_s):
+        for label, keys, count in _ask_each(
+            server, labels, _of_nodes("keys(n) AS keys, count(*) AS count", SAMPLE), timeout_s
+        ):
             seen[label] += count
             findings.type_properties.setdefault(label, set()).update(keys)
     else:
         findings.type_properties = {label: set(keys) for label, keys in names.of_labels.items()}
         findings.relation_properties = {relation: set(keys) for relation, keys in names.of_relations.items()}
-    findings.types = _counts(server, labels, _all_nodes, timeout_s, seen)
+    findings.types = _counts(server, labels, _of_nodes("count(n) AS count"), timeout_s, seen)
     bare = catalogue.nodes - findings.types.total()
     if bare > 0:
         findings.types[""] = bare
     seen = Counter()
-    for relation, head, tail, keys, count in _ask_each(server, relations, _some_edges, timeout_s):
+    text = "labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    for relation, head, tail, keys, count in _ask_each(server, relations, _of_edges(text, SAMPLE, "a", "b"), timeout_s):
         seen[relation] += count
         findings.relation_properties.setdefault(relation, set()).update(keys)
         findings.ends.append((relation, head, tail, count))
-    findings.relations = _counts(server, relations, _all_edges, timeout_s, seen)
+    findings.relations = _counts(server, relations, _of_edges("count(r) AS count"), timeout_s, seen)
     return findings
 
 
@@ -388,8 +387,10 @@ def _look_at_values(server: CypherServer, findings: _Findings, timeout_s: float)
     labels = sorted(label for label, names in findings.type_properties.items() if names and label)
     relations = sorted(relation for relation, names in findings.relation_properties.items() if names)
     with suppress(QueryFailed):
-        _add_values(findings.type_values, _ask_each(server, labels, _node_values, timeout_s))
-        _add_values(findings.relation_values, _ask_each(server, relations, _edge_values, timeout_s))
+        nodes = _of_nodes("properties(n) AS held", EXAMPLE_SAMPLE)
+        _add_values(findings.type_values, _ask_each(server, labels, nodes, timeout_s))
+        edges = _of_edges("properties(r) AS held", EXAMPLE_SAMPLE)
+        _add_values(findings.relation_values, _ask_each(server, relations, edges, timeout_s))
         if findings.type_properties.get(""):
             text = f"MATCH (n) WHERE size(labels(n)) = 0 WITH n LIMIT {EXAMPLE_SAMPLE} RETURN properties(n) AS held"
             _add_values(findings.type_values, (("", held) for (held,) in server.ask(text, {}, timeout_s).rows))
@@ -403,34 +404,20 @@ def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[
             values.setdefault(key, []).append(value)
 
 
-def _node_values(label: str, number: int) -> str:
-    pattern = node_pattern("n", label, f"name{number}")
-    return f"MATCH {pattern} WITH n LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(n) AS held"
-
-
-def _edge_values(relation: str, number: int) -> str:
-    pattern = edge_pattern("", "", [relation], f"list{number}")
-    return f"MATCH {pattern} WITH r LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(r) AS held"
-
-
-def _some_nodes(label: str, number: int) -> str:
-    pattern = node_pattern("n", label, f"name{number}")
-    return f"MATCH {pattern} WITH n LIMIT {SAMPLE} RETURN $name{number} AS name, keys(n) AS keys, count(*) AS count"
-
-
-def _all_nodes(label: str, number: int) -> str:
-    return f"MATCH {node_pattern('n', label, f'name{number}')} RETURN $name{number} AS name, count(n) AS count"
-
-
-def _some_edges(relation: str, number: int) -> str:
-    return (
-        f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {SAMPLE} RETURN "
-        f"$name{number} AS name, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+def _of_nodes(returned: str, limit: int | None = None) -> _Writer:
+    """Return what writes the query for the nodes `n` of a label, or for some of them."""
+    some = "" if limit is None else f" WITH n LIMIT {limit}"
+    return lambda label, number: (
+        f"MATCH {node_pattern('n', label, f'name{number}')}{some} RETURN $name{number} AS name, {returned}"
     )
 
 
-def _all_edges(relation: str, number: int) -> str:
-    return f"MATCH {edge_pattern('', '', [relation], f'list{number}')} RETURN $name{number} AS name, count(r) AS count"
+def _of_edges(returned: str, limit: int | None = None, head: str = "", tail: str = "") -> _Writer:
+    """Return what writes the query for the edges `r` of a relation type, or for some of them; ends may have names."""
+    some = "" if limit is None else f" WITH {', '.join(filter(None, (head, 'r', tail)))} LIMIT {limit}"
+    return lambda relation, number: (
+        f"MATCH {edge_pattern(head, tail, [relation], f'list{number}')}{some} RETURN $name{number} AS name, {returned}"
+    )
 
 
 def _known_names(server: CypherServer, timeout_s: float) -> PropertyNames | None:

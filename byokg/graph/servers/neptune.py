@@ -45,43 +45,26 @@ _SPARE_S = 1.0
 _CHUNK = 1 << 20
 
 _TIMED_OUT = {"QUERY_TIMEOUT", "TimeLimitExceededException", "ClientTimeoutException"}
-_TOO_LARGE = {
-    "MEMORY_LIMIT_EXCEEDED",
-    "INTERNAL_LIMIT_EXCEEDED",
-    "QUERY_TOO_LARGE",
-    "MemoryLimitExceededException",
-    "QueryTooLargeException",
-}
-_BUSY = {
-    "ThrottlingException",
-    "Throttling",
-    "TooManyRequestsException",
-    "RequestLimitExceeded",
-    "SlowDown",
-    "QueryLimitExceededException",
-    "ConcurrentModificationException",
-    "ConflictException",
-    "CancelledByMaintenanceException",
-    "InternalServerException",
-    "InternalFailureException",
-    "InternalFailure",
-    "ServerShutdownException",
-    "ServiceUnavailable",
-}
-_DENIED = {
-    "AccessDeniedException",
-    "AccessDenied",
-    "UnrecognizedClientException",
-    "InvalidSignatureException",
-    "SignatureDoesNotMatch",
-    "IncompleteSignature",
-    "ExpiredTokenException",
-    "ExpiredToken",
-    "InvalidClientTokenId",
-    "MissingAuthenticationTokenException",
-    "MissingAuthenticationToken",
-}
-_NOT_FOUND = {"ResourceNotFoundException"}
+_TOO_LARGE = frozenset(
+    """
+    MEMORY_LIMIT_EXCEEDED INTERNAL_LIMIT_EXCEEDED QUERY_TOO_LARGE MemoryLimitExceededException
+    QueryTooLargeException
+    """.split()
+)
+_BUSY = frozenset(
+    """
+    ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown
+    QueryLimitExceededException ConcurrentModificationException ConflictException CancelledByMaintenanceException
+    InternalServerException InternalFailureException InternalFailure ServerShutdownException ServiceUnavailable
+    """.split()
+)
+_DENIED = frozenset(
+    """
+    AccessDeniedException AccessDenied UnrecognizedClientException InvalidSignatureException SignatureDoesNotMatch
+    IncompleteSignature ExpiredTokenException ExpiredToken InvalidClientTokenId MissingAuthenticationTokenException
+    MissingAuthenticationToken
+    """.split()
+)
 
 
 class NeptuneStore(CypherStore):
@@ -362,7 +345,7 @@ def translated(response: Mapping[str, Any], place: str, timeout_s: float) -> Byo
         return ConfigError(
             f"{place} denies access ({code}): {message}; check the credentials that boto3 finds and their policy"
         )
-    if code in _NOT_FOUND or status == 404:
+    if code == "ResourceNotFoundException" or status == 404:
         return ConfigError(f"{place} is not there ({code}): {message}; check the identifier and the region")
     if 400 <= status < 500:
         return QueryInvalid(message)

@@ -28,12 +28,13 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.guard.sparql_names import Sent
+from byokg.graph.guard.sparql import Sent
 from byokg.graph.rdf.iris import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
-from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlResult, SparqlStore, read_table
+from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"

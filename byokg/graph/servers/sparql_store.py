@@ -7,20 +7,18 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import EntityNotFound, GraphError, QueryFailed, StoreUnavailable
+from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
-from byokg.graph.guard.sparql_names import Sent, addressable, complete
+from byokg.graph.guard.sparql import Sent, addressable, complete
 from byokg.graph.rdf.iris import (
     EDGE,
     GENERIC_TYPES,
-    NAME_PREDICATES,
     RDF_TYPE,
     RDFS_LABEL,
     TERM,
@@ -30,10 +28,11 @@ from byokg.graph.rdf.iris import (
     node_id,
     node_iri,
 )
-from byokg.graph.rdf.literals import Literal, language_rank, listed, preferred
+from byokg.graph.rdf.literals import listed, preferred
 from byokg.graph.read_cache import around
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, best_name, best_type, parts_of, read_literal
 from byokg.graph.store import (
     ALL_VALUES,
     Direction,
@@ -51,12 +50,6 @@ from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell,
 
 Key = TypeVar("Key")
 
-Term: TypeAlias = "Mapping[str, Any]"
-"""A term as SPARQL's JSON results write it: `type`, `value`, and perhaps `datatype` and `xml:lang`."""
-
-Binding: TypeAlias = "Mapping[str, Term]"
-"""One row: variable to term, without the variables that are unbound."""
-
 _TYPES_SPELLED = 40
 """Types of which the notes for query writers tell the IRI."""
 
@@ -73,17 +66,6 @@ _SHORT = 40
 """Characters of a value that may be an example."""
 _NODE_PAGE = 100_000
 """Nodes listed in one request where not all come at once."""
-
-
-@dataclass(frozen=True)
-class SparqlResult:
-    """The answer to a query: rows of terms, or the one truth value of an ASK."""
-
-    variables: tuple[str, ...]
-    bindings: Sequence[Binding]
-    truth: bool | None = None
-    cut: bool = False
-    """The store left rows out."""
 
 
 class SparqlStore(NumberingStore):
@@ -481,19 +463,19 @@ class SparqlStore(NumberingStore):
         described = {}
         for iri, values in self._collect(rows).items():
             classes = [term["value"] for term in values.pop(RDF_TYPE, ())]
-            named = _name(values)
+            named = best_name(values)
             properties = self._properties(values)
             if named is not None and properties.get(label := self._label(named[0])) == named[1].text:
                 properties = {key: value for key, value in properties.items() if key != label}
             name = fallback_name(iri) if named is None else named[1].text
-            described[iri] = (name, _type(classes), properties or NO_PROPERTIES)
+            described[iri] = (name, best_type(classes), properties or NO_PROPERTIES)
         return described
 
     def _properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:
         properties: dict[str, Value] = {}
         for key, terms in values.items():
             label = self._label(key)
-            literals = [_literal(term) for term in terms]
+            literals = [read_literal(term) for term in terms]
             properties[label] = preferred(literals).value
             if len(literals) > 1:
                 properties[label + ALL_VALUES] = listed(literals)
@@ -501,7 +483,7 @@ class SparqlStore(NumberingStore):
 
     def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
         """Return what turns the terms of some rows into cells, once the names behind their IRIs have been asked."""
-        iris = {term["value"]: None for row in bindings for term in _inner(row.values()) if term["type"] == "uri"}
+        iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
         asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
         rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, self._languages), asked, timeout_s)
         texts = {row["n"]["value"] for row in rows if "k" not in row}
@@ -514,7 +496,7 @@ class SparqlStore(NumberingStore):
             if term["type"] == "bnode":
                 return f"_:{term['value']}"
             if term["type"] != "uri":
-                return _literal(term).value
+                return read_literal(term).value
             iri = term["value"]
             if iri in texts or iri.startswith((TERM, EDGE)):
                 return self._prefixes.label(iri)
@@ -580,29 +562,10 @@ class SparqlStore(NumberingStore):
 
     def _detail(self, row: Binding) -> PropertySchema:
         """Describe the property in a row of ?k ?least ?most; an engine may find no least value among mixed ones."""
-        found = [_literal(row[name]) for name in ("least", "most") if name in row]
+        found = [read_literal(row[name]) for name in ("least", "most") if name in row]
         kinds = {literal.kind for literal in found}
         examples = tuple(dict.fromkeys(literal.value for literal in found if len(literal.text) <= _SHORT))
         return PropertySchema(self._label(row["k"]["value"]), kinds.pop() if len(kinds) == 1 else "", examples)
-
-
-def read_table(reply: object, store: str) -> SparqlResult:
-    """Check that a decoded reply is in SPARQL's JSON results format. Raises `StoreUnavailable` when it is not."""
-    try:
-        head, results = reply["head"], reply.get("results")  # type: ignore[index,attr-defined]
-        if results is None:
-            truth = reply["boolean"]  # type: ignore[index]
-            if not isinstance(truth, bool):
-                raise TypeError(f"boolean is {truth!r}")
-            return SparqlResult((), (), truth)
-        variables, bindings = tuple(head["vars"]), results["bindings"]
-        for row in bindings[:1] + bindings[-1:]:
-            for term in row.values():
-                _ = term["type"], term["value"]
-    except (KeyError, TypeError, AttributeError) as error:
-        reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
-        raise StoreUnavailable(store, reason) from error
-    return SparqlResult(variables, bindings)
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
@@ -616,41 +579,6 @@ def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
 
 def _values(rows: Iterable[Binding], variable: str) -> list[str]:
     return [row[variable]["value"] for row in rows]
-
-
-def _inner(terms: Iterable[Term]) -> Iterator[Term]:
-    """Yield terms, and the parts of those that are triples."""
-    for term in terms:
-        if term["type"] == "triple":
-            yield from _inner(term["value"].values())
-        else:
-            yield term
-
-
-def _literal(term: Term) -> Literal:
-    """Read a literal; an IRI, which the property of an edge may be, is read as its id."""
-    if term["type"] == "uri":
-        return Literal(node_id(term["value"]))
-    language = term.get("xml:lang", "").lower()
-    if language or "datatype" not in term:
-        return Literal(term["value"], language=language)
-    return Literal(term["value"], term["datatype"])
-
-
-def _name(values: Mapping[str, Sequence[Term]]) -> tuple[str, Literal] | None:
-    """Return the predicate and the literal that name a node best, if any does."""
-    candidates = [
-        (language_rank(literal), rank, predicate, literal)
-        for rank, predicate in enumerate(NAME_PREDICATES)
-        for literal in map(_literal, values.get(predicate, ()))
-    ]
-    return min(candidates, key=lambda item: item[:2])[2:] if candidates else None
-
-
-def _type(classes: Sequence[str]) -> str:
-    """Return the local name of the first class by IRI that says something."""
-    best = min((iri for iri in classes if iri not in GENERIC_TYPES), default=None)
-    return "" if best is None else local_name(best)
 
 
 def _each_once(details: Iterable[PropertySchema]) -> tuple[PropertySchema, ...]:

@@ -19,7 +19,7 @@ from byokg.graph.guard.cypher import parse_cypher
 from byokg.graph.guard.guard import CheckedQuery, check_cypher, check_sparql
 from byokg.graph.guard.sparql import parse_sparql
 from byokg.graph.guard.tokens import MAX_CHARACTERS, MAX_NESTING, Unreadable
-from tests.graph import corpus_cypher, corpus_sparql, corpus_tck
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck
 
 Check = Callable[[str], CheckedQuery]
 

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.read_cache import UNCHECKED_S, Kept, SchemaCache
+from byokg.graph.read_cache import UNCHECKED_S, EdgeMemory, Kept, NodeMemory, SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    NodeArray,
+    NumberSpace,
+    PropertySchema,
+    RelationArray,
+    RelationSchema,
+    Schema,
+)
+from byokg.types import EntityId, Node
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
 SCHEMA = Schema(
@@ -165,3 +180,111 @@ def test_an_endpoint_that_met_relations_before_reads_its_schema_itself(tmp_path:
                     store.edges(store.numbers(["a"]))  # type: ignore[list-item]
                 names = [relation.name for relation in store.schema().relations]
                 assert sorted(names) == ["r", "z"] and names == list(store.relations)
+
+
+NODES = "abcde"
+edges = st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from("rst"), st.sampled_from(NODES)), max_size=15)
+requests = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 4), max_size=6),
+        st.sampled_from(Direction),
+        st.none() | st.lists(st.integers(0, 2), max_size=3),
+    ),
+    max_size=6,
+)
+
+
+def graph(triples: list[tuple[str, str, str]]) -> ColumnarGraph:
+    """Return a graph that has every node and relation, whatever the triples."""
+    return ColumnarGraph.from_triples(
+        [*((node, "r", node) for node in NODES), ("a", "s", "a"), ("a", "t", "a"), *triples]
+    )
+
+
+def columns(batch: EdgeBatch) -> list[list[int]]:
+    return [each.tolist() for each in (batch.head, batch.relation, batch.tail, batch.edge, batch.origin, batch.inverse)]
+
+
+@given(edges, requests, st.sampled_from([0, 20, 1000]))
+def test_every_answer_is_the_one_the_store_gives(
+    triples: list[tuple[str, str, str]],
+    asked: list[tuple[list[int], Direction, list[int] | None]],
+    max_edges: int,
+) -> None:
+    store = graph(triples)
+    memory = EdgeMemory(NumberSpace("test"), max_edges)
+    for nodes, direction, chosen in asked:
+        numbers, relations = np.array(nodes, np.int64), None if chosen is None else np.array(chosen, np.int64)
+        got = memory.edges(numbers, direction, relations, store.edges)
+        assert columns(got) == columns(store.edges(numbers, direction, relations))
+
+
+class Counting:
+    """Counts which nodes are asked for."""
+
+    def __init__(self, store: ColumnarGraph) -> None:
+        self.store = store
+        self.asked: list[list[int]] = []
+
+    def __call__(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
+        self.asked.append(nodes.tolist())
+        return self.store.edges(nodes, direction, relations)
+
+
+def test_only_nodes_whose_edges_are_not_held_are_asked_for() -> None:
+    ask, memory = Counting(graph([("a", "s", "b")])), EdgeMemory(NumberSpace("test"))
+    memory.edges(np.array([0, 1]), Direction.BOTH, None, ask)
+    memory.edges(np.array([1, 0]), Direction.OUT, np.array([1]), ask)
+    memory.edges(np.array([0, 2]), Direction.IN, np.array([1]), ask)
+    memory.edges(np.array([2]), Direction.IN, np.array([1]), ask)
+    memory.edges(np.array([2]), Direction.IN, np.array([0]), ask)
+    assert ask.asked == [[0, 1], [2], [2]]
+    memory.forget()
+    memory.edges(np.array([0]), Direction.OUT, None, ask)
+    assert ask.asked[3:] == [[0]]
+
+
+def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+    ask, memory = Counting(graph([])), EdgeMemory(NumberSpace("test"), max_edges=15)  # node 1 counts 1 edge, and 4
+    for node in (1, 2, 3, 1, 4, 1, 2):
+        memory.edges(np.array([node]), Direction.OUT, None, ask)
+    assert ask.asked == [[1], [2], [3], [4], [2]]
+
+
+class Reader:
+    """Gives every node its id in capitals as name, and notes what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def __call__(self, ids: Sequence[EntityId]) -> list[Node]:
+        self.asked.append(list(ids))
+        return [Node(id, id.upper()) for id in ids]
+
+
+def ids(text: str) -> list[EntityId]:
+    return [EntityId(letter) for letter in text]
+
+
+def test_only_what_is_not_held_is_read_and_each_once() -> None:
+    reader = Reader()
+    memory = NodeMemory(reader)
+    assert [node.name for node in memory.nodes(ids("aba"))] == ["A", "B", "A"]
+    assert [node.name for node in memory.nodes(ids("cbac"))] == ["C", "B", "A", "C"]
+    assert reader.asked == [["a", "b"], ["c"]]
+
+
+@given(st.lists(st.text("abcdef", max_size=8), max_size=8), st.integers(0, 7))
+def test_every_answer_is_what_was_asked_for_however_little_is_held(requests: list[str], most: int) -> None:
+    memory = NodeMemory(Reader(), most)
+    for asked in requests:
+        assert [(node.id, node.name) for node in memory.nodes(ids(asked))] == [(id, id.upper()) for id in asked]
+        assert len(memory) <= most
+
+
+def test_an_id_that_is_nowhere_is_refused_every_time() -> None:
+    graph = ColumnarGraph.from_triples([("a", "r", "b")])
+    for _ in range(2):
+        with pytest.raises(EntityNotFound):
+            graph.nodes(ids("ax"))
+    assert [node.id for node in graph.nodes(ids("ab"))] == ["a", "b"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.guard import check_sparql
-from byokg.graph.guard.sparql_names import addressable, chooses_graphs, complete
+from byokg.graph.guard.sparql import addressable, chooses_graphs, complete
 from byokg.graph.rdf.iris import Prefixes
 from byokg.types import Cell, EntityId, NodeCell
 

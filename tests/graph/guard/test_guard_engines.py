@@ -13,9 +13,9 @@ import pytest
 
 from byokg.errors import QueryRefused
 from byokg.graph.guard.guard import CheckedQuery, check_cypher, check_sparql
-from tests.graph import corpus_cypher, corpus_sparql, corpus_tck
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 READS = corpus_cypher.READS + corpus_tck.READS
 
 TRIG = """
@@ -29,7 +29,13 @@ ex:g { ex:x ex:y 1 }
 def on_arcade(queries: Sequence[str], folder: Path) -> list[tuple[str | None, bool]]:
     """Run queries on a small graph that they may change; return the error and whether something changed, for each."""
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    command = [sys.executable, "-m", "tests.graph.guard_engine", str(folder / "database"), str(folder / "results")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.graph.guard.guard_engine",
+        str(folder / "database"),
+        str(folder / "results"),
+    ]
     done = subprocess.run(command, input=json.dumps(queries), capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     return [(error, changed) for error, changed in json.loads((folder / "results").read_text("utf-8"))]
