@@ -53,7 +53,7 @@ COMMANDS = {
         "linking_commands:embedder_app",
         "Embedders: how fast one is, and making a small one out of a large one.",
     ),
-    "cache": ("language_model:app", "Recorded replies of language models: counts, export, import, removal."),
+    "cache": ("data_commands:cache_app", "Recorded replies of language models: counts, export, import, removal."),
     "doctor": (
         "doctor:doctor",
         "Check this machine, the installed extras, keys (set or not, never shown) and a graph.",

@@ -1,11 +1,7 @@
-"""The names of a graph's nodes, found by meaning: an index in the graph's folder, or made in memory.
+"""The indexes over the names of a graph's nodes: in the graph's folder, or made in memory.
 
-It lies in `dense/<embedder>/`, one for each embedder, and belongs to the graph as it is: the checksum of the graph is
-part of it.
-
-The names of a graph's nodes: an index in the graph's folder, or made in memory.
-
-It lies in `names/` and belongs to the graph as it is: the checksum of the graph is part of it.
+`names/` finds names by their spelling, `dense/<embedder>/` by their meaning. Each belongs to the graph as it was when
+the index was built: it holds the graph's checksum.
 """
 
 from __future__ import annotations

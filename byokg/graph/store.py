@@ -1,8 +1,6 @@
-"""What every graph store promises, and the arrays in which it answers.
+"""What graph stores promise, and the records and arrays in which they answer.
 
-What stores promise that run query text: the second graph role, beside `GraphStore`.
-
-What a query returned, as JSON holds it.
+There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryStore` also runs the text of a query.
 """
 
 from __future__ import annotations

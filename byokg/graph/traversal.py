@@ -1,6 +1,4 @@
-"""Walking a graph: one hop, k hops, one metapath, or every step that exists. Works on any `GraphStore`.
-
-Paths between given nodes are `path_search`'s.
+"""Walking any `GraphStore`: one hop, k hops, or along one metapath; paths between nodes are found by `paths`.
 
 Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
 end is an empty result, not an error. Where a cap left something out, the result says `truncated`.

@@ -1,6 +1,7 @@
-"""The schema of a columnar graph: counted once, when it is built, some edges at a time.
+"""What the columns of a graph hold: cells of several kinds, properties of nodes, and the schema counted from them.
 
-Relation labels whose numbers are found without searching.
+Importers hand over cells as text in Arrow columns; `typed` turns them into numbers, truth values and dates, or names
+the first that is none. `count_schema` reads the finished columns once, some edges at a time.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ class NodeColumns:
     """Plain or dictionary-encoded; None says that nodes are untyped."""
     properties: Mapping[str, pa.Array] = field(default_factory=dict)
     hashes: npt.NDArray[np.uint64] | None = None
-    """Those of `id_index.hash_column`, where they are known."""
+    """Those of `ids.hash_column`, if they are known."""
 
     def batch(self) -> pa.RecordBatch:
         """Return what stands in `nodes.arrow`: ids, names where they are not the ids, types where there are some."""

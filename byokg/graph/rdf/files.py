@@ -1,4 +1,8 @@
-"""RDF files, quad by quad or in blocks of columns: whole blocks of simple N-Triples without an object for each."""
+"""RDF files: read quad by quad or in blocks of columns, and any columnar graph written as RDF.
+
+Whole blocks of simple N-Triples are read without a Python object for each quad; pyoxigraph reads all others. What was
+RDF before comes back as it was.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What an RDF literal is as a property value, which of several values stands for all, and the way back.
+"""RDF literals: what each is as a property value, which of several stands for all, and columns of them.
 
-The literals of an RDF file: what nodes are named, and a column for each property.
+`Literal` is one literal and the way back to RDF; `LiteralStore` holds those of a file as numbers, and gives the names
+of nodes and a column for each property.
 """
 
 from __future__ import annotations
