@@ -537,6 +537,11 @@ class ColumnarGraph:
         """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
         return self._nodes, self._node_properties
 
+    @property
+    def edge_columns(self) -> Sequence[pa.RecordBatch]:
+        """Return without a copy the properties of edges, by number, in batches; none where there are none."""
+        return self._edge_properties
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
         starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
