@@ -13,14 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from byokg.cli.components import RETRIEVERS, TARGET, located, settings_of
+from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, located, options, settings_of
 from byokg.cli.config import (
     COMPONENTS,
     RunOptions,
     Settings,
-    config_dirs,
-    groups,
-    options,
     read_settings,
     show_settings,
 )
