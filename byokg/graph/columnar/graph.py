@@ -5,7 +5,7 @@ one slice. Behind them stands every edge again for the way back, sorted by (tail
 edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
+`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
 are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
