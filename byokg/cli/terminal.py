@@ -50,8 +50,25 @@ def _use_configs(folder: str | None) -> str | None:
     return folder
 
 
+def _completed(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the groups, and behind `GROUP=` its options; bash takes the equals sign for a word of its own."""
+    from byokg.cli.components import groups, options
+
+    known, args = groups(), context.params.get("words") or []
+    group, equals, _ = incomplete.partition("=")
+    if incomplete == "=" or args[-1:] == ["="]:
+        group = args[-1] if incomplete == "=" else "".join(args[-2:-1])
+        return (
+            [option for option in options(group) if option.startswith(incomplete.lstrip("="))] if group in known else []
+        )
+    if equals:
+        return [f"{group}={option}" for option in options(group)] if group in known else []
+    return [f"{group}=" for group in known]
+
+
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show", autocompletion=_completed),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 ConfigDir = Annotated[
