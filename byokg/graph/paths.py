@@ -63,7 +63,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         growth: what was reached so far.
         chosen: positions in `growth` of the metapaths to lengthen, C of them.
         avoid: node numbers that walks do not come back to (the topic entities).
-        sample: nodes of each metapath to go on from; where there are more, this many spread evenly over them.
+        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread.
 
     Returns:
         The lengthened metapaths, in the order of `chosen`, then by step. Metapaths that reach nothing are left out.

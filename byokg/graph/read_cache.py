@@ -230,7 +230,7 @@ class SchemaCache:
         self._clock = clock
 
     def find(self, key: str, fingerprint: str | None) -> Kept | None:
-        """Return what was kept under a key for this fingerprint; None where there is nothing, or nothing readable."""
+        """Return what was kept under a key for this fingerprint; None if nothing was, or if it cannot be read."""
         if self._refresh:
             return None
         try:
@@ -249,7 +249,7 @@ class SchemaCache:
         Args:
             key: what tells graphs apart; only a hash of it is written.
             store: name of the store, for people who look into the folder.
-            fingerprint: see above; None where there is none.
+            fingerprint: see the top of this file; None if the server gives none.
             kept: what `find` shall return.
         """
         content = {

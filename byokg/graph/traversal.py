@@ -153,7 +153,7 @@ def k_hop_edges(
             break
     edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
     if direction is Direction.BOTH and any(cuts):
-        # Caps may have left out an edge at one of its ends, so each has to be looked at.
+        # Caps may have left out an edge at one of its ends, so every edge is looked at.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
         edges, hop_of = select(edges, first), hop_of[first]

@@ -111,7 +111,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def stamp(folder: Path) -> tuple[int, ...]:
-    """Return what differs between a graph and one that has replaced it; nothing where there is none."""
+    """Return what differs between a graph and one that has replaced it; empty if there is no graph."""
     try:
         found = (folder / META).stat()
     except (OSError, UnicodeEncodeError):
@@ -204,7 +204,7 @@ def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
 
 
 def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    """Write what `NodeColumns.batch` returned, and the nodes' properties if they have any."""
     for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
         if batch is not None:
             with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:

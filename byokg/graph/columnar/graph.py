@@ -5,7 +5,7 @@ one slice. Behind them stands every edge again for the way back, sorted by (tail
 edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
+`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
 are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
@@ -536,6 +536,11 @@ class ColumnarGraph:
     def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
         """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
         return self._nodes, self._node_properties
+
+    @property
+    def edge_columns(self) -> Sequence[pa.RecordBatch]:
+        """Return without a copy the properties of edges, by number, in batches; none where there are none."""
+        return self._edge_properties
 
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""

@@ -57,7 +57,7 @@ class IdIndex:
         return len(self.hashes)
 
     def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 where there is none: (len(entities),)."""
+        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
         if len(entities) <= _FEW or len(self) == 0:
             return self._find_few(entities)
         try:

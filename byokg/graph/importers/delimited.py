@@ -239,7 +239,7 @@ def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:
         block_bytes: how much to read at once.
 
     Returns:
-        Its offset in bytes; the last opening quote where one is never closed; None where all is well.
+        Its offset in bytes, that of the last opening quote if it is never closed; None if all are allowed.
     """
     offset, opened, inside, last = 0, 0, False, b","
     while data := stream.read(block_bytes):

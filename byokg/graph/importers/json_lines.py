@@ -404,7 +404,7 @@ def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
-    """Return how a column is asked for that is text, or taken for times by Arrow; None where nothing is to be said."""
+    """Return the type to ask Arrow for so that a column stays text; None for a column that is no text."""
     if pa.types.is_struct(kind):
         inner = [(field.name, text) for field in kind if (text := _as_text(field.type))]
         return pa.struct(inner) if inner else None
@@ -487,7 +487,7 @@ def _edges_and_nodes(
     properties: Mapping[str, pa.Array],
     nodes: Mapping[str, pa.Array] | None,
 ) -> _Block | None:
-    """Put a block together; None where a text is empty or a number that Arrow and Python write in different ways."""
+    """Put a block together; None if a text is empty, or is a number that Arrow and Python write differently."""
     told = dict(nodes or {})
     ids, names, types = (told.pop(key, None) for key in NODE_KEYS)
     none = pa.array([], TEXT)
