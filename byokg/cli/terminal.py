@@ -40,12 +40,11 @@ INCOMPLETE = 3
 """Exit codes: the settings, files or data are wrong; a run can be continued (its budget is spent, or replies are
 pending)."""
 
-CONFIG_DIR = "BYOKG_CONFIG_DIR"
-"""Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
-
 
 def _use_configs(folder: str | None) -> str | None:
     if folder is not None:
+        from byokg.cli.components import CONFIG_DIR
+
         os.environ[CONFIG_DIR] = folder
     return folder
 
@@ -73,7 +72,9 @@ Words = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 ConfigDir = Annotated[
     str | None,
-    typer.Option(metavar="DIR", callback=_use_configs, help=f"Folder of your own GROUP/OPTION.yaml (or {CONFIG_DIR})."),
+    typer.Option(
+        metavar="DIR", callback=_use_configs, help="Folder of your own GROUP/OPTION.yaml (or BYOKG_CONFIG_DIR)."
+    ),
 ]
 
 
