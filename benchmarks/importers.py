@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import labelled
+from benchmarks.rows import Row, labelled, write_rows
 from benchmarks.synthetic_graph import Size, write, write_as
 
 Rows = list[tuple[str | None, ...]]
@@ -220,8 +220,7 @@ def main() -> int:
             {"name": f"{name}, {reader}", "value": one, "unit": ""} for reader, one in zip(READERS, said, strict=True)
         ]
     console.print(table)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    write_rows(rows, options.json)
     return 0
 
 
