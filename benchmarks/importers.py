@@ -216,9 +216,8 @@ def main() -> int:
     for name in QUIRKS:
         said = [in_process("quirk", reader, name) for reader in READERS]
         table.add_row(name, *said)
-        rows += [
-            {"name": f"{name}, {reader}", "value": one, "unit": ""} for reader, one in zip(READERS, said, strict=True)
-        ]
+        for reader, one in zip(READERS, said, strict=True):
+            rows.append(Row(f"{name}, {reader}: right", float(one == "yes")))
     console.print(table)
     write_rows(rows, options.json)
     return 0
