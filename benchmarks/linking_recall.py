@@ -35,7 +35,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import dense_names
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.entities import EntityLinker, Method, entity_linker
+from byokg.linking.entities import EntityLinker, Method
 
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")
 
@@ -113,7 +113,9 @@ def _linkers(graph: ColumnarGraph, embedder: StaticEmbedder) -> dict[str, Entity
     dense = cache(lambda: dense_names(graph, embedder))
     names = EntityLinker(graph).names
     return {
-        name: entity_linker(graph, embedder, method, extend=extend, disambiguate=disambiguate, names=names, dense=dense)
+        name: EntityLinker(
+            graph, method, embedder=embedder, extend=extend, disambiguate=disambiguate, names=names, dense=dense
+        )
         for name, (method, extend, disambiguate) in SETTINGS.items()
     }
 

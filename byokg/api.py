@@ -23,6 +23,11 @@ from byokg.types import Answer, EntityId, Node, Question, Triple
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
+    from byokg.graph.pathql.query import Rule
+    from byokg.graph.pathql.result import PathResult
+    from byokg.graph.pathql.rules import Inferred
+    from byokg.graph.pathql.search import PathLimits
+
 
 class KnowledgeGraph:
     """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`."""
@@ -81,6 +86,20 @@ class KnowledgeGraph:
         """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
         return follow_metapath(self.store, [EntityId(entity)], metapath)
 
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
+        """Run a path query: `PATHS START ?x = :Alice END ?y VIA ?p` (see docs/path-queries.md).
+
+        Raises:
+            PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
+            EntityNotFound: a start or end is not in the graph.
+            RelationNotFound: a relation is not in the graph.
+        """
+        from byokg.graph.pathql.evaluate import paths
+
+        return paths(self.store, query, limits, rules)
+
 
 class Byokg:
     """Answers questions over a graph: by ByoKG-RAG with a language model, and without one by the offline pipeline.
@@ -103,7 +122,8 @@ class Byokg:
         llm: BaseChatModel | LanguageModel | None = None,
         **settings: Any,
     ) -> None:
-        store = graph.store if isinstance(graph, KnowledgeGraph) else graph
+        self.graph = graph if isinstance(graph, KnowledgeGraph) else KnowledgeGraph(graph)
+        store = self.graph.store
         _check_names(settings, asks=llm is not None)
         if isinstance(llm, str):
             raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
@@ -122,6 +142,12 @@ class Byokg:
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
         return self.pipeline.ask(text)
+
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
+        """Run a path query on the graph; see `KnowledgeGraph.paths`."""
+        return self.graph.paths(query, limits, rules)
 
 
 def _check_names(settings: Mapping[str, object], asks: bool) -> None:

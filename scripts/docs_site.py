@@ -18,8 +18,19 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import byokg
-from byokg.cli.components import MISSING, RETRIEVERS, TARGET, annotation_of, located, settings_of
-from byokg.cli.config import RunOptions, about, descriptions, groups, option_file, options, read_settings
+from byokg.cli.components import (
+    MISSING,
+    RETRIEVERS,
+    TARGET,
+    about,
+    annotation_of,
+    groups,
+    located,
+    option_file,
+    options,
+    settings_of,
+)
+from byokg.cli.config import RunOptions, descriptions, read_settings
 from byokg.cli.main import COMMANDS, app, load
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,6 @@ from byokg.cli.evaluation import set_up
 from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
 from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.evaluation.records import answered, read_trace
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import follow_metapath
@@ -100,6 +99,8 @@ def ask(
         if as_json:
             print_json(answer_json(question, answer))
         elif trace:
+            from byokg.evaluation.records import answered
+
             usage = None if bench.asks is None else bench.asks.meter.take("ask")
             show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
         else:
@@ -116,6 +117,8 @@ def trace(
 
     byokg trace runs/mine WebQTest-12
     """
+    from byokg.evaluation.records import read_trace
+
     record = read_trace(run, id)
     if as_json:
         print_json(record)
@@ -144,6 +147,8 @@ def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
 
 def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     """Return the answers with scores, and the rounds as `trace.jsonl` holds them."""
+    from byokg.evaluation.records import answered
+
     trace = json.loads(answered(answer, seconds=0.0).trace)
     return {
         "question": question,

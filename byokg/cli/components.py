@@ -10,20 +10,36 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import os
 import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from importlib import metadata, resources
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
+from hydra.core.config_store import ConfigStore
 from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
+from byokg.cli.terminal import CONFIG_DIR
 from byokg.errors import ByokgError, ConfigError
+from byokg.files import user_cache
+from byokg.open import is_address, masked
+
+if TYPE_CHECKING:
+    from byokg.cli.config import Settings
+    from byokg.evaluation.metrics import Metrics
+    from byokg.llm.batch import PendingCalls
+    from byokg.llm.model import LanguageModel
+    from byokg.llm.providers import Anthropic, Provider
+    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.usage import UsageMeter
+    from byokg.prompts.template import PromptLibrary
 
 GIVEN = {
     "graph": frozenset({"username", "password", "client"}),
@@ -54,8 +70,105 @@ _LISTS = (list, tuple, Collection, Sequence)
 _LOOSE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+ENTRY_POINTS = {
+    "pipeline": "byokg.pipelines",
+    RETRIEVERS: "byokg.retrievers",
+    "graph": "byokg.stores",
+    "dataset": "byokg.datasets",
+}
+"""By group, the entry points of installed packages that are options of it."""
+
+_FOLDER_HINTS = {
+    "graph": "graph.path={}",
+    "dataset": "dataset=folder dataset.root={}",
+    "embedding": "embedding=static embedding.path={}",
+}
+"""How to say it, where a folder is given to a group."""
+
+
 class Typed(str):
     """A value from the command line, of which the type is not known yet."""
+
+
+# Options
+
+
+def config_dirs() -> list[Path]:
+    """Return the folders of YAML files: byokg's own, inside an installed package or beside it, then the user's.
+
+    Raises:
+        ConfigError: the user's is no folder, or an option in it has the name of one of byokg's.
+    """
+    package = Path(str(resources.files("byokg")))
+    places = (package / "configs", package.parent / "configs")
+    own = next((folder for folder in places if (folder / "config.yaml").is_file()), None)
+    if own is None:
+        raise ConfigError(f"no configs in {str(package)!r} or beside it; run: pip install --force-reinstall byokg")
+    given = os.environ.get(CONFIG_DIR)
+    if not given:
+        return [own]
+    theirs = Path(given).expanduser().resolve()
+    if not theirs.is_dir():
+        raise ConfigError(f"--config-dir {given} is no folder; name one that holds GROUP/OPTION.yaml")
+    for file in theirs.rglob("*.yaml"):
+        if (own / file.relative_to(theirs)).exists():
+            raise ConfigError(f"{str(file)!r} has the name of an option of byokg; give it another")
+    return [own, theirs]
+
+
+def groups() -> list[str]:
+    """Return the names of all groups."""
+    return sorted({folder.name for place in config_dirs() for folder in place.iterdir() if folder.is_dir()})
+
+
+def options(group: str) -> list[str]:
+    """Return the names of a group's options."""
+    files = {file.stem for folder in config_dirs() for file in (folder / group).glob("*.yaml")}
+    return sorted(files | entry_points(group).keys())
+
+
+def option_file(group: str, option: str) -> Path | None:
+    """Return the YAML file of an option; None if an installed package adds it."""
+    files = (folder / group / f"{option}.yaml" for folder in config_dirs())
+    return next((file for file in files if file.is_file()), None)
+
+
+def about(group: str, option: str) -> str:
+    """Return what an option says of itself in one line."""
+    file = option_file(group, option)
+    if file is None:
+        return f"{entry_points(group)[option]}, of an installed package"
+    lines = file.read_text("utf-8").splitlines()
+    return next((line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line), "")
+
+
+def entry_points(group: str) -> dict[str, str]:
+    """Return the import path of each option that installed packages add to a group."""
+    found = metadata.entry_points(group=ENTRY_POINTS[group]) if group in ENTRY_POINTS else ()
+    return {each.name: each.value.replace(":", ".") for each in found}
+
+
+def show_entry_points_to_hydra() -> None:
+    for group in ENTRY_POINTS:
+        for name, target in entry_points(group).items():
+            ConfigStore.instance().store(name, {TARGET: target}, group)
+
+
+def check_option(group: str, option: str) -> None:
+    """Make sure that a group has an option of this name. Raises `ConfigError`."""
+    if option_file(group, option) is not None:
+        return
+    known, text, key = options(group), masked(option), group.replace("/", ".")
+    if option in known:
+        show_entry_points_to_hydra()
+        return
+    if group == "graph" and is_address(text):
+        hint = f"for a server write graph.path={text}"
+    elif group in _FOLDER_HINTS and ("/" in text or "." in text or Path(text).exists()):
+        hint = f"for a folder write {_FOLDER_HINTS[group].format(text)}"
+    else:
+        hint = nearest(text, known)
+    raise ConfigError(f"{key}={text} is no option{hint and '; '}{hint}; options of {key}: {listed(known)}")
 
 
 # Checking settings
@@ -321,6 +434,114 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
         if SECRET.search(key) and isinstance(value, str) and value:
             text = text.replace(value, "…")
     return text
+
+
+# The language model
+
+
+REQUESTS = "requests"
+"""Subfolder of a run folder: what it waits for."""
+
+_SOME_MODEL = "llm=anthropic llm.model=MODEL"
+
+
+def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where replies are recorded unless a setting says otherwise: in the user's cache folder."""
+    return user_cache(environment) / "replies.sqlite"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A language model as the settings name it, and who records and counts its replies."""
+
+    model: LanguageModel
+    meter: UsageMeter
+    replies: RecordedReplies
+    prompts: PromptLibrary
+    pending: PendingCalls | None
+    """Where calls are put aside, in batches and where another machine answers."""
+    batch: Anthropic | None
+    """Whose batches answer the calls that were put aside; None where another machine does."""
+
+    def close(self) -> None:
+        """Close the file of replies."""
+        self.replies.close()
+
+    def run(
+        self, once: Callable[[], Metrics], folder: Path, settings: Settings, note: Callable[[str], None]
+    ) -> Metrics:
+        """Run an evaluation to its end, or as far as the replies go.
+
+        Args:
+            once: one pass, as by `run_evaluation`.
+            folder: the run's.
+            settings: what it was made from.
+            note: told in one line what happens.
+
+        Raises:
+            RunIncomplete: replies are missing, or the budget is spent.
+        """
+        if self.pending is None:
+            return once()
+        from byokg.evaluation.batch_runs import run_deferred, run_in_batches
+        from byokg.llm.batch import AnthropicBatches
+
+        if self.batch is None:
+            return run_deferred(once, self.pending, folder / REQUESTS)
+        batches = AnthropicBatches(self.batch.batch_client(), self.replies, folder / REQUESTS, self.model.name)
+        return run_in_batches(once, self.pending, batches, self.meter, note)
+
+
+def asking(settings: Settings, note: Callable[[str], None], together: bool = False) -> Asking | None:
+    """Make the language model that the settings name, if the pipeline asks one.
+
+    Args:
+        settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
+        note: told when traces leave the machine, or a price is not known.
+        together: many questions are asked, so that calls may be put aside.
+
+    Returns:
+        None where the pipeline asks no language model.
+
+    Raises:
+        ConfigError: the pipeline asks one and none is chosen, or a setting is wrong.
+        MissingExtra: the provider's package is not installed.
+        ReplyStoreError: recorded replies cannot be used.
+    """
+    chosen = settings.components.get("llm")
+    if "model" not in settings.takes("pipeline"):
+        if chosen is not None:
+            note(
+                f"pipeline={settings.options['pipeline']} asks no language model; llm={settings.options['llm']} is idle"
+            )
+        return None
+    if chosen is None:
+        raise ConfigError(f"pipeline={settings.options['pipeline']} asks a language model; add {_SOME_MODEL}")
+    from byokg.llm.batch import PendingCalls
+    from byokg.llm.providers import Anthropic
+    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.usage import PriceTable, UsageMeter
+    from byokg.prompts.template import PromptLibrary
+
+    files = dict(settings.run.prompts)
+    prompts = PromptLibrary(files.pop("folder", None), files)
+    meter = UsageMeter(
+        PriceTable(settings.run.prices), settings.build("budget") if "budget" in settings.components else None
+    )
+    replies = RecordedReplies(settings.run.replies.path or replies_file(), settings.run.replies.mode)
+    try:
+        provider: Provider = settings.build("llm")
+        waits = together and provider.answers_later
+        if waits and settings.run.replies.mode in ("off", "replay"):
+            raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
+        pending = PendingCalls(replies) if waits else None
+        model = provider.language_model(store=replies, meter=meter, pending=pending, note=note)
+        meter.check(model.model)
+    except BaseException:
+        replies.close()
+        raise
+    batch = provider if isinstance(provider, Anthropic) and provider.batch else None
+    return Asking(model, meter, replies, prompts, pending, batch)
 
 
 # Messages

@@ -11,18 +11,15 @@ signature has the rest (`components`). The settings of the run itself are `RunOp
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -33,8 +30,12 @@ from byokg.cli.components import (
     SECRET,
     TARGET,
     Typed,
+    check_option,
     checked,
+    config_dirs,
+    entry_points,
     first_line,
+    groups,
     leaves,
     listed,
     located,
@@ -43,11 +44,13 @@ from byokg.cli.components import (
     missing_keys,
     nearest,
     open_ended,
+    option_file,
+    options,
     parts,
     place_argument,
     settings_of,
+    show_entry_points_to_hydra,
 )
-from byokg.cli.terminal import CONFIG_DIR
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
@@ -58,21 +61,6 @@ Requirement = Literal["answers_in_graph", "executable"]
 
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
 """Groups whose chosen option may build something."""
-
-ENTRY_POINTS = {
-    "pipeline": "byokg.pipelines",
-    RETRIEVERS: "byokg.retrievers",
-    "graph": "byokg.stores",
-    "dataset": "byokg.datasets",
-}
-"""By group, the entry points of installed packages that are options of it."""
-
-_FOLDER_HINTS = {
-    "graph": "graph.path={}",
-    "dataset": "dataset=folder dataset.root={}",
-    "embedding": "embedding=static embedding.path={}",
-}
-"""How to say it, where a folder is given to a group."""
 
 _SERVERS = frozenset(SCHEMES.values())
 _ENGINES = frozenset({"columnar", "arcadedb", "oxigraph", "both_engines"})
@@ -252,87 +240,6 @@ class Settings:
         return {"options": chosen, **_masked({key: value for key, value in values.items() if value != {}})}
 
 
-# Options
-
-
-def config_dirs() -> list[Path]:
-    """Return the folders of YAML files: byokg's own, inside an installed package or beside it, then the user's.
-
-    Raises:
-        ConfigError: the user's is no folder, or an option in it has the name of one of byokg's.
-    """
-    package = Path(str(resources.files("byokg")))
-    places = (package / "configs", package.parent / "configs")
-    own = next((folder for folder in places if (folder / "config.yaml").is_file()), None)
-    if own is None:
-        raise ConfigError(f"no configs in {str(package)!r} or beside it; run: pip install --force-reinstall byokg")
-    given = os.environ.get(CONFIG_DIR)
-    if not given:
-        return [own]
-    theirs = Path(given).expanduser().resolve()
-    if not theirs.is_dir():
-        raise ConfigError(f"--config-dir {given} is no folder; name one that holds GROUP/OPTION.yaml")
-    for file in theirs.rglob("*.yaml"):
-        if (own / file.relative_to(theirs)).exists():
-            raise ConfigError(f"{str(file)!r} has the name of an option of byokg; give it another")
-    return [own, theirs]
-
-
-def groups() -> list[str]:
-    """Return the names of all groups."""
-    return sorted({folder.name for place in config_dirs() for folder in place.iterdir() if folder.is_dir()})
-
-
-def options(group: str) -> list[str]:
-    """Return the names of a group's options."""
-    files = {file.stem for folder in config_dirs() for file in (folder / group).glob("*.yaml")}
-    return sorted(files | _entry_points(group).keys())
-
-
-def option_file(group: str, option: str) -> Path | None:
-    """Return the YAML file of an option; None if an installed package adds it."""
-    files = (folder / group / f"{option}.yaml" for folder in config_dirs())
-    return next((file for file in files if file.is_file()), None)
-
-
-def about(group: str, option: str) -> str:
-    """Return what an option says of itself in one line."""
-    file = option_file(group, option)
-    if file is None:
-        return f"{_entry_points(group)[option]}, of an installed package"
-    lines = file.read_text("utf-8").splitlines()
-    return next((line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line), "")
-
-
-def _entry_points(group: str) -> dict[str, str]:
-    """Return the import path of each option that installed packages add to a group."""
-    found = metadata.entry_points(group=ENTRY_POINTS[group]) if group in ENTRY_POINTS else ()
-    return {each.name: each.value.replace(":", ".") for each in found}
-
-
-def _show_entry_points_to_hydra() -> None:
-    for group in ENTRY_POINTS:
-        for name, target in _entry_points(group).items():
-            ConfigStore.instance().store(name, {TARGET: target}, group)
-
-
-def _check_option(group: str, option: str) -> None:
-    """Make sure that a group has an option of this name. Raises `ConfigError`."""
-    if option_file(group, option) is not None:
-        return
-    known, text, key = options(group), masked(option), group.replace("/", ".")
-    if option in known:
-        _show_entry_points_to_hydra()
-        return
-    if group == "graph" and is_address(text):
-        hint = f"for a server write graph.path={text}"
-    elif group in _FOLDER_HINTS and ("/" in text or "." in text or Path(text).exists()):
-        hint = f"for a folder write {_FOLDER_HINTS[group].format(text)}"
-    else:
-        hint = nearest(text, known)
-    raise ConfigError(f"{key}={text} is no option{hint and '; '}{hint}; options of {key}: {listed(known)}")
-
-
 # Reading
 
 
@@ -355,10 +262,10 @@ def read_settings(words: Sequence[str]) -> Settings:
         if not equals:
             raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
         if key in known:
-            _check_option(key, text)
+            check_option(key, text)
             chosen[key] = text
         elif _names_retriever(key) and text != "null":
-            _check_option(RETRIEVERS, text)
+            check_option(RETRIEVERS, text)
             added[key] = text
         else:
             values[key] = text
@@ -389,7 +296,7 @@ def _composed(
     own, *theirs = config_dirs()
     overrides = [f"{group}={option}" for group, option in chosen.items()]
     if theirs:
-        _show_entry_points_to_hydra()
+        show_entry_points_to_hydra()
         escaped = str(theirs[0]).replace("\\", "\\\\").replace("'", "\\'")
         overrides.append(f"hydra.searchpath=['{escaped}']")
     try:
@@ -602,7 +509,7 @@ def _elsewhere(key: str) -> list[str]:
 def _names(group: str, option: str) -> list[str]:
     """Return the names of an option's settings."""
     file = option_file(group, option)
-    node = {TARGET: _entry_points(group)[option]} if file is None else yaml.safe_load(file.read_text("utf-8")) or {}
+    node = {TARGET: entry_points(group)[option]} if file is None else yaml.safe_load(file.read_text("utf-8")) or {}
     return list(settings_of(located(node[TARGET], group), group)) if TARGET in node else []
 
 

@@ -26,7 +26,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from byokg.cli.config import Settings, config_dirs, groups, read_settings, show_settings
+from byokg.cli.components import config_dirs, groups
+from byokg.cli.config import Settings, read_settings, show_settings
 from byokg.cli.evaluation import evaluate
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete

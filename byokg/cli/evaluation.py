@@ -18,13 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from rich.console import Console
 
-from byokg.cli.components import TARGET, located, place_argument
+from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Grants, RunOptions, Settings
-from byokg.cli.language_model import Asking, asking
 from byokg.cli.terminal import shown, watched
 from byokg.errors import (
     ConfigError,
@@ -36,26 +35,9 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
-from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
-from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-from byokg.evaluation.run_folder import code_version
-from byokg.evaluation.runner import (
-    PerQuestionPipeline,
-    Pipeline,
-    Progress,
-    RunSettings,
-    Shard,
-    drawn,
-    named,
-    run_evaluation,
-)
-from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.files import new_folder, sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
@@ -65,9 +47,14 @@ from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
 
+if TYPE_CHECKING:
+    from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
+    from byokg.evaluation.metrics import Metrics
+    from byokg.evaluation.runner import Pipeline, Progress, RunSettings, Shard
+
 _FILE = "@"
 
-Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+Graph: TypeAlias = "Callable[[Example], tuple[GraphStore, NameIndex]]"
 """Gives the graph that a question is asked of, and the names in it."""
 
 
@@ -78,6 +65,8 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
         ConfigError: there is no question of such an id or type.
         DatasetError: the data set cannot be read.
     """
+    from byokg.evaluation.runner import named
+
     examples = dataset.examples()
     for reason, count in dataset.left_out().items():
         note(f"{count:,} questions of {dataset.name} are left out: {reason}")
@@ -86,6 +75,8 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
+    from byokg.evaluation.runner import drawn
+
     return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
@@ -96,6 +87,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
     from byokg.evaluation.audit import executed, with_answer
+    from byokg.evaluation.runner import drawn
 
     kept = list(examples)
     if "executable" in run.require and kept:
@@ -131,6 +123,9 @@ def keyed(
     Raises:
         ConfigError: topic entities are granted, and what the data set calls their ids are not those of the graph.
     """
+    from byokg.evaluation.datasets.base import by_name
+    from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
+
     if graph_keys(examples, store) == "names":
         if grants.entities == "gold":
             raise ConfigError(
@@ -147,6 +142,8 @@ def keyed(
 
 def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:
     """Return the shard that the settings name, and its questions. Raises `ConfigError`."""
+    from byokg.evaluation.runner import Shard
+
     if run.shard is None:
         return None, examples
     shard = Shard.parse(run.shard)
@@ -197,6 +194,8 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         ImportFailed: the source cannot become a graph.
         GraphError: the cache cannot be written.
     """
+    from byokg.graph.importers.choose import import_into
+
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
     folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
     damaged = False
@@ -233,6 +232,8 @@ def source_digest(source: Path) -> str:
     Raises:
         ImportFailed: the source is none that can be imported.
     """
+    from byokg.graph.importers.choose import source_files
+
     digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
     for path in source_files(source):
         digest.update(f"{path.name} {sha256(path)}\n".encode("utf-8", "surrogateescape"))
@@ -321,6 +322,9 @@ def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
 
 def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | None) -> Bench:
     """Build a pipeline that makes another one for each question; only embedder and model are shared."""
+    from byokg.evaluation.datasets.base import SubgraphDataset
+    from byokg.evaluation.runner import PerQuestionPipeline
+
     if not isinstance(dataset, SubgraphDataset):
         raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog; leave it out")
     if settings.run.graph.path is not None or settings.options["graph"] != "columnar":
@@ -347,7 +351,7 @@ def _pipeline(
         given |= {"model": asks.model, "prompts": asks.prompts}
     takes = settings.takes("pipeline")
     built = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
-    return cast(Pipeline, built)
+    return cast("Pipeline", built)
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
@@ -423,6 +427,10 @@ def _run(
     def note(text: str) -> None:
         if not quiet:
             _print_line(err, text)
+
+    from byokg.evaluation.records import PREDICTIONS, read_unfinished, read_usage
+    from byokg.evaluation.runner import RunSettings, run_evaluation
+    from byokg.evaluation.tables import metrics_tables, usage_table
 
     grants = settings.run.linking
     shard, examples = part(examples, settings.run)
@@ -536,6 +544,8 @@ def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[
 
 def default_folder(run: RunSettings, pipeline: str) -> Path:
     """Name a run folder after all that the run belongs to, so equal runs meet there and others never do."""
+    from byokg.evaluation.run_folder import code_version
+
     identity = json.dumps([asdict(run), code_version().digest], sort_keys=True, default=str)
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_HASH_DIGITS]
     name = re.sub(r"[^\w.-]+", "-", run.dataset).strip("-.")
@@ -562,6 +572,8 @@ class _Counter:
 
 def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
     """Print the first failed questions with their reasons."""
+    from byokg.evaluation.records import PREDICTIONS, read_predictions
+
     if not metrics.overall.failed:
         return
     failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")

@@ -183,7 +183,7 @@ def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
 
 Word = TypeVar("Word", bound=str)
 
-_LINKER = "byokg.linking.entities.entity_linker"
+_LINKER = "byokg.linking.entities.EntityLinker"
 _DISAMBIGUATED = "both, disambiguated"
 
 
@@ -206,7 +206,7 @@ def link(
     an address, as for: byokg graph query
     """
     from byokg.cli.config import read_settings
-    from byokg.linking.entities import METHODS, Fusion, entity_linker
+    from byokg.linking.entities import METHODS, EntityLinker, Fusion
     from byokg.open import opened
 
     known = _one_of("--method", method, METHODS)
@@ -216,12 +216,14 @@ def link(
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
     with opened(place) as store:
-        linker = entity_linker(
+        linker = EntityLinker(
             watched(store, note),
-            *(embedder, known, top),
+            known,
+            top,
             fusion=fused,
             extend=True,
             disambiguate=bool(question.strip()),
+            embedder=embedder,
         )
         found = looked_up(store, linker, mentions, question, top)
     if as_json:
@@ -296,7 +298,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     from functools import cache
 
     from byokg.graph.name_indexes import dense_names
-    from byokg.linking.entities import METHODS, entity_linker
+    from byokg.linking.entities import METHODS, EntityLinker
 
     chosen = settings.components["linking"]
     if chosen["_target_"] != _LINKER:
@@ -304,12 +306,12 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared["dense"] = cache(lambda: dense_names(store, embedder))
-    first = entity_linker(store, embedder, "exact", **shared)
+    shared |= {"embedder": embedder, "dense": cache(lambda: dense_names(store, embedder))}
+    first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:
-        named[method] = entity_linker(store, embedder, method, names=first.names, **shared)
-    named[_DISAMBIGUATED] = entity_linker(store, embedder, "both", disambiguate=True, names=first.names, **shared)
+        named[method] = EntityLinker(store, method, names=first.names, **shared)
+    named[_DISAMBIGUATED] = EntityLinker(store, "both", disambiguate=True, names=first.names, **shared)
     return named
 
 

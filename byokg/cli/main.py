@@ -48,11 +48,12 @@ COMMANDS = {
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
     "mcp": ("mcp:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
     "bfs": ("mcp:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
+    "paths": ("mcp:paths", "Find paths between nodes with a path query, and print or draw them."),
     "embedder": (
         "linking_commands:embedder_app",
         "Embedders: how fast one is, and making a small one out of a large one.",
     ),
-    "cache": ("language_model:app", "Recorded replies of language models: counts, export, import, removal."),
+    "cache": ("data_commands:cache_app", "Recorded replies of language models: counts, export, import, removal."),
     "doctor": (
         "doctor:doctor",
         "Check this machine, the installed extras, keys (set or not, never shown) and a graph.",

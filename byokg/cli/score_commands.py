@@ -7,7 +7,7 @@ What `byokg compare` prints: differences with intervals, where they come from, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from byokg.evaluation.cases import Case
     from byokg.evaluation.datasets.base import Dataset, Example
+    from byokg.evaluation.profiles import Profile
 
 _FAILURES_LISTED = 5
 
@@ -393,8 +394,6 @@ def score(
     profiles = chosen([name for name in names if name != _JUDGE])
     cases = _cases(predictions, words or [])
     if _JUDGE in names:
-        from byokg.cli.language_model import judged
-
         profiles = (*profiles, judged(cases, words or [], note))
     scored = score_cases(cases, profiles, seed)
     title = predictions.resolve().name
@@ -505,3 +504,61 @@ def compare(
         console.print(comparison_tables(one, questions))
     for part in anchor_tables(published, read, ours, published_graph):
         console.print(part)
+
+
+# The judge
+
+
+_EVERY = 100
+"""Cases between two lines about progress."""
+
+
+def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], None]) -> Profile:
+    """Have all cases judged, and return the verdicts as a profile.
+
+    Args:
+        cases: questions with gold answers and predictions.
+        words: settings: `llm`, and whatever else tells how to ask it.
+        note: told in one line what happens.
+
+    Raises:
+        ConfigError: the settings name no language model, or questions have no text.
+        LlmError: the judge cannot be asked.
+    """
+    wordless = sum(not case.question for case in cases)
+    if wordless:
+        raise ConfigError(
+            f"{wordless:,} of {len(cases):,} predictions come without the question, which the judge has to see; "
+            "name the data set: dataset=folder dataset.root=DIR"
+        )
+    from byokg.cli.components import asking
+    from byokg.cli.config import read_settings
+    from byokg.evaluation.scoring import judge_cases, judge_profile
+    from byokg.llm.usage import dollars
+    from byokg.types import Spending
+
+    # The pipeline that asks a model and needs no graph; only its model is made.
+    settings = read_settings([*words, "pipeline=direct"])
+    if "llm" not in settings.components:
+        raise ConfigError("--profile judge asks a language model; add llm=anthropic llm.model=MODEL")
+    asks = asking(settings, note)
+    assert asks is not None
+    try:
+
+        def progress(done: int) -> None:
+            if done % _EVERY == 0:
+                note(f"{done:,} answers judged")
+
+        verdicts = judge_cases(cases, asks.model, asks.prompts, settings.run.workers, progress)
+        spent = Spending()
+        for case in cases:
+            spent = sum(asks.meter.take(case.id).stages.values(), spent)
+    finally:
+        asks.close()
+    replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
+    note(f"{verdicts.model} judged: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
+    if verdicts.unreadable:
+        note(
+            f"no score in {len(verdicts.unreadable):,} replies, which count as 0: {', '.join(verdicts.unreadable[:5])}"
+        )
+    return judge_profile(verdicts)

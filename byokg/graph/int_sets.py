@@ -1,6 +1,6 @@
-"""The two orders in which the columnar graph keeps its edges, and the index over each.
+"""Sets of node or edge numbers as ascending arrays, and the orders in which the columnar graph sorts its edges.
 
-Sets of node or edge numbers as ascending arrays; a table of marks stands in for sorting where numbers are small.
+A table of marks replaces sorting where numbers are small.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Paths between given nodes: the shortest ones, or all that visit no node twice, searched from both ends at once.
+"""Metapaths out of a node, grown hop by hop, and the shortest paths between given nodes.
 
-Every pair of a source and a target is treated apart, but all of them are searched together: one store call takes
-several sources, or several targets, one hop further; of each pair the one that has met fewer nodes so far. Paths of one
-pair come in order of length, and those of one length in the order in which a depth-first search over the store's edges
-would meet them. So neither other pairs nor the side that happened to be searched deeper changes which are found.
+`grow` is for ranking metapaths before any of them is followed to the end: where a metapath reaches many nodes, only a
+sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. Follow
+the metapath that wins with `traversal.follow_metapath`.
 
-Which metapaths exist out of a node: grown hop by hop, a chosen few at a time, one store call a hop.
-
-Made for ranking metapaths before any of them is followed to the end: the nodes kept at each hop are a sample where
-there are many, so a step out of a hub's far corner can be missed, and ends are not complete. Follow the metapath
-that wins with `traversal.follow_metapath`.
+`shortest_paths` searches from both ends. Each pair of a source and a target is treated on its own, but all pairs are
+searched together: one store call takes several sources, or several targets, one hop further, of each pair the end that
+has met fewer nodes so far. The paths of a pair come in order of length, and those of one length in the order in which
+a depth-first search over the store's edges would meet them. So which paths are found depends neither on the other
+pairs nor on which end was searched deeper.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         growth: what was reached so far.
         chosen: positions in `growth` of the metapaths to lengthen, C of them.
         avoid: node numbers that walks do not come back to (the topic entities).
-        sample: nodes of each metapath to go on from; where there are more, this many spread evenly over them.
+        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread.
 
     Returns:
         The lengthened metapaths, in the order of `chosen`, then by step. Metapaths that reach nothing are left out.

@@ -1,16 +1,13 @@
-"""Schemas of servers, kept between runs, so that opening a large graph does not read its schema again.
-
-A file for each graph lies in the user's cache folder. It holds the schema, a fingerprint that is cheap to ask for
-(how many nodes and edges there are, and which labels and relation types), and the store's name, which never holds
-credentials. What was kept counts while the fingerprint is the same; where a server cannot give one, for a day. So an
-edit that leaves all counts as they are is not noticed: `byokg graph info GRAPH --refresh-schema` reads anew.
-
-Edges that a server was asked for already, so that a question does not ask for them again.
+"""What was read from a graph lately, kept so that it is not read again: edges, nodes and, between runs, schemas.
 
 A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
-best. Over a network each of these hops costs a round trip, and those that start at hubs cost more than that.
+best, and every stage names the same nodes. Over a network each of these reads costs a round trip.
 
-Nodes that were read lately, so that a question does not read them again: each of its stages names the same few.
+Schemas of servers are kept in the user's cache folder, one file for each graph, so that opening a large graph does not
+count it again. A file holds the schema, the store's name (which never holds credentials) and a fingerprint that is
+cheap to ask for: the numbers of nodes and edges, and the labels and relation types. It counts while the fingerprint is
+the same, or for a day where a server cannot give one. An edit that leaves all counts as they are goes unnoticed:
+`byokg graph info GRAPH --refresh-schema` reads anew.
 """
 
 from __future__ import annotations
@@ -233,7 +230,7 @@ class SchemaCache:
         self._clock = clock
 
     def find(self, key: str, fingerprint: str | None) -> Kept | None:
-        """Return what was kept under a key for this fingerprint; None where there is nothing, or nothing readable."""
+        """Return what was kept under a key for this fingerprint; None if nothing was, or if it cannot be read."""
         if self._refresh:
             return None
         try:
@@ -252,7 +249,7 @@ class SchemaCache:
         Args:
             key: what tells graphs apart; only a hash of it is written.
             store: name of the store, for people who look into the folder.
-            fingerprint: see above; None where there is none.
+            fingerprint: see the top of this file; None if the server gives none.
             kept: what `find` shall return.
         """
         content = {

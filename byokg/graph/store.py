@@ -1,8 +1,6 @@
-"""What every graph store promises, and the arrays in which it answers.
+"""What graph stores promise, and the records and arrays in which they answer.
 
-What stores promise that run query text: the second graph role, beside `GraphStore`.
-
-What a query returned, as JSON holds it.
+There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryStore` also runs the text of a query.
 """
 
 from __future__ import annotations
@@ -242,7 +240,7 @@ class GraphStore(Protocol):
         """Return the edges touching `nodes`, optionally of some relations only."""
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`: what `edges` says, at a hub's cost to nobody.
+        """Return how many edges of each relation touch each of `nodes`, without fetching a hub's edges.
 
         Raises `EntityNotFound` for an unknown number.
         """
@@ -321,7 +319,7 @@ def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
 
 
 def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
-    """Return what runs queries over a graph, one for each language it takes; none where it takes no queries."""
+    """Return what runs queries over a graph, one for each language it takes; empty if it takes no queries."""
     if isinstance(store, ManyEngines):
         return tuple(store.engines)
     return (store,) if takes_queries(store) else ()

@@ -1,6 +1,4 @@
-"""Walking a graph: one hop, k hops, one metapath, or every step that exists. Works on any `GraphStore`.
-
-Paths between given nodes are `path_search`'s.
+"""Walking any `GraphStore`: one hop, k hops, or along one metapath; paths between nodes are found by `paths`.
 
 Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
 end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
@@ -155,7 +153,7 @@ def k_hop_edges(
             break
     edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
     if direction is Direction.BOTH and any(cuts):
-        # Caps may have left out an edge at one of its ends, so each has to be looked at.
+        # Caps may have left out an edge at one of its ends, so every edge is looked at.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
         edges, hop_of = select(edges, first), hop_of[first]

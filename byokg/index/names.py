@@ -290,9 +290,7 @@ class NameIndex:
 
     # Resemblance
 
-    def search(
-        self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6, degrees: npt.ArrayLike | None = None
-    ) -> list[list[NameMatch]]:
+    def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
         """Return who bears the names most like each text, best first: what comparing with every name would give.
 
         Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, and a name of less than
@@ -303,7 +301,6 @@ class NameIndex:
             k: owners for each text at most.
             cutoff: lowest score in [0, 1]. Sharing one word gives 0.855, whatever else the names say; below that,
                 and among names of equal score, not all that comparing with every name would give is found.
-            degrees: (owners,) of equal scores the one of higher degree comes first, then the lower owner number.
 
         Raises:
             ConfigError: `k` or `cutoff` is out of range.
@@ -311,8 +308,7 @@ class NameIndex:
         at_least(1, "finds nothing", k=k)
         if not 0 <= cutoff <= 1:
             raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
-        ranks = None if degrees is None else np.asarray(degrees)
-        return [self._like(text, k, cutoff, ranks) for text in texts]
+        return [self._like(text, k, cutoff) for text in texts]
 
     def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
         """Return for each text the name that has most letters in common with it, in the same order.
@@ -372,25 +368,17 @@ class NameIndex:
         found = self._table.arrays.owners[members(starts, bounds[rows + 1] - starts)].astype(np.int64)
         return np.unique(found) if len(rows) > 1 else found
 
-    def _like(self, text: str, k: int, cutoff: float, degrees: npt.NDArray[Any] | None) -> list[NameMatch]:
+    def _like(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
             return []
         words = fold_words(text)
-        best = self._best(form, words, k, cutoff, degrees, USUAL)
+        best = self._best(form, words, k, cutoff, USUAL)
         if cutoff < _WELL and (len(best) < k or best[-1].score < _WELL):
-            best = self._best(form, words, k, cutoff, degrees, WIDE)
+            best = self._best(form, words, k, cutoff, WIDE)
         return best
 
-    def _best(
-        self,
-        form: str,
-        words: Sequence[str],
-        k: int,
-        cutoff: float,
-        degrees: npt.NDArray[Any] | None,
-        effort: Effort,
-    ) -> list[NameMatch]:
+    def _best(self, form: str, words: Sequence[str], k: int, cutoff: float, effort: Effort) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
         rows, bounds = self._candidates.like(words, len(form), effort)
         spellings = self._table.spellings.take(positions(rows)).to_pylist()
@@ -399,14 +387,12 @@ class NameIndex:
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
         count = len(rows) if effort is WIDE else int(np.count_nonzero(bounds >= least - _CHANCE))
         found += [(at + _FIRST, score) for at, score in scores(form, spellings[_FIRST:count], least)]
-        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k, degrees)
+        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k)
         if len(best) < k and least > cutoff:
-            best = self._ranked(rows, scores(form, spellings, cutoff), k, degrees)
+            best = self._ranked(rows, scores(form, spellings, cutoff), k)
         return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
 
-    def _ranked(
-        self, rows: Int64, found: Sequence[tuple[int, float]], k: int, degrees: npt.NDArray[Any] | None
-    ) -> list[tuple[int, float, int]]:
+    def _ranked(self, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:
         """Return the k best owners of scored rows, each with score and position of its best row."""
         at = np.array([position for position, _ in found], np.int64)
         bounds = self._table.arrays.owner_bounds
@@ -415,11 +401,8 @@ class NameIndex:
         owners = self._table.arrays.owners[members(starts, counts)].astype(np.int64)
         score = np.repeat(np.array([score for _, score in found]), counts)
         position = np.repeat(at, counts)
-        keys = [position, owners, -score]
-        if degrees is not None:
-            keys.insert(2, -degrees[owners])
         best: dict[int, tuple[int, float, int]] = {}
-        for one in np.lexsort(keys).tolist():
+        for one in np.lexsort((position, owners, -score)).tolist():
             best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))
             if len(best) == k:
                 break

@@ -221,14 +221,15 @@ class EntityLinker:
             reciprocal ranks.
         extend: look for names that resemble a mention also where some equal it; a mention that is a value or an
             identifier is exempt.
+        disambiguate: let the question decide between the candidates of a mention, by what is around them.
+        context_weight: share of that in a candidate's score, in [0, 1].
+        embedder: for meanings of names (`dense`, `both`) and of neighbourhoods (`disambiguate`).
         names: the names of all nodes, by node number; None reads them from the store when they are first needed.
         dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
-            needed. For `dense` and `both`.
-        context: rates how well a node's neighbourhood fits the question; None asks no question.
-        context_weight: its share in a candidate's score, in [0, 1].
+            needed. None makes one with the embedder.
 
     Raises:
-        ConfigError: a setting is out of range, or `dense` is missing where the method needs it.
+        ConfigError: a setting is out of range, or needs an embedder that is not given.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Entity Linking"; m = 3 there and here.
     Differs: an equal name decides unless `extend` is set, as it would be in the paper; matches have a cutoff.
@@ -243,10 +244,11 @@ class EntityLinker:
         dense_cutoff: float = 0.5,
         fusion: Fusion = "union",
         extend: bool = False,
+        disambiguate: bool = False,
+        context_weight: float = CONTEXT_WEIGHT,
+        embedder: Embedder | None = None,
         names: NameIndex | None = None,
         dense: Callable[[], NameSearch] | None = None,
-        context: ContextScorer | None = None,
-        context_weight: float = CONTEXT_WEIGHT,
     ) -> None:
         if method not in METHODS:
             raise ConfigError(f"method={method} is not known; use one of {', '.join(METHODS)}")
@@ -256,8 +258,12 @@ class EntityLinker:
         for name, share in (("cutoff", cutoff), ("dense_cutoff", dense_cutoff), ("context_weight", context_weight)):
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
+        if dense is None and embedder is not None:
+            dense = partial(dense_names, store, embedder)
         if dense is None and method in ("dense", "both"):
-            raise ConfigError(f"method={method} needs an index of names by meaning; give one as dense, or use fuzzy")
+            raise ConfigError(f"method={method} needs an index of names by meaning; give an embedder, or use fuzzy")
+        if disambiguate and embedder is None:
+            raise ConfigError("disambiguate=true compares words by meaning; give an embedder, or use false")
         self._store = store
         self._method = method
         self._top_k = top_k
@@ -267,7 +273,7 @@ class EntityLinker:
         self._extend = extend
         self._make_dense = dense
         self._dense: NameSearch | None = None
-        self._context = context
+        self._context = ContextScorer(store, embedder) if disambiguate and embedder is not None else None
         self._context_weight = context_weight
         self._names = names
         self._lock = Lock()
@@ -478,44 +484,6 @@ class EntityLinker:
     def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
         return dict(zip(ids, self._store.nodes(ids), strict=True))
-
-
-def entity_linker(
-    store: GraphStore,
-    embedder: Embedder,
-    method: Method = "fuzzy",
-    top_k: int = 3,
-    cutoff: float = 0.86,
-    dense_cutoff: float = 0.5,
-    fusion: Fusion = "union",
-    extend: bool = False,
-    disambiguate: bool = False,
-    context_weight: float = CONTEXT_WEIGHT,
-    names: NameIndex | None = None,
-    dense: Callable[[], NameSearch] | None = None,
-) -> EntityLinker:
-    """Put an entity linker together for one graph.
-
-    Args:
-        store: the graph.
-        embedder: for meanings of names and of neighbourhoods.
-        method: exact, fuzzy, dense or both.
-        top_k: nodes for one mention, of each method.
-        cutoff: of fuzzy: lowest similarity in letters, 0 to 1.
-        dense_cutoff: of dense: lowest cosine, 0 to 1; embedders differ in what theirs mean.
-        fusion: of both; union: ordered by the better score; rrf: by the sum of reciprocal ranks.
-        extend: names that resemble a mention also where some equal it.
-        disambiguate: let the question decide, by type and relations of the candidates.
-        context_weight: what it counts then beside the name, 0 to 1.
-        names: see `EntityLinker`.
-        dense: see `EntityLinker`; None compares with every name.
-    """
-    if dense is None and method in ("dense", "both"):
-        dense = partial(dense_names, store, embedder)
-    context = ContextScorer(store, embedder) if disambiguate else None
-    return EntityLinker(
-        store, method, top_k, cutoff, dense_cutoff, fusion, extend, names, dense, context, context_weight
-    )
 
 
 def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:

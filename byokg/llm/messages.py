@@ -50,7 +50,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A model's wish to call a tool. `id` ties the tool's answer to it."""
+    """A tool call that a model asks for. `id` ties the tool's answer to it."""
 
     id: str
     name: str
@@ -184,7 +184,7 @@ class Meter(Protocol):
 
 
 def _canonical(value: JSON) -> JSON:
-    """Return a JSON value in which equal numbers look alike (1.0 as 1), and mappings and sequences are plain."""
+    """Return a JSON value of plain dicts and lists in which equal numbers look alike (1.0 as 1)."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
@@ -325,18 +325,18 @@ STOPS: Mapping[str, Stop] = {
     "tool_calls": "tool",
     "function_call": "tool",
 }
-"""What services call the reasons."""
+"""Reasons for the end of a reply, as services name them."""
 
 _SAY_WHY = frozenset(
     {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
 )
-"""Kinds of chat models (`_llm_type`) whose services always say why a reply ends: one without a reason was cut."""
+"""Kinds of chat models (`_llm_type`) whose services always give the reason: a reply without one was cut off."""
 
 _MARKS: Mapping[str, CacheMarks] = {"anthropic-chat": "anthropic", "amazon_bedrock_converse_chat": "bedrock"}
 
 
 def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
-    """Return how a chat model's provider is told what to keep; None when it cannot be told."""
+    """Return how to tell a chat model's provider which prefix to keep; None if there is no way."""
     marks = _MARKS.get(chat_model._llm_type)
     if marks == "bedrock":
         # Bedrock refuses requests with cache points for models that know none.

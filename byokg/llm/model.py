@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Does work once per key at a time; who comes meanwhile waits for its outcome."""
+    """Does work once per key at a time: other threads that want it meanwhile wait for its outcome."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,8 +65,8 @@ class SingleFlight(Generic[T]):
     def run(self, key: str, work: Callable[[], T], model: str, deadline: Deadline | None = None) -> tuple[T, bool]:
         """Do the work, or wait for whoever does it already.
 
-        An error of the work is everybody's, with one exception: when the one who works ran out of its own time or was
-        interrupted, the next one starts anew.
+        An error of the work is raised in all threads that wait for it. Only when the thread that does it runs out of
+        its own time, or is interrupted, another one starts anew.
 
         Returns:
             The outcome, and whether the caller did the work itself.
@@ -107,7 +107,7 @@ class SingleFlight(Generic[T]):
 
 
 class _Interrupted(Exception):
-    """Whoever did the work was stopped, not the work."""
+    """The thread that did the work was interrupted; the work itself did not fail."""
 
 
 TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
@@ -150,16 +150,16 @@ class LanguageModel:
     sent again once a reply has come, whatever it says.
 
     Args:
-        chat_model: who answers; None replays what the store has, and nothing else. Its own retries should be off
+        chat_model: is asked for replies; None only replays those in the store. Its own retries should be off
             (`max_retries=0`), since this class counts and limits what is sent.
         provider: part of the key of each reply; None takes the chat model's kind.
         model: likewise, the model's id; None takes the chat model's.
         parameters: likewise, all that decides a reply (temperature, max_tokens, …); None takes what the chat model
             itself says identifies it, without addresses, timeouts and secrets.
-        store: where replies are kept; None keeps none.
-        meter: who counts; None nobody.
+        store: keeps the replies; None keeps none.
+        meter: counts the calls; None counts none.
         retry: when and how often to send again.
-        limits: calls at once and tokens per minute; models that share one share its limits.
+        limits: calls at once and tokens per minute; models that are given the same object share the limits.
         timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
             timeout does (which begins anew with every byte); None leaves it to the chat model.
         prompt_caching: whether a stable prefix is marked for providers that can keep it and charge less for it.

@@ -199,7 +199,7 @@ MODEL = "model"
 
 
 def token_counter(name: str = ESTIMATE, model: BaseChatModel | None = None) -> Callable[[str], int]:
-    """Return what counts the tokens of a text.
+    """Return a function that counts the tokens of a text.
 
     The choice decides which evidence fits a prompt, so it is made by name and never by what happens to be installed.
 
@@ -487,7 +487,7 @@ _T95 = (
 
 @dataclass(frozen=True)
 class Range:
-    """What to expect, and a 95 % prediction interval; both ends equal the sample where nothing is left to guess."""
+    """An expected value and its 95 % prediction interval; both ends equal it when all questions were sampled."""
 
     expected: float
     low: float
@@ -496,7 +496,7 @@ class Range:
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What all questions of a run will take, as if no reply were recorded yet."""
+    """What a whole run will take if no reply is recorded yet."""
 
     sampled: int
     questions: int
@@ -539,7 +539,7 @@ def estimate_run(sample: Sequence[Spending], questions: int) -> RunEstimate:
 
 
 def estimate_text(estimate: RunEstimate) -> str:
-    """Return an estimate in a few lines."""
+    """Return an estimate as a few lines of text."""
     lines = [
         f"{estimate.questions:,} questions, estimated from {estimate.sampled:,} (95 % interval in brackets):",
         f"  calls       {_shown(estimate.calls, _count)}",
@@ -555,7 +555,7 @@ def estimate_text(estimate: RunEstimate) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Return an amount with enough digits to tell it from nothing."""
+    """Return an amount of money with enough digits to tell it from zero."""
     return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
 
 

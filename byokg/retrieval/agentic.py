@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
@@ -31,9 +28,9 @@ class RelationRanker:
     """Orders relations by how near their words are to a question's."""
 
     def __init__(self, store: GraphStore, embedder: Embedder) -> None:
-        self._store = store
+        self._labels = store.relations
         self._embedder = embedder
-        self._vectors: dict[int, npt.NDArray[np.float64]] = {}
+        self._vectors = exact(embedder.encode([relation_text(label) for label in self._labels]))
 
     def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
         """Return the relation numbers of each node, the nearest first, equally near ones by their labels.
@@ -42,18 +39,8 @@ class RelationRanker:
             question: its text.
             counts: what each node's relations count, by relation number.
         """
-        labels = self._store.relations
-        numbers = sorted({number for of in counts for number in of})
-        new = [number for number in numbers if number not in self._vectors]
-        if new:
-            texts = [relation_text(labels[number]) for number in new]
-            self._vectors.update(zip(new, exact(self._embedder.encode(texts)), strict=True))
-        if not numbers:
-            return [[] for _ in counts]
-        asked = exact(self._embedder.encode([question])[0])
-        cosines = (np.stack([self._vectors[number] for number in numbers]) @ asked).tolist()
-        nearness = dict(zip(numbers, cosines, strict=True))
-        return [sorted(of, key=lambda number: (-nearness[number], labels[number])) for of in counts]
+        nearness = (self._vectors @ exact(self._embedder.encode([question])[0])).tolist()
+        return [sorted(of, key=lambda number: (-nearness[number], self._labels[number])) for of in counts]
 
 
 def list_relations(

@@ -76,6 +76,12 @@ class PathArguments(Strict):
     )
 
 
+class PathQueryArguments(Strict):
+    """Arguments of `path_query`."""
+
+    query: str = Field(min_length=1, description="PATHS START ... END ... VIA ...")
+
+
 class QueryArguments(Strict):
     """Arguments of `run_query`."""
 
@@ -99,6 +105,15 @@ Seeds are ids: find them with search_entities. Spell types and predicates as des
 1; take 2 for what lies behind one other node, and 3 only with filters. Where the response has a truncated block, send \
 the same request with its cursor for what follows."""
 """Source: "A BFS-based graph query language" (BFS-QL), "LLM Prompt Template", in other words."""
+
+PATH_DESCRIPTION = """\
+Find paths by a pattern. PATHS [ALL | ANY | SHORTEST k] START ?x = <id> END ?y = <id> VIA what one step is \
+[MAX LENGTH n] [LIMIT n]. Leave out = <id> to let an end be any node, or give it a pattern: END ?y { ?y a <Film> }. \
+VIA ?p steps along any predicate and tells which; VIA <knows>|^<likes> along these, ^ from object to subject; VIA \
+UNDIRECTED ?p either way; VIA { ?m <starring> ?x , ?y . ?m <year> ?d FILTER(?d > 1990) } along matches of a pattern. \
+Without ALL only shortest paths are found, but all of these.
+
+How two people are connected by films: PATHS START ?x = <P1> END ?y = <P2> VIA { ?film <starring> ?x , ?y }"""
 
 _TOOLS: Mapping[str, tuple[str, type[BaseModel]]] = MappingProxyType(
     {
@@ -141,6 +156,7 @@ _MOST_MATCHES, _MOST_BEFORE_TYPES = 50, 1000
 _FRAME_TOKENS = 60
 """What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
+_MOST_PATHS = 200
 
 
 @dataclass(frozen=True)
@@ -163,6 +179,7 @@ class GraphTools:
         schema: ranks predicates for a question; None compares words.
         queries: what runs query text on the same graph; without any there is no `run_query`.
         budget_tokens: size of one result at most, as estimated; a request may ask for less.
+        path_queries: add `path_query`, which takes queries in the language of docs/path-queries.md.
 
     Raises:
         ConfigError: the budget is too small for a result.
@@ -175,6 +192,7 @@ class GraphTools:
         schema: SchemaRenderer | None = None,
         queries: Sequence[QueryStore] = (),
         budget_tokens: int = 8000,
+        path_queries: bool = False,
     ) -> None:
         if budget_tokens < 200:
             raise ConfigError(f"budget_tokens={budget_tokens} leaves no room for a result; use 200 or more")
@@ -184,11 +202,14 @@ class GraphTools:
         self._queries = {each.language: each for each in queries}
         self._budget = budget_tokens
         self._room = budget_tokens - _FRAME_TOKENS
+        self._path_queries = path_queries
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; `run_query` only where something runs queries."""
         described = dict(_TOOLS)
+        if self._path_queries:
+            described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments)
         if self._queries:
             languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
             run = f"Run one {languages} query that only reads, for what needs counting, sorting or arithmetic."
@@ -338,6 +359,22 @@ class GraphTools:
         shown = within(paths, self._room - estimate_tokens(compact(said)))
         cut = len(shown) < len(paths) or len(said["unconnected"]) < len(apart)
         return {"paths": shown, "truncated": cut or any(pair.truncated for pair in found), **said}
+
+    def path_query(self, arguments: PathQueryArguments) -> Json:
+        """Return the paths that a path query finds, each with the edges of the graph that it walks.
+
+        Raises:
+            PathQueryInvalid: the text is no path query.
+            EntityNotFound: a start or end is not in the graph.
+            RelationNotFound: a predicate is not in the graph.
+        """
+        from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.search import PathLimits
+
+        found = paths(self._store, arguments.query, PathLimits(_TIMEOUT_S, _MOST_PATHS))
+        listed = found.as_json()["paths"]
+        shown = within(listed, self._room)
+        return {"paths": shown, "truncated": found.truncated or len(shown) < len(listed)}
 
     def run_query(self, arguments: QueryArguments) -> Json:
         """Return the rows of one guarded query.

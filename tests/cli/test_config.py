@@ -13,14 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from byokg.cli.components import RETRIEVERS, TARGET, located, settings_of
+from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, located, options, settings_of
 from byokg.cli.config import (
     COMPONENTS,
     RunOptions,
     Settings,
-    config_dirs,
-    groups,
-    options,
     read_settings,
     show_settings,
 )
@@ -401,7 +398,7 @@ def test_text_becomes_the_type_that_the_constructor_takes() -> None:
     settings = read_settings(["limit=500", "linking.top_k=5", "linking.cutoff=.9", "pipeline.beam=64", "workers=2"])
     assert (settings.run.limit, settings.run.workers) == (500, 2)
     assert settings.components["linking"] == {
-        "_target_": "byokg.linking.entities.entity_linker",
+        "_target_": "byokg.linking.entities.EntityLinker",
         "method": "fuzzy",
         "top_k": 5,
         "cutoff": 0.9,

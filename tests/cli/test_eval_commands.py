@@ -58,7 +58,7 @@ def test_an_experiment_lists_a_grid_that_the_command_line_changes(
     (configs / "config.yaml").write_text("defaults: [_self_, {experiment: null}]\n", "utf-8")
     table = "# @package _global_\nhydra: {sweeper: {params: {linking: 'exact,fuzzy', seed: '1,2'}}}\n"
     (configs / "experiment/table.yaml").write_text(table, "utf-8")
-    monkeypatch.setattr("byokg.cli.config.config_dirs", lambda: [configs])
+    monkeypatch.setattr("byokg.cli.components.config_dirs", lambda: [configs])
     monkeypatch.setattr("byokg.cli.eval_commands.config_dirs", lambda: [configs])
     assert settings("experiment=table", "seed=7") == [
         ("linking=exact", "seed=7", "experiment=table"),

@@ -103,7 +103,7 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == [
                 *("describe_schema", "search_entities", "bfs_query", "describe_entity", "describe_entities"),
-                *("intersect_subgraphs", "shortest_paths"),
+                *("intersect_subgraphs", "shortest_paths", "path_query"),
             ]
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
             assert set(tools["bfs_query"].input_schema["required"]) == {"seeds", "max_hops"}
@@ -231,7 +231,7 @@ def test_a_token_keeps_others_out(graph: Path) -> None:
                 assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             lower = client.post(running.url, json={}, headers={"authorization": f"bearer {SECRET}"})
             assert lower.status_code != 401
-        assert asyncio.run(talk(SECRET)) == 7
+        assert asyncio.run(talk(SECRET)) == 8
     finally:
         ended(running)
     assert SECRET not in "".join(running.log)

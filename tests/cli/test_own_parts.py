@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.config import options, read_settings
+from byokg.cli.components import options
+from byokg.cli.config import read_settings
 from byokg.cli.terminal import CONFIG_DIR, WRONG
 from byokg.errors import ConfigError
 from tests.cli.conftest import Run

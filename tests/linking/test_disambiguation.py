@@ -67,7 +67,7 @@ def fits(graph: ColumnarGraph, question: str, mention: Mention) -> dict[str, flo
     ],
 )
 def test_the_question_tells_seven_namesakes_apart(jordans: ColumnarGraph, question: str, meant: str) -> None:
-    linker = EntityLinker(jordans, "exact", top_k=7, context=ContextScorer(jordans, EMBEDDER))
+    linker = EntityLinker(jordans, "exact", top_k=7, disambiguate=True, embedder=EMBEDDER)
     start = question.index("Jordan")
     found = linker.candidates(Mention("Jordan", start, start + 6), question)
     assert found[0].id == meant

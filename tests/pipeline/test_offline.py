@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.linking.entities import entity_linker
+from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -191,7 +191,7 @@ def test_strange_texts_do_no_harm(text: str) -> None:
 EVERYTHING = offline_pipeline(
     FILM_GRAPH,
     EMBEDDER,
-    entity_linker(FILM_GRAPH, EMBEDDER, method="both", extend=True, disambiguate=True),
+    EntityLinker(FILM_GRAPH, method="both", embedder=EMBEDDER, extend=True, disambiguate=True),
     retrievers={"path": PathRetriever, "text": TextRetriever, "bfsql": BfsqlRetriever, "rerank": RerankRetriever},
 )
 

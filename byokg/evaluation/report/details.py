@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
@@ -37,7 +39,6 @@ _TOLD = ("schema", "id", "rounds", "calls", "answers")
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def packed(value: object) -> str:
@@ -104,18 +105,9 @@ class Texts:
         for line in text.split("\n"):
             number = known.get(line)
             if number is None:
-                number = known[line] = _base36(self.blocks.add(line))
+                number = known[line] = np.base_repr(self.blocks.add(line), 36).lower()
             numbers.append(number)
         return MARK + ",".join(numbers)
-
-
-def _base36(number: int) -> str:
-    digits = ""
-    while True:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-        if not number:
-            return digits
 
 
 @dataclass(frozen=True)
@@ -183,9 +175,11 @@ def _run_detail(
     if prediction is None:
         return None
     scores = {answer["name"]: answer["score"] for answer in trace.get("answers", ())}
+    timing = run.timings.get(example.id, Timing(example.id, {}, {}))
     record = {
         **_answers(prediction, example, scores),
-        **_took(run.timings.get(example.id)),
+        "seconds": timing.seconds,
+        "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()},
         "rounds": trace.get("rounds", []),
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
     }
@@ -219,12 +213,6 @@ def _answers(prediction: Prediction, example: Example, scores: Mapping[str, floa
         "found": [normalise(name) in answered for name in example.answers],
         "linked": None if prediction.linked is None else asdict(prediction.linked),
     }
-
-
-def _took(timing: Timing | None) -> dict[str, Any]:
-    if timing is None:
-        return {"seconds": {}, "usage": {}}
-    return {"seconds": timing.seconds, "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()}}
 
 
 def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:

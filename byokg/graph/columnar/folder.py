@@ -1,4 +1,4 @@
-"""The folder of a saved graph: written completely or not at all, and checked against its `meta.json`."""
+"""The files of a saved graph: arrays, Arrow batches, and `meta.json`, against which they are checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, write_json
-from byokg.graph.store import RelationArray, Schema
+from byokg.graph.store import Direction, RelationArray, Schema
 from byokg.types import Language
 
 META = "meta.json"
@@ -111,7 +111,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def stamp(folder: Path) -> tuple[int, ...]:
-    """Return what differs between a graph and one that has replaced it; nothing where there is none."""
+    """Return what differs between a graph and one that has replaced it; empty if there is no graph."""
     try:
         found = (folder / META).stat()
     except (OSError, UnicodeEncodeError):
@@ -160,9 +160,51 @@ class Arrays:
             if (found := getattr(self, name).shape) != (length,):
                 raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
 
+    def slots_of(self, nodes: Int64, direction: Direction) -> tuple[Int64, Int64]:
+        """Return where the slots of each node's edges start and stop: (N,) each.
+
+        In both directions they are (2N,): of each node, outgoing edges and then incoming ones.
+        """
+        if direction is not Direction.BOTH:
+            index = self.out_index if direction is Direction.OUT else self.in_index
+            return index[nodes], index[nodes + 1]
+        starts, stops = np.empty(2 * len(nodes), np.int64), np.empty(2 * len(nodes), np.int64)
+        starts[0::2], stops[0::2] = self.out_index[nodes], self.out_index[nodes + 1]
+        starts[1::2], stops[1::2] = self.in_index[nodes], self.in_index[nodes + 1]
+        return starts, stops
+
+    def narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
+        """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
+        shape = (len(starts), len(wanted))
+        lows = np.broadcast_to(starts[:, None], shape).ravel()
+        highs = np.broadcast_to(stops[:, None], shape).ravel()
+        sought = np.broadcast_to(wanted, shape).ravel()
+        starts = self._first_at_least(lows, highs, sought)
+        return starts, self._first_at_least(starts, highs, sought + 1)
+
+    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
+        """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
+        last = len(self.relation) - 1
+        for _ in range(int((high - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            open_ = low < high
+            below = open_ & (self.relation.take(np.minimum(middle, last)) < relation)
+            low = np.where(below, middle + 1, low)
+            high = np.where(open_ & ~below, middle, high)
+        return low
+
+
+def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
+    """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
+    counts = stops - starts
+    segment = np.arange(len(counts)).repeat(counts)
+    slot = np.arange(len(segment))
+    slot += (starts - counts.cumsum() + counts).take(segment)
+    return segment, slot
+
 
 def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `node_batch` made, and the nodes' properties where there are any."""
+    """Write what `NodeColumns.batch` returned, and the nodes' properties if they have any."""
     for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
         if batch is not None:
             with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:

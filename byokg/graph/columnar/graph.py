@@ -5,7 +5,7 @@ one slice. Behind them stands every edge again for the way back, sorted by (tail
 edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
+`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
 are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
@@ -34,6 +34,7 @@ from byokg.graph.columnar.folder import (
     read_meta,
     refuse_taken,
     relation_width,
+    slots,
     stamp,
     verify_checksums,
     write_meta,
@@ -83,7 +84,7 @@ _BISECT_FROM = 8192
 class ColumnarGraph:
     """A directed, labelled multigraph in flat arrays; implements `GraphStore`.
 
-    Make one with `open`, `from_triples`, `from_records`, or `importers.import_graph`. Nothing changes after
+    Make one with `open`, `from_triples`, `from_records`, or `importers.choose.import_graph`. Nothing changes after
     construction, so threads may share it.
     """
 
@@ -362,18 +363,14 @@ class ColumnarGraph:
         arrays = self._arrays
         both = direction is Direction.BOTH
         # A segment is the range of one node in one direction.
-        if both:
-            starts, stops = self._both_ways(numbers)
-        else:
-            index = arrays.out_index if direction is Direction.OUT else arrays.in_index
-            starts, stops = index[numbers], index[numbers + 1]
+        starts, stops = arrays.slots_of(numbers, direction)
         split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
             if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
-                starts, stops = self._narrow(starts, stops, wanted)
+                starts, stops = arrays.narrow(starts, stops, wanted)
                 split, wanted = len(wanted), None
-        segment, slot = _slots(starts, stops)
+        segment, slot = slots(starts, stops)
         relation = arrays.relation.take(slot)
         if wanted is not None:
             kept = self._among(relation, wanted)
@@ -446,13 +443,13 @@ class ColumnarGraph:
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        starts, stops = self._both_ways(self._checked(nodes))
+        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
         ends = (stops - starts).cumsum()
         segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         first = read = 0
         while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
             last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
-            segment, slot = _slots(starts[first:last], stops[first:last])
+            segment, slot = slots(starts[first:last], stops[first:last])
             relation = self._arrays.relation.take(slot)
             groups = np.flatnonzero(changes(segment, relation))
             segments.append(segment[groups] + first)
@@ -540,15 +537,16 @@ class ColumnarGraph:
         """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
         return self._nodes, self._node_properties
 
+    @property
+    def edge_columns(self) -> Sequence[pa.RecordBatch]:
+        """Return without a copy the properties of edges, by number, in batches; none where there are none."""
+        return self._edge_properties
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
-        numbers = self._checked(nodes)
-        degree = np.zeros(len(numbers), np.int64)
-        if direction is not Direction.IN:
-            degree += self._arrays.out_index[numbers + 1] - self._arrays.out_index[numbers]
-        if direction is not Direction.OUT:
-            degree += self._arrays.in_index[numbers + 1] - self._arrays.in_index[numbers]
-        return degree
+        starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
+        counts = stops - starts
+        return counts.reshape(-1, 2).sum(axis=1) if direction is Direction.BOTH else counts
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the graph to `folder`: completely, or not at all.
@@ -584,8 +582,6 @@ class ColumnarGraph:
         if self._folder is not None:
             verify_checksums(self._folder, self._files)
 
-    # Inside
-
     def _checked(self, nodes: NodeArray) -> Int64:
         """Return node numbers as int64, refusing those that numpy would silently count from the end."""
         numbers = np.asarray(nodes, np.int64)
@@ -593,52 +589,15 @@ class ColumnarGraph:
             raise EntityNotFound(f"number {_first_outside(numbers, len(self._ids))}", self._name)
         return numbers
 
-    def _both_ways(self, numbers: Int64) -> tuple[Int64, Int64]:
-        """Return the ranges of slots of N nodes, that of outgoing edges before that of incoming ones: (2N,) each."""
-        arrays = self._arrays
-        starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
-        starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
-        starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
-        return starts, stops
-
     def _checked_relations(self, relations: RelationArray) -> Int64:
         """Return relation numbers ascending and distinct."""
         wanted = np.asarray(relations, np.int64)
         if len(wanted) > 1:
             wanted = np.unique(wanted)
-        if len(wanted) and (wanted[0] < 0 or wanted[-1] >= len(self._relations)):
-            number = _first_outside(wanted, len(self._relations))
-            raise RelationNotFound(f"number {number}", self._name, self._relations)
+        count = len(self._relations)
+        if len(wanted) and (wanted[0] < 0 or wanted[-1] >= count):
+            raise RelationNotFound(f"number {_first_outside(wanted, count)}", self._name, self._relations)
         return wanted
-
-    def _narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
-        """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
-        shape = (len(starts), len(wanted))
-        lows = np.broadcast_to(starts[:, None], shape).ravel()
-        highs = np.broadcast_to(stops[:, None], shape).ravel()
-        sought = np.broadcast_to(wanted, shape).ravel()
-        starts = self._first_at_least(lows, highs, sought)
-        return starts, self._first_at_least(starts, highs, sought + 1)
-
-    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
-        """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
-        last = 2 * self.edge_count - 1
-        for _ in range(int((high - low).max(initial=0)).bit_length()):
-            middle = (low + high) >> 1
-            open_ = low < high
-            below = open_ & (self._arrays.relation.take(np.minimum(middle, last)) < relation)
-            low = np.where(below, middle + 1, low)
-            high = np.where(open_ & ~below, middle, high)
-        return low
-
-
-def _slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
-    """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
-    counts = stops - starts
-    segment = np.arange(len(counts)).repeat(counts)
-    slot = np.arange(len(segment))
-    slot += (starts - counts.cumsum() + counts).take(segment)
-    return segment, slot
 
 
 def _first_outside(numbers: Int64, count: int) -> int:

@@ -1,8 +1,7 @@
-"""Node and edge numbers for stores that have none: given out as things are met, and never changed.
+"""Numbers for strings: finding one id among millions without a Python dict, and numbering strings as they come.
 
-Finding the number of an id among millions without holding them in a Python dict.
-
-Numbering distinct strings as they come, a column at a time, in a hash table made of arrays.
+`IdIndex` is a sorted column of hashes that may be memory-mapped; `Interner` is a hash table made of arrays for the
+texts of an import, a column at a time. `Numbering` gives out numbers for stores that have none, such as servers.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class IdIndex:
         return len(self.hashes)
 
     def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 where there is none: (len(entities),)."""
+        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
         if len(entities) <= _FEW or len(self) == 0:
             return self._find_few(entities)
         try:

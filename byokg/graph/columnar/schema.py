@@ -1,12 +1,14 @@
-"""The schema of a columnar graph: counted once, when it is built, some edges at a time.
+"""What the columns of a graph hold: cells of several kinds, properties of nodes, and the schema counted from them.
 
-Relation labels whose numbers are found without searching.
+Importers hand over cells as text in Arrow columns; `typed` turns them into numbers, truth values and dates, or names
+the first that is none. `count_schema` reads the finished columns once, some edges at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, NamedTuple, SupportsIndex, cast
 
 import numpy as np
@@ -184,10 +186,10 @@ class NodeColumns:
     """Plain or dictionary-encoded; None says that nodes are untyped."""
     properties: Mapping[str, pa.Array] = field(default_factory=dict)
     hashes: npt.NDArray[np.uint64] | None = None
-    """Those of `id_index.hash_column`, where they are known."""
+    """Those of `ids.hash_column`, if they are known."""
 
     def batch(self) -> pa.RecordBatch:
-        """Return what stands in `nodes.arrow`: ids, names where they are not the ids, types where there are some."""
+        """Return what stands in `nodes.arrow`: ids, names unless they are the ids, types if nodes have any."""
         columns = {"id": self.ids}
         if self.names is not None and not self.names.equals(self.ids):
             columns["name"] = self.names
@@ -199,6 +201,24 @@ class NodeColumns:
 def property_batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch | None:
     """Put property columns together; None if there are none."""
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def placed(values: pa.Array, rows: Sequence[int] | Numbers, count: int) -> pa.Array:
+    """Return a column of `count` values, null but in the given rows."""
+    place = np.full(count, -1, np.int64)
+    place[rows] = np.arange(len(values))
+    return values.take(pa.array(place, mask=place < 0))
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is a date such as 2001-09-30."""
+    if len(text) != 10 or not text[4] == text[7] == "-":
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:

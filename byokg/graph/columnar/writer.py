@@ -1,13 +1,12 @@
-"""Writing a saved graph from a stream of numbered edges, however many there are.
+"""Graphs as streams of numbered edges, written to a folder whatever their size, or held in memory.
 
-Edges go to scratch files as they come. They are then sorted in portions small enough for memory, each holding all
-edges of a range of heads, and later of tails, and appended to the files that `ColumnarGraph.save` would write: the
-same bytes. In memory are the nodes and one portion at a time.
+An importer hands over a `GraphStream`: blocks of numbered edges, and then the nodes and relations behind the numbers.
+It is used up once, by `collected`, which holds the graph in memory, or by `write_graph`. Both give the same graph, to
+the byte.
 
-What an importer hands over: a graph as a stream of numbered edges, and the nodes and relations behind the numbers.
-
-A stream is used up once, either by `collected`, which holds the graph in memory, or by `graph_writer.write_graph`,
-which writes it to a folder whatever its size. Both give the same graph, to the byte.
+`write_graph` puts the edges into scratch files as they come. It then sorts them in portions small enough for memory,
+each with all edges of a range of heads, and later of tails, and appends them to the files that `ColumnarGraph.save`
+would write. In memory are the nodes and one portion at a time.
 """
 
 from __future__ import annotations

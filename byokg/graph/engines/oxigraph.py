@@ -59,7 +59,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
     `rdf:object`, which SPARQL 1.1 can read.
 
     Args:
-        source: an RDF file (see `rdf`), or any graph: how that is written as RDF stands at `rdf_quads.graph_quads`.
+        source: an RDF file (see `rdf.importer`), or any graph, written as `rdf.files.graph_quads` says.
         out: folder to write; appears only when complete.
         overwrite: replace a store that is already there. Anything else is never replaced.
 

@@ -1,16 +1,16 @@
-"""Reading graph files into a `ColumnarGraph`: which file is read how.
+"""Importing graphs: which file is read how, and graphs that Python libraries hold.
 
 | source                                  | content                                                              |
 |-----------------------------------------|----------------------------------------------------------------------|
 | `kb.txt`, any `.txt`                    | `head|relation|tail`, no quoting                                     |
 | `graph.tsv`, any `.tsv`                 | head, relation, tail separated by tabs, no quoting                   |
 | `graph.csv`, any `.csv`                 | head,relation,tail with the quoting of RFC 4180                      |
-| any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`delimited`)      |
+| any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`delimited`)        |
 | `.jsonl`                                | one triple, node or edge a line (`json_lines`)                       |
 | `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, … | RDF (`rdf`; needs `byokg[sparql]`)                                   |
-| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)            |
-| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                  |
-| folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)    |
+| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)                   |
+| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
+| folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
 | folder with one file                    | named `kb`, `graph` or `triples`, and ending as above                |
 
 Each file may be compressed as `.gz`, `.xz` or `.zst`; `delimited` tells more about the text. A triple file may start

@@ -1,10 +1,12 @@
-r"""Text files of records: read by Arrow, and searched line by line in Python where something is wrong.
+r"""Delimited text files: records read by Arrow, and triples with or without a time.
 
 Files ending in `.txt` separate fields by `|`, `.tsv` by tabs, both without quoting; `.csv` by commas with the quoting
 of RFC 4180. Each may be compressed as `.gz`, `.xz` or `.zst`. Text is UTF-8, with or without a byte order mark; lines
-end in `\n` or `\r\n`, and empty ones are skipped.
+end in `\n` or `\r\n`, and empty ones are skipped. Where something is wrong, the file is read again line by line in
+Python, to name the line and the reason.
 
-Cells of imported files: texts as Arrow columns, turned into numbers, truth values and dates, or refused by line.
+`TripleFile` numbers entities and relations while the file is read, in order of first appearance, reading line by line,
+head before tail.
 """
 
 from __future__ import annotations
@@ -237,7 +239,7 @@ def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:
         block_bytes: how much to read at once.
 
     Returns:
-        Its offset in bytes; the last opening quote where one is never closed; None where all is well.
+        Its offset in bytes, that of the last opening quote if it is never closed; None if all are allowed.
     """
     offset, opened, inside, last = 0, 0, False, b","
     while data := stream.read(block_bytes):

@@ -12,9 +12,7 @@
 Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
 as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
 repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
-The graphs that questions bring along become one; `objects.from_record` holds each by itself.
-
-One line of JSON as nodes and edges, or the reason why it is neither; the formats are told in `json_lines`.
+The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
 
 from __future__ import annotations
@@ -406,7 +404,7 @@ def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
-    """Return how a column is asked for that is text, or taken for times by Arrow; None where nothing is to be said."""
+    """Return the type to ask Arrow for so that a column stays text; None for a column that is no text."""
     if pa.types.is_struct(kind):
         inner = [(field.name, text) for field in kind if (text := _as_text(field.type))]
         return pa.struct(inner) if inner else None
@@ -435,7 +433,7 @@ def _listed(body: bytes, lines: int) -> _Block | None:
 
 
 def _objects(table: pa.Table) -> _Block | None:
-    """Sort rows into edges and nodes; None where they are not certainly what `json_records` would make of them."""
+    """Sort rows into edges and nodes; None if `records` might make something else of one."""
     columns = {name: _array(table.column(name)) for name in table.schema.names}
     inner = columns.pop("properties", None)
     if inner is not None and pa.types.is_struct(inner.type):
@@ -489,7 +487,7 @@ def _edges_and_nodes(
     properties: Mapping[str, pa.Array],
     nodes: Mapping[str, pa.Array] | None,
 ) -> _Block | None:
-    """Put a block together; None where a text is empty or a number that Arrow and Python write in different ways."""
+    """Put a block together; None if a text is empty, or is a number that Arrow and Python write differently."""
     told = dict(nodes or {})
     ids, names, types = (told.pop(key, None) for key in NODE_KEYS)
     none = pa.array([], TEXT)

@@ -356,7 +356,7 @@ class PropertyTables:
             yield EdgeBlock(triples, batch)
 
     def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
-        """Return the node number of each end, -1 where there is no such node, or no end."""
+        """Return the node number of each end, -1 if the cell is empty or names no node."""
         numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
         rows: Numbers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
         return rows

@@ -11,7 +11,7 @@ their own: where an expression allows both directions, a loop counts once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -36,7 +36,19 @@ Mask = npt.NDArray[np.bool_]
 _MOST_ARCS, _MOST_STATES = 5000, 500
 """How large an automaton may become."""
 
+_BITS = 60
+"""So many sets of relations fit into one integer for each relation."""
+
 FORWARD, BACKWARD, LOOP = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Arc:
+    """Which relations lead from one state to another: (R,) each, or True for all of them, or False for none."""
+
+    forward: Mask | bool
+    backward: Mask | bool
+    loop: Mask | bool
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,7 @@ class Automaton:
     """(S,) states in which a path may end."""
     empty: bool
     """Whether the path of no edges matches; where not, one that ends in state 0 has come back to it."""
+    _arcs: dict[tuple[int, int], Arc] = field(default_factory=dict)
 
     @property
     def states(self) -> int:
@@ -58,16 +71,14 @@ class Automaton:
         return len(self.accepting)
 
     @cached_property
+    def ways(self) -> tuple[bool, bool]:
+        """Tell whether edges are walked forward, and whether backward."""
+        return bool((self.arcs[:, :, FORWARD] >= 0).any()), bool((self.arcs[:, :, BACKWARD] >= 0).any())
+
+    @property
     def both_ways(self) -> bool:
         """Tell whether edges are walked in both directions."""
-        return bool((self.arcs[:, :, FORWARD] >= 0).any() and (self.arcs[:, :, BACKWARD] >= 0).any())
-
-    @cached_property
-    def single(self) -> bool:
-        """Tell whether every match is one edge."""
-        following = self.arcs[0][self.arcs[0] >= 0]
-        ends = not self.empty and bool(self.accepting[following].all())
-        return ends and 0 not in following and bool((self.arcs[np.unique(following)] < 0).all())
+        return all(self.ways)
 
     @cached_property
     def longest(self) -> int | None:
@@ -92,10 +103,26 @@ class Automaton:
                 stack += [(each, False) for each in after if each not in order]
         return order[0]
 
-    def relation_masks(self, state: int, direction: int) -> Mask | None:
-        """Return which relations are walked out of a state: (R,), or None for all of them."""
-        allowed = self.arcs[state, :, direction] >= 0
-        return None if allowed.all() else allowed[self.classes]
+    def arc(self, near: int, far: int) -> Arc:
+        """Return the relations along which one state follows another."""
+        if (near, far) not in self._arcs:
+            table = self.arcs[near] == far
+            walked = [self._walked(table[:, way]) for way in (FORWARD, BACKWARD, LOOP)]
+            self._arcs[near, far] = Arc(*walked)
+        return self._arcs[near, far]
+
+    def _walked(self, classes: Mask) -> Mask | bool:
+        if classes.all():
+            return True
+        return classes[self.classes] if classes.any() else False
+
+    def leaving(self, state: int) -> list[int]:
+        """Return the states that follow a state."""
+        return [far for far in np.unique(self.arcs[state]).tolist() if far >= 0]
+
+    def entering(self, state: int) -> list[int]:
+        """Return the states that a state follows."""
+        return list(np.flatnonzero((self.arcs == state).any(axis=(1, 2))).tolist())
 
 
 def _useful(following: list[set[int]], accepting: Mask) -> set[int]:
@@ -238,9 +265,7 @@ class _Builder:
 
     def determined(self, start: int, end: int) -> Automaton:
         """Return the automaton without silent steps and without choices (subset construction)."""
-        masks = np.concatenate(self._masks) if self._masks else np.zeros((0, self._relations), np.bool_)
-        columns, classes = np.unique(masks, axis=1, return_inverse=True)
-        allowed = columns.reshape(len(self._masks), 2, -1)
+        classes, allowed = self._classes()
         count = allowed.shape[2]
         leaving: list[list[tuple[int, int]]] = [[] for _ in self.silent]
         for source, atom, target in self._arcs:
@@ -271,7 +296,17 @@ class _Builder:
                         table.reshape(-1)[which.reshape(-1) == kind] = numbers[following]
             arcs.append(table)
         accepting = np.array([end in states for states in queue], np.bool_)
-        return _smallest(classes.reshape(-1).astype(np.int32), np.stack(arcs), accepting)
+        return _smallest(classes, np.stack(arcs), accepting)
+
+    def _classes(self) -> tuple[npt.NDArray[np.int32], Mask]:
+        """Return the class of each relation, and which classes each atom walks forward, and backward: (A, 2, C)."""
+        masks = np.concatenate(self._masks) if self._masks else np.zeros((0, self._relations), np.bool_)
+        if len(masks) <= _BITS:
+            keys = (masks * (1 << np.arange(len(masks)))[:, None]).sum(axis=0)
+            _, first, classes = np.unique(keys, return_index=True, return_inverse=True)
+        else:
+            _, first, classes = np.unique(masks, axis=1, return_index=True, return_inverse=True)
+        return classes.reshape(-1).astype(np.int32), masks[:, first].reshape(len(self._masks), 2, -1)
 
     def _closed(self, states: set[int]) -> frozenset[int]:
         """Return states with all that silent steps lead to."""

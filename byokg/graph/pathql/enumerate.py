@@ -8,14 +8,16 @@ the budget, end it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.pathql.moves import Int64, Moves, Steps
-from byokg.graph.pathql.query import Restrictor, Selector
+from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
 from byokg.graph.pathql.search import Budget, Layer, Rows, among, borrowed, followed, ordered, pruned
 
 _BLOCK = 1 << 13
@@ -375,3 +377,119 @@ class _Away:
         if steps is not None:
             kept &= position < self._bounds[min(steps, len(self._bounds) - 1)]
         return np.flatnonzero(kept)
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """The beginning of a path, and the step that made it longer."""
+
+    vertex: int
+    length: int
+    label: int = -1
+    before: _Beginning | None = None
+
+    def rows(self) -> Rows:
+        """Return it as a path."""
+        chain = list(self.chain())[::-1]
+        labels = [each.label for each in chain[1:]]
+        return Rows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
+
+    def chain(self) -> Iterator[_Beginning]:
+        """Yield the beginning and all that it grew from."""
+        each: _Beginning | None = self
+        while each is not None:
+            yield each
+            each = each.before
+
+
+def cheapest(
+    moves: Moves,
+    source: int,
+    targets: frozenset[int] | None,
+    prices: Callable[[Int64], list[float | None]],
+    query: PathQuery,
+    budget: Budget,
+) -> Iterator[tuple[Rows, float]]:
+    """Yield paths out of a node, the cheapest first: what counts as shortest is the sum of what the steps cost.
+
+    Args:
+        moves: the steps.
+        source: node where paths start.
+        targets: nodes where they end; None for any.
+        prices: tells what steps of some labels cost; none below 0, and None for one that is not walked.
+        query: says which paths are wanted.
+        budget: what the search may do.
+    """
+    states, restrictor, selector, count = moves.states, query.restrictor, query.selector, query.count
+    # Where every beginning of a wanted path is one of the cheapest to its vertex, the others need not be followed.
+    one_each = selector in (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST) or (selector is Selector.ANY and count == 1)
+    pruned_ = restrictor is Restrictor.WALK or (one_each and states == 1 and restrictor is not Restrictor.TRAIL)
+    wanted: dict[int, _Tally] = {}
+    passed: dict[tuple[int, int], _Tally] = {}
+    order = 0
+    heap: list[tuple[float, int, int, _Beginning]] = [(0.0, 0, 0, _Beginning(source * states, 0))]
+    while heap:
+        cost, _, _, begun = heapq.heappop(heap)
+        if not budget.spend(begun.length + 1):
+            return
+        node, state = divmod(begun.vertex, states)
+        ends = (begun.length or moves.empty) and moves.accepting[state] and (targets is None or node in targets)
+        if ends and wanted.setdefault(node, _Tally(selector, count)).take(cost):
+            if budget.wanted <= 0:
+                budget.full = True
+                return
+            budget.wanted -= 1
+            yield begun.rows(), cost
+        if targets is not None and len(wanted) == len(targets) and all(each.closed(cost) for each in wanted.values()):
+            return
+        closed = begun.length > 0 and node == source and restrictor in (Restrictor.SIMPLE, Restrictor.ACYCLIC)
+        if closed or (query.max_length is not None and begun.length >= query.max_length):
+            continue
+        if pruned_ and begun.length:
+            key = (begun.vertex, 0 if query.max_length is None else begun.length)
+            if not passed.setdefault(key, _Tally(selector, count)).take(cost):
+                continue
+        steps = moves.forward(np.array([begun.vertex], np.int64))
+        for far, label, price in zip(steps.far.tolist(), steps.label.tolist(), prices(steps.label), strict=True):
+            if price is not None and _may_follow(begun, far, label, restrictor, moves):
+                order += 1
+                longer = _Beginning(far, begun.length + 1, label, begun)
+                heapq.heappush(heap, (cost + price, longer.length, order, longer))
+
+
+def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Moves) -> bool:
+    """Tell whether a step may follow the beginning of a path."""
+    if restrictor is Restrictor.WALK:
+        return True
+    if restrictor is Restrictor.TRAIL:
+        edge = int(moves.edge(np.array([label]))[0])
+        walked = [each.label for each in begun.chain() if each.before is not None]
+        return edge not in moves.edge(np.array(walked, np.int64)).tolist()
+    node = far // moves.states
+    return all(
+        each.vertex // moves.states != node or (each.before is None and restrictor is Restrictor.SIMPLE)
+        for each in begun.chain()
+    )
+
+
+class _Tally:
+    """How many of the paths to one end were taken, by cost."""
+
+    def __init__(self, selector: Selector, count: int) -> None:
+        self._all = selector is Selector.ALL
+        self._groups = selector in (Selector.ALL_SHORTEST, Selector.SHORTEST_GROUPS)
+        self._left = count
+        self._last = -1.0
+
+    def take(self, cost: float) -> bool:
+        """Tell whether a path of a cost, none of them cheaper than those before, is wanted; count it if so."""
+        if self._all or (self._groups and cost == self._last):
+            return True
+        if self._left == 0:
+            return False
+        self._left, self._last = self._left - 1, cost
+        return True
+
+    def closed(self, cost: float) -> bool:
+        """Tell whether no path that costs at least so much will be wanted."""
+        return not self._all and self._left == 0 and (not self._groups or cost > self._last)

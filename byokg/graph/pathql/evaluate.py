@@ -15,17 +15,18 @@ apart by the edge in JSON.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, Mask, compile_expression
-from byokg.graph.pathql.enumerate import Quota, between, fulfils, outward
-from byokg.graph.pathql.grammar import parse
+from byokg.graph.pathql.enumerate import Quota, between, cheapest, fulfils, outward
+from byokg.graph.pathql.grammar import parse, parse_rules
 from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.patterns import Patterns, Table
@@ -35,9 +36,12 @@ from byokg.graph.pathql.query import (
     Endpoint,
     Group,
     Inverse,
+    Link,
+    NotLink,
     PathExpression,
     PathQuery,
     Restrictor,
+    Rule,
     Selector,
     TriplePattern,
     Union,
@@ -45,28 +49,52 @@ from byokg.graph.pathql.query import (
     variables,
 )
 from byokg.graph.pathql.result import Found, PathResult
+from byokg.graph.pathql.rules import Inferred
 from byokg.graph.pathql.search import Budget, PathLimits, Rows, flood, shortest
 from byokg.graph.store import GraphStore
+from byokg.types import Value
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
 _FEW_PAIRS = 16
 """Pairs of a start and an end that are searched one by one, from both ends."""
 
 
-def paths(store: GraphStore, query: str | PathQuery, limits: PathLimits | None = None) -> PathResult:
+def paths(
+    store: GraphStore,
+    query: str | PathQuery,
+    limits: PathLimits | None = None,
+    rules: str | Sequence[Rule] | Inferred | None = None,
+) -> PathResult:
     """Run a path query.
 
     Args:
         store: the graph.
         query: text, or what `parse` makes of it.
         limits: how much it may do.
+        rules: infer edges that paths may walk as well: rules as text, or `Inferred` of the graph where several queries
+            are asked.
 
     Raises:
         PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
     """
-    return _Run(store, parse(query) if isinstance(query, str) else query, limits or PathLimits()).result()
+    parsed = parse(query) if isinstance(query, str) else query
+    if isinstance(rules, str):
+        rules = parse_rules(rules)
+    if rules and not isinstance(rules, Inferred):
+        if not isinstance(store, ColumnarGraph):
+            raise PathQueryInvalid("rules are for graphs in files or in memory; a server infers by itself")
+        rules = Inferred(store, rules)
+    inferred = rules if isinstance(rules, Inferred) else None
+    return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+
+
+_AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
+"""The automata of the last expressions asked about on each graph, beside these."""
+_KEPT_AUTOMATA = 64
+
+_ANY = AnyLink()
 
 
 @dataclass
@@ -84,12 +112,13 @@ class _Ends:
 class _Run:
     """One query while it runs."""
 
-    def __init__(self, store: GraphStore, query: PathQuery, limits: PathLimits) -> None:
+    def __init__(self, store: GraphStore, query: PathQuery, limits: PathLimits, inferred: Inferred | None) -> None:
         self._began = time.perf_counter()
         self._store, self._query, self._limits = store, query, limits
         self._names = Names(store, query.prefixes)
         wanted = limits.max_paths if query.limit is None else query.limit
         self._budget = Budget(limits, wanted + query.offset)
+        self._inferred = inferred
         self._finite = False
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
@@ -108,7 +137,8 @@ class _Run:
         shared = set(starts.bound) & set(ends.bound)
         if shared:  # not every path agrees with both patterns, so that any number may be needed
             budget.wanted = max(budget.wanted, self._limits.max_paths)
-        found = [self._with_patterns(rows, starts, ends, shared) for rows in self._searched(starts, ends)]
+        searched = self._priced(starts, ends) if query.cost else map(Found, self._searched(starts, ends))
+        found = [self._with_patterns(each, starts, ends, shared) for each in searched]
         found = self._cut(found)
         truncated = budget.truncated or (budget.full and query.limit is None)
         return PathResult(
@@ -122,12 +152,14 @@ class _Run:
             [name for name in ends.bound if name not in shared],
             truncated,
             time.perf_counter() - self._began,
+            self._inferred,
         )
 
-    def _with_patterns(self, rows: Rows, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
+    def _with_patterns(self, found: Found, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
         """Join paths with the solutions of the patterns of their ends."""
         if starts.solutions is None and ends.solutions is None:
-            return Found(rows)
+            return found
+        rows = found.rows
         nodes = rows.vertices[:, [0, -1]] // self._moves.states
         kept: list[int] = []
         joined: list[Mapping[str, Bound]] = []
@@ -140,7 +172,7 @@ class _Run:
                     if all(name not in one or name not in other or one[name] == other[name] for name in shared):
                         kept.append(row)
                         joined.append({**one, **other})
-        return Found(rows.taken(np.array(kept, np.int64)), joined)
+        return Found(rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs])
 
     def _cut(self, found: Sequence[Found]) -> list[Found]:
         """Leave out what OFFSET and LIMIT say."""
@@ -164,7 +196,7 @@ class _Run:
         query = self._query
         via: PathExpression | Group
         if isinstance(query.via, Variable):
-            via, variable = AnyLink(), query.via
+            via, variable = _ANY, query.via
             self._bound = [variable.name]
         else:
             via, variable = query.via, None
@@ -179,12 +211,12 @@ class _Run:
             via, variable = simple
             self._bound = [] if variable is None else [variable.name]
         name = None if variable is None else variable.name
+        if not query.whole and _is_step(via):
+            return self._edges(self._automaton(via, repeated=True), name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
             self._finite = automaton.longest is not None
             return self._edges(automaton)
-        if automaton.single:
-            return self._edges(self._automaton(via, repeated=True), name)
         return self._matches(automaton)
 
     def _matches(self, automaton: Automaton) -> MatchMoves:
@@ -192,16 +224,28 @@ class _Run:
 
     @cached_property
     def _patterns(self) -> Patterns:
-        return Patterns(self._store, self._names, lambda path: self._matches(self._automaton(path, False)))
+        return Patterns(
+            self._store,
+            self._names,
+            lambda path: self._matches(self._automaton(path, False)),
+            self._inferred.types if self._inferred else {},
+        )
 
     def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
-        return compile_expression(
-            path,
-            len(self._store.relations),
-            lambda name: (self._names.relation(name),),
-            self._query.undirected,
-            repeated,
-        )
+        known = _AUTOMATA.setdefault(self._store, {})
+        # By identity, because to compare thousands of alternatives takes longer than a search.
+        key = (id(path), self._query.undirected, repeated, frozenset(self._query.prefixes.items()))
+        if key not in known:
+            if len(known) >= _KEPT_AUTOMATA:
+                known.clear()
+            count = len(self._store.relations)
+            known[key] = (
+                path,
+                compile_expression(
+                    path, count, lambda name: (self._names.relation(name),), self._query.undirected, repeated
+                ),
+            )
+        return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
         if isinstance(self._store, ColumnarGraph):
@@ -273,6 +317,47 @@ class _Run:
                 if not self._open():
                     return
                 yield from self._fan(target, True, sources)
+
+    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[Found]:
+        """Yield the paths by start and then by cost."""
+        query, moves = self._query, self._moves
+        sources = self._every_node() if starts.nodes is None else starts.nodes
+        if query.cyclic:
+            moves.empty = False
+        for source in sources.tolist():
+            targets = None if ends.nodes is None else frozenset(ends.nodes.tolist())
+            if query.cyclic:
+                targets = frozenset((source,)) if targets is None else targets & {source}
+            if not self._open():
+                return
+            for rows, cost in cheapest(moves, source, targets, self._prices, query, self._budget):
+                yield Found(rows, (), (cost,))
+
+    def _prices(self, labels: Int64) -> list[float | None]:
+        """Return what steps cost; None for one without a price, which is not walked."""
+        cost, moves = self._query.cost, self._moves
+        values: list[Value | None]
+        if isinstance(cost, Variable):
+            if not isinstance(moves, PatternMoves) or cost.name not in moves.bound:
+                raise PathQueryInvalid(f"COST ?{cost.name}: no pattern in VIA binds ?{cost.name}")
+            bound = [moves.value(label, cost.name) for label in labels.tolist()]
+            values = [None if each is None else each.value for each in bound]
+        else:
+            assert cost is not None
+            if isinstance(moves, MatchMoves | PatternMoves):
+                raise PathQueryInvalid(
+                    f"COST {cost} is a property of single edges; bind it in a pattern instead: "
+                    f"VIA {{ ?x :r ?y {{| {cost} ?cost |}} }} COST ?cost"
+                )
+            keys = list(self._names.labels(cost))
+            found = self._store.edge_properties(moves.edge(labels))
+            values = [next((each[key] for key in keys if key in each), None) for each in found]
+        prices: list[float | None] = []
+        for value in values:
+            if value is not None and (isinstance(value, bool | str) or not value >= 0):
+                raise PathQueryInvalid(f"COST: an edge costs {value!r}, and costs are numbers from 0 on")
+            prices.append(None if value is None else float(value))
+        return prices
 
     def _open(self) -> bool:
         """Tell whether more may be searched, and note where it may not."""
@@ -351,12 +436,22 @@ def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64
     return rows.vertices[0], rows.labels[0]
 
 
+def _is_step(path: PathExpression) -> bool:
+    """Tell whether every match of an expression is one edge."""
+    match path:
+        case Inverse(inner):
+            return _is_step(inner)
+        case Alternatives(parts):
+            return all(map(_is_step, parts))
+    return isinstance(path, Link | AnyLink | NotLink)
+
+
 def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:
     """Return the expression that a pattern of one triple, or a union of such, stands for; None for any other."""
     match group.elements:
         case (TriplePattern(Variable(one), predicate, Variable(other), ()),) if {one, other} == {start, end}:
             if isinstance(predicate, Variable):
-                path: PathExpression = AnyLink()
+                path: PathExpression = _ANY
                 variable = predicate if predicate.name not in (start, end) else None
                 if variable is None:
                     return None

@@ -10,10 +10,12 @@ Differs: angle brackets may hold any name (`<Tom Hanks>`), and a local name may 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
@@ -41,6 +43,7 @@ from byokg.graph.pathql.query import (
     PathQuery,
     Repeat,
     Restrictor,
+    Rule,
     Selector,
     Sequence,
     Term,
@@ -99,27 +102,68 @@ def parse(text: str) -> PathQuery:
     Raises:
         PathQueryInvalid: the text is no path query; says line, column and what was expected there.
     """
+    # The same query is often asked about other nodes, so it is read once, with places for their names.
+    names: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        names.append(found[2])
+        return f"{found[1]}{_PLACES[len(names) - 1]}"
+
+    if len(text) <= _LONGEST:
+        template = _CONSTANT.sub(place, text, count=2)
+        if len(names) == 2 and not any(each in text for each in _PLACES):
+            with contextlib.suppress(PathQueryInvalid):
+                return _filled(_parse(template), names)
     return _parse(text)
+
+
+_PLACES = "<\x01>", "<\x02>"
+_CONSTANT = re.compile(
+    r"(\b(?:START|END)\s+[?$]\w+\s*=\s*)(<[^<>\n]*>|:[\w-]+)(?=\s+(?:END|VIA|MATCHING)\b)", re.IGNORECASE
+)
+
+
+def _filled(query: PathQuery, names: list[str]) -> PathQuery:
+    """Put names where `parse` made places for them."""
+    start, end = (Name(name[1:-1]) if name[0] == "<" else Name(name[1:], "") for name in names)
+    if query.start.names != (Name(_PLACES[0][1:-1]),) or query.end.names != (Name(_PLACES[1][1:-1]),):
+        raise PathQueryInvalid("its names stand elsewhere", 1, 1)
+    return replace(query, start=replace(query.start, names=(start,)), end=replace(query.end, names=(end,)))
+
+
+def parse_rules(text: str) -> list[Rule]:
+    """Read rules: `IF { ?x :partOf ?y . ?y :locatedIn ?z } THEN { ?x :partOf ?z }`, any number of them.
+
+    Raises:
+        PathQueryInvalid: the text holds something else.
+    """
+    rules: list[Rule] = _read(text, "rules")
+    return rules
 
 
 @functools.lru_cache(maxsize=256)
 def _parse(text: str) -> PathQuery:
+    query: PathQuery = _read(text, "start")
+    return query
+
+
+def _read(text: str, start: str) -> Any:
     _measure(text)
     try:
-        query = cast(PathQuery, _parser().parse(text))
+        return _parser().parse(text, start)
     except VisitError as error:
         if isinstance(error.orig_exc, PathQueryInvalid):
             raise error.orig_exc from None
         raise
     except UnexpectedInput as error:
         _refuse(text, error)
-    return query
 
 
 @functools.cache
 def _parser() -> Lark:
     return Lark(
         _GRAMMAR.read_text("utf-8"),
+        start=["start", "rules"],
         parser="lalr",
         lexer="contextual",
         transformer=_Builder(),
@@ -222,6 +266,19 @@ class _Builder(Transformer[Token, PathQuery]):
         prefixes = dict(part for part in parts[:-1] if part is not None)
         fields: dict[str, Any] = parts[-1]
         return PathQuery(**fields, prefixes=prefixes)
+
+    def rules(self, *parts: Any) -> list[Rule]:
+        prefixes: dict[str, str] = dict(part for part in parts if isinstance(part, tuple))
+        return [replace(part, prefixes=prefixes) for part in parts if isinstance(part, Rule)]
+
+    def rule(self, when: Group, then: Group) -> Rule:
+        parts: list[tuple[TriplePattern, ...]] = []
+        for group in (when, then):
+            triples = tuple(each for each in group.elements if isinstance(each, TriplePattern))
+            if not triples or len(triples) != len(group.elements):
+                raise PathQueryInvalid("IF and THEN of a rule are made of triples", 1, 1)
+            parts.append(triples)
+        return Rule(parts[0], parts[1])
 
     def prefix(self, namespace: Token, iri: Token) -> tuple[str, str]:
         return str(namespace)[:-1], str(iri)[1:-1]

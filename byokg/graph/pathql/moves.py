@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton, Mask
+from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
 from byokg.graph.pathql.query import Group, variables
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import Triple, Value
@@ -116,14 +116,10 @@ class ColumnarMoves:
         self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
         self._edges = graph.edge_count
         self._automaton = automaton
-        self._classes = automaton.classes
         self._allowed = allowed
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
         self._loops = automaton.both_ways
-        self._plain = self.states == 1 and allowed is None
-        self._masks = [automaton.relation_masks(0, way) for way in (FORWARD, BACKWARD)]
-        arcs = automaton.arcs
-        self._ways = [bool((arcs[:, :, way] >= 0).any()) for way in (FORWARD, BACKWARD)]
+        self._ways = automaton.ways
 
     def edge(self, labels: Int64) -> Int64:
         """Return the numbers of edges."""
@@ -170,75 +166,64 @@ class ColumnarMoves:
         return spelled
 
     def _steps(self, vertices: Int64, backward: bool) -> Steps:
-        if self._plain:
-            return self._plain_steps(vertices, backward)
-        states = self.states
+        automaton, states = self._automaton, self.states
+        if states == 1:
+            return Steps(*self._walked(vertices, automaton.arc(0, 0), backward))
         nodes, state = np.divmod(vertices, states)
         parts = []
         for each in np.unique(state).tolist():
             places = np.flatnonzero(state == each)
-            for near, far in self._arcs_of(each, backward):
-                origin, node, label = self._walked(nodes[places], near, far, backward)
-                target = near if backward else far
-                parts.append(Steps(places.take(origin), node * states + target, label))
+            for other in automaton.entering(each) if backward else automaton.leaving(each):
+                arc = automaton.arc(other, each) if backward else automaton.arc(each, other)
+                origin, node, label = self._walked(nodes[places], arc, backward)
+                parts.append(Steps(places.take(origin), node * states + other, label))
         return _joined(parts)
 
-    def _arcs_of(self, state: int, backward: bool) -> list[tuple[int, int]]:
-        """Return the pairs of states between which there are arcs out of a state, or into it."""
-        arcs = self._automaton.arcs
-        if backward:
-            return [(near, state) for near in np.flatnonzero((arcs == state).any(axis=(1, 2))).tolist()]
-        return [(state, far) for far in np.unique(arcs[state]).tolist() if far >= 0]
-
-    def _plain_steps(self, vertices: Int64, backward: bool) -> Steps:
-        return Steps(*self._walked(vertices, 0, 0, backward))
-
-    def _walked(self, nodes: Int64, near: int, far: int, backward: bool) -> tuple[Int64, Int64, Int64]:
-        """Return position, far node and label of each edge between two states."""
-        table = self._automaton.arcs[near] == far
-        forward, inverse = (bool(table[:, way].any()) for way in (FORWARD, BACKWARD))
-        if self._loops:
-            forward |= bool(table[:, LOOP].any())
-        outgoing, incoming = (inverse, forward) if backward else (forward, inverse)
+    def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
+        """Return position, far node and label of each edge along which one state follows another."""
+        along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
+        # A loop is walked once, with the edges that are walked forward.
+        loop = arc.loop if self._loops else False
+        loop_out, loop_in = (False, loop) if backward else (loop, False)
         found = []
-        if outgoing:
-            found.append(self._half(nodes, table, self._out, BACKWARD if backward else FORWARD, backward))
-        if incoming:
-            found.append(self._half(nodes, table, self._in, FORWARD if backward else BACKWARD, backward))
+        if along is not False or loop_out is not False:
+            found.append(self._half(nodes, along, loop_out, self._out, backward))
+        if against is not False or loop_in is not False:
+            found.append(self._half(nodes, against, loop_in, self._in, backward))
         if len(found) == 1:
             return found[0]
         if not found:
             none = np.empty(0, np.int64)
             return none, none, none
-        origin = np.concatenate((found[0][0], found[1][0]))
-        node = np.concatenate((found[0][1], found[1][1]))
-        label = np.concatenate((found[0][2], found[1][2]))
+        origin, node, label = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if len(nodes) == 1:
             return origin, node, label
         order = origin.argsort(kind="stable")
-        return origin[order], node[order], label[order]
+        return origin.take(order), node.take(order), label.take(order)
 
-    def _half(self, nodes: Int64, table: Mask, index: Int64, way: int, backward: bool) -> tuple[Int64, Int64, Int64]:
-        """Return the steps along the outgoing, or the incoming edges of nodes."""
-        starts = index[nodes]
-        origin, slot = _ranges(starts, index[nodes + 1] - starts)
+    def _half(
+        self, nodes: Int64, wanted: Mask | bool, loops: Mask | bool, index: Int64, backward: bool
+    ) -> tuple[Int64, Int64, Int64]:
+        """Return the steps along the outgoing, or the incoming edges of nodes; `loops` says which loops to walk."""
+        starts = index.take(nodes)
+        origin, slot = _ranges(starts, index.take(nodes + 1) - starts)
         far = self._other.take(slot)
-        wanted = table[:, way]
+        kept = None
         if self._loops:
-            # A loop is walked once, with the edges that are walked forward.
             loop = far == nodes.take(origin)
-            kinds = self._classes.take(self._relation.take(slot))
-            loops = table[:, LOOP] if way == FORWARD else np.zeros_like(wanted)
-            kept = np.flatnonzero(np.where(loop, loops.take(kinds), wanted.take(kinds)))
-            origin, slot, far = origin.take(kept), slot.take(kept), far.take(kept)
-        elif not wanted.all():
-            kept = np.flatnonzero(wanted[self._classes].take(self._relation.take(slot)))
+            relation = self._relation.take(slot)
+            walked = (rule if isinstance(rule, bool) else rule.take(relation) for rule in (loops, wanted))
+            kept = np.flatnonzero(np.where(loop, *walked))
+        elif not isinstance(wanted, bool):
+            kept = np.flatnonzero(wanted.take(self._relation.take(slot)))
+        if kept is not None and len(kept) < len(slot):
             origin, slot, far = origin.take(kept), slot.take(kept), far.take(kept)
         edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
         if self._allowed is not None:
             kept = np.flatnonzero(self._allowed.take(edge))
             origin, edge, far = origin.take(kept), edge.take(kept), far.take(kept)
-        return origin, far.astype(np.int64), (edge << 1) + (way == BACKWARD)
+        inverse = (index is self._out) == backward
+        return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 
 
 class StoreMoves:
@@ -268,20 +253,15 @@ class StoreMoves:
         return self._steps(vertices, True)
 
     def _steps(self, vertices: Int64, backward: bool) -> Steps:
-        arcs, states = self._automaton.arcs, self.states
+        automaton, states = self._automaton, self.states
         nodes, state = np.divmod(vertices, states)
         parts = []
         for each in np.unique(state).tolist():
             places = np.flatnonzero(state == each)
-            if backward:
-                pairs = [(near, each) for near in np.flatnonzero((arcs == each).any(axis=(1, 2))).tolist()]
-            else:
-                pairs = [(each, far) for far in np.unique(arcs[each]).tolist() if far >= 0]
-            for near, far in pairs:
-                table = arcs[near] == far
-                target = near if backward else far
-                for origin, node, label in self._walked(nodes[places], table, backward):
-                    parts.append(Steps(places.take(origin), node * states + target, label))
+            for other in automaton.entering(each) if backward else automaton.leaving(each):
+                near, far = (other, each) if backward else (each, other)
+                for origin, node, label in self._walked(nodes[places], automaton.arcs[near] == far, backward):
+                    parts.append(Steps(places.take(origin), node * states + other, label))
         return _joined(parts)
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:

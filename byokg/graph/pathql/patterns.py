@@ -95,9 +95,22 @@ def stacked(tables: Sequence[Table]) -> Table:
 class Patterns:
     """Solves the patterns of one query on a graph."""
 
-    def __init__(self, store: GraphStore, names: Names, matches: Callable[[PathExpression], Moves]) -> None:
-        """`matches` gives the steps that are whole matches of an expression."""
-        self._store, self._names, self._matches = store, names, matches
+    def __init__(
+        self,
+        store: GraphStore,
+        names: Names,
+        matches: Callable[[PathExpression], Moves],
+        types: Mapping[str, Int64],
+    ) -> None:
+        """Read a graph.
+
+        Args:
+            store: the graph.
+            names: what names stand for.
+            matches: gives the steps that are whole matches of an expression.
+            types: nodes that have a type besides those that the store says.
+        """
+        self._store, self._names, self._matches, self._more_types = store, names, matches, types
         self._terms: list[Bound] = []
         self._codes: dict[tuple[str, Value], int] = {}
         self._expressions: dict[PathExpression, Moves] = {}
@@ -446,12 +459,17 @@ class Patterns:
         return self._facts(triple, table, known[0], lambda nodes: self._type_codes(nodes, wanted), wanted is not None)
 
     def _type_codes(self, nodes: Int64, wanted: frozenset[str] | None) -> list[Sequence[int]]:
+        more: dict[int, list[str]] = {}
+        for name, members in self._more_types.items():
+            for node in np.intersect1d(members, nodes).tolist():
+                more.setdefault(node, []).append(name)
         found: list[Sequence[int]] = []
-        for kind in self._column(nodes, "type"):
+        for node, kind in zip(nodes.tolist(), self._column(nodes, "type"), strict=True):
+            kinds = [each for each in (kind, *more.get(node, ())) if each]
             if wanted is not None:
-                found.append((0,) if kind in wanted else ())
+                found.append((0,) if wanted.intersection(kinds) else ())
             else:
-                found.append((self.code(Bound("relation", kind)),) if kind else ())
+                found.append([self.code(Bound("relation", each)) for each in kinds])
         return found
 
     def _property(self, triple: TriplePattern, table: Table, known: Sequence[Int64 | None], label: str | None) -> Table:

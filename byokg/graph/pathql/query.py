@@ -262,6 +262,33 @@ class PathQuery:
         return hash((self.start, self.end, self.via, self.selector, self.restrictor))
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What follows from what: `IF { … } THEN { … }`."""
+
+    when: tuple[TriplePattern, ...]
+    then: tuple[TriplePattern, ...]
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"IF {{ {_triples(self.when)} }} THEN {{ {_triples(self.then)} }}"
+
+
+def _triples(triples: tuple[TriplePattern, ...]) -> str:
+    return " . ".join(" ".join(map(_written, (each.subject, each.predicate, each.object))) for each in triples)
+
+
+def _written(term: Term | PathExpression) -> str:
+    match term:
+        case Variable(name):
+            return f"?{name}"
+        case Link(name):
+            return str(name)
+        case Inverse(Link(name)):
+            return f"^{name}"
+    return str(term)
+
+
 def variables(pattern: Element | Expression | Term) -> Iterator[str]:
     """Yield the names of the variables that a pattern may bind, in order of appearance, with repetitions."""
     match pattern:

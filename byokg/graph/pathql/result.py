@@ -17,9 +17,10 @@ import numpy as np
 from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
+from byokg.graph.pathql.rules import Derivation, Inferred
 from byokg.graph.pathql.search import Rows
 from byokg.graph.store import GraphStore
-from byokg.types import EntityId, Path, Triple
+from byokg.types import EntityId, Node, Path, Triple
 
 _SPELLED_TOGETHER = 256
 
@@ -94,6 +95,7 @@ class PathResult(Sequence[FoundPath]):
         end_bound: Sequence[str],
         truncated: bool,
         seconds: float,
+        inferred: Inferred | None,
     ) -> None:
         self._store, self._names, self._moves = store, names, moves
         self._found = [each for each in found if len(each.rows)]
@@ -104,6 +106,7 @@ class PathResult(Sequence[FoundPath]):
         self.truncated = truncated
         """Whether a limit other than the query's own may have left a path out."""
         self.seconds = seconds
+        self._inferred = inferred
 
     def __len__(self) -> int:
         return int(self._counts[-1])
@@ -142,6 +145,8 @@ class PathResult(Sequence[FoundPath]):
         known = self._store.ids(distinct)
         ids = [known[place] for place in which.reshape(-1).tolist()]
         steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
+        if self._inferred is not None:
+            steps = [step._replace(triples=tuple(map(self._inferred.told, step.triples))) for step in steps]
         paths = []
         for row in range(len(nodes)):
             at, step = row * (width + 1), row * width
@@ -150,6 +155,14 @@ class PathResult(Sequence[FoundPath]):
             cost = found.costs[first + row] if found.costs else None
             paths.append(FoundPath(ids[at], edges, bindings, cost))
         return paths
+
+    def derivation(self, triple: Triple) -> Derivation | None:
+        """Return why an edge of a path was inferred; None for one that is stored."""
+        return self._inferred.derivation(triple) if self._inferred is not None else None
+
+    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Return nodes of the graph."""
+        return self._store.nodes(ids)
 
     # Writing
 
@@ -245,6 +258,10 @@ class PathResult(Sequence[FoundPath]):
         """Return `as_json` as text."""
         return json.dumps(self.as_json(), ensure_ascii=False, indent=2)
 
+    def _derivation_json(self, triple: Triple) -> dict[str, Any]:
+        derivation = self.derivation(triple)
+        return {} if derivation is None else {"inferred": _derived(derivation)}
+
     def _path_json(self, path: FoundPath) -> dict[str, Any]:
         found: dict[str, Any] = {"start": path.start, "end": path.end, "length": len(path.edges)}
         if path.cost is not None:
@@ -263,6 +280,7 @@ class PathResult(Sequence[FoundPath]):
                         "edge": triple.edge,
                         "inverse": inverse,
                         **({"properties": dict(triple.properties)} if triple.properties else {}),
+                        **self._derivation_json(triple),
                     }
                     for triple, inverse in zip(edge.triples, edge.inverse, strict=True)
                 ],
@@ -270,6 +288,12 @@ class PathResult(Sequence[FoundPath]):
             for edge in path.edges
         ]
         return found
+
+
+def _derived(derivation: Derivation) -> dict[str, Any]:
+    """Return the rule and its premises."""
+    premises = [[each.head, each.relation, each.tail, each.edge] for each in derivation.premises]
+    return {"rule": derivation.rule, "premises": premises}
 
 
 def _bindings_json(bindings: Mapping[str, Bound]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -62,14 +63,22 @@ class Budget:
         return max(1, self._cells // (2 * width + 2))
 
 
-@dataclass(frozen=True)
 class Rows:
     """P paths, or beginnings of paths, of L steps each."""
 
-    vertices: Int64
-    """(P, L + 1)."""
-    labels: Int64
-    """(P, L)."""
+    def __init__(self, vertices: Int64, labels: Int64) -> None:
+        """Hold vertices (P, L + 1) and labels (P, L)."""
+        self._both = vertices, labels
+
+    @property
+    def vertices(self) -> Int64:
+        """Return the vertices: (P, L + 1)."""
+        return self._both[0]
+
+    @property
+    def labels(self) -> Int64:
+        """Return the labels of the steps: (P, L)."""
+        return self._both[1]
 
     @classmethod
     def at(cls, vertices: Int64) -> Rows:
@@ -78,6 +87,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.vertices)
+
+    @property
+    def ends(self) -> Int64:
+        """Return the first and the last vertex of each: (P, 2)."""
+        return self.vertices[:, [0, -1]]
 
     def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
         """Return some of them."""
@@ -413,18 +427,33 @@ def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[i
         budget.wanted -= len(arrived)
         if len(arrived) == 0:
             continue
-        # Every level's vertices have the positions that follow those of the level before.
-        place = _positions(side.levels[length], arrived)
-        vertices = np.empty((len(arrived), length + 1), np.int64)
-        labels = np.empty((len(arrived), length), np.int64)
+        yield length, _TreeRows(side, length, _positions(side.levels[length], arrived))
+
+
+class _TreeRows(Rows):
+    """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
+
+    def __init__(self, side: Side, length: int, places: Int64) -> None:
+        self._side, self._length, self._places = side, length, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+        """Return some of them."""
+        return _TreeRows(self._side, self._length, self._places[rows])
+
+    @cached_property
+    def _both(self) -> tuple[Int64, Int64]:  # type: ignore[override]
+        side, length, place = self._side, self._length, self._places
+        vertices = np.empty((len(place), length + 1), np.int64)
+        labels = np.empty((len(place), length), np.int64)
         for level in range(length, 0, -1):
             vertices[:, level] = side.levels[level].take(place)
             labels[:, level - 1] = side.labels[level - 1].take(place)
             place = side.parents[level - 1].take(place)
         vertices[:, 0] = side.levels[0].take(place)
-        if side.backward:
-            vertices, labels = vertices[:, ::-1], labels[:, ::-1]
-        yield length, Rows(vertices, labels)
+        return (vertices[:, ::-1], labels[:, ::-1]) if side.backward else (vertices, labels)
 
 
 def _positions(members: Int64, asked: Int64) -> Int64:
