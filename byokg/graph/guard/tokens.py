@@ -12,7 +12,11 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from byokg.errors import QueryRefused
+
+Read = TypeVar("Read")
 
 MAX_CHARACTERS = 200_000
 """Longer text is refused unread; no question needs it, and reading stays well under a second."""
@@ -65,6 +69,16 @@ class Unreadable(Exception):
         self.start = start
         self.reason = reason
         self.forbidden = forbidden
+
+
+def read(text: str, parse: Callable[[str], Read]) -> Read:
+    """Return what parsing a text gives. Raises `QueryRefused`, which names line and column, for what it cannot read."""
+    try:
+        return parse(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    except RecursionError:
+        raise QueryRefused(shortened(text), 1, 1, "nested too deep to be read; write the query flatter") from None
 
 
 def shortened(text: str) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.automaton import Automaton, Mask, compile_expression
+from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, fulfils, outward
 from byokg.graph.pathql.grammar import parse, parse_rules
 from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
@@ -82,10 +82,13 @@ def paths(
     parsed = parse(query) if isinstance(query, str) else query
     if isinstance(rules, str):
         rules = parse_rules(rules)
-    if rules and not isinstance(rules, Inferred):
+    if parsed.graphs and isinstance(rules, Inferred):
+        raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
+    if (rules or parsed.graphs) and not isinstance(rules, Inferred):
         if not isinstance(store, ColumnarGraph):
-            raise PathQueryInvalid("rules are for graphs in files or in memory; a server infers by itself")
-        rules = Inferred(store, rules)
+            raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
+        names = Names(store, parsed.prefixes)
+        rules = Inferred(store, rules or (), [iri for name in parsed.graphs for iri in names.iris(name)])
     inferred = rules if isinstance(rules, Inferred) else None
     return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
 
@@ -249,11 +252,8 @@ class _Run:
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
         if isinstance(self._store, ColumnarGraph):
-            return ColumnarMoves(self._store, automaton, variable, self._allowed())
+            return ColumnarMoves(self._store, automaton, variable)
         return StoreMoves(self._store, automaton, variable)
-
-    def _allowed(self) -> Mask | None:
-        return None
 
     # Ends
 

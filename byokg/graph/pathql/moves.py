@@ -99,24 +99,14 @@ def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
 class ColumnarMoves:
     """Edges of a columnar graph that an automaton allows."""
 
-    def __init__(
-        self, graph: ColumnarGraph, automaton: Automaton, variable: str | None = None, allowed: Mask | None = None
-    ) -> None:
-        """Walk a graph.
-
-        Args:
-            graph: the graph.
-            automaton: what is walked.
-            variable: stands for the relation of each edge.
-            allowed: which of the edges there are: (E,); None for all.
-        """
+    def __init__(self, graph: ColumnarGraph, automaton: Automaton, variable: str | None = None) -> None:
+        """Walk a graph; `variable` stands for the relation of each edge."""
         arrays = graph.topology
         self._graph, self._variable = graph, variable
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
         self._edges = graph.edge_count
         self._automaton = automaton
-        self._allowed = allowed
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
         self._loops = automaton.both_ways
         self._ways = automaton.ways
@@ -219,9 +209,6 @@ class ColumnarMoves:
         if kept is not None and len(kept) < len(slot):
             origin, slot, far = origin.take(kept), slot.take(kept), far.take(kept)
         edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
-        if self._allowed is not None:
-            kept = np.flatnonzero(self._allowed.take(edge))
-            origin, edge, far = origin.take(kept), edge.take(kept), far.take(kept)
         inverse = (index is self._out) == backward
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 

@@ -37,7 +37,7 @@ class Names:
 
     # From a query
 
-    def _iris(self, name: Name) -> Iterator[str]:
+    def iris(self, name: Name) -> Iterator[str]:
         """Yield what a name may be written out in full, the likeliest first."""
         if name.prefix is None:
             yield name.text
@@ -61,7 +61,7 @@ class Names:
     def node(self, name: Name) -> int:
         """Return the number of a node. Raises `EntityNotFound`."""
         missing: EntityNotFound | None = None
-        for iri in self._iris(name):
+        for iri in self.iris(name):
             try:
                 return int(self._store.numbers([EntityId(iri)])[0])
             except EntityNotFound as error:
@@ -78,7 +78,7 @@ class Names:
 
     def labels(self, name: Name) -> Iterator[str]:
         """Yield the labels that a relation or property of this name may have."""
-        for iri in self._iris(name):
+        for iri in self.iris(name):
             yield iri
             if self._graph:
                 yield self._labels.label(iri)
@@ -105,12 +105,12 @@ class Names:
 
     def is_type(self, name: Name) -> bool:
         """Tell whether a name is `rdf:type`."""
-        return next(self._iris(name)) == RDF_TYPE or str(name) == "rdf:type"
+        return next(self.iris(name)) == RDF_TYPE or str(name) == "rdf:type"
 
     def types(self, name: Name) -> frozenset[str]:
         """Return the node types that a name may stand for."""
         found = set()
-        for iri in self._iris(name):
+        for iri in self.iris(name):
             found |= {iri, local_name(iri)}
             found |= {label for label, full in self._types.items() if full == iri}
         return frozenset(found)

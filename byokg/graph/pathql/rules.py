@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -27,6 +28,7 @@ from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression, Rule, TriplePattern, Variable
+from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.iris import OWL, RDFS
 from byokg.types import Triple
 
@@ -81,8 +83,13 @@ class Inferred:
     nodes have a type that was inferred.
     """
 
-    def __init__(self, stored: ColumnarGraph, rules: Sequence[Rule]) -> None:
+    def __init__(self, stored: ColumnarGraph, rules: Sequence[Rule], named_graphs: Sequence[str] = ()) -> None:
         """Apply the rules.
+
+        Args:
+            stored: the graph.
+            rules: what follows from what.
+            named_graphs: read edges of these named graphs only; empty for all edges.
 
         Raises:
             PathQueryInvalid: a rule has something else than triples of named relations.
@@ -90,6 +97,7 @@ class Inferred:
             QueryTooLarge: more follows than `Inferred` can hold.
         """
         self.stored = stored
+        self._edges = _edges_of(stored, named_graphs)
         self._relations = list(stored.relations)
         self._facts: dict[_Relation, Int64] = {}
         self._why: dict[tuple[_Relation, int], tuple[int, tuple[tuple[_Relation, int], ...]]] = {}
@@ -163,7 +171,7 @@ class Inferred:
         wanted = {atom.relation for rule in rules for atom in (*rule.body, *rule.head)}
         bounds, relation, tail = self.stored.outgoing
         numbers = sorted(each for each in wanted if isinstance(each, int))
-        edges = np.flatnonzero(np.isin(relation, numbers))
+        edges = self._edges[np.isin(relation[self._edges], numbers)]
         head = np.searchsorted(bounds, edges, "right") - 1
         keys = (head << _SHIFT) | tail[edges].astype(np.int64)
         for number in numbers:
@@ -285,14 +293,16 @@ class Inferred:
 
     def _assembled(self) -> ColumnarGraph:
         bounds, relation, tail = self.stored.outgoing
-        head = np.arange(self.stored.node_count).repeat(np.diff(bounds))
+        edges = self._edges
+        head = np.searchsorted(bounds, edges, "right") - 1
+        relation, tail = relation[edges], tail[edges]
         new = [(relation_, key) for relation_, key in self._why if isinstance(relation_, int)]
         keys = np.array([key for _, key in new], np.int64)
         columns, more_columns = self.stored.node_columns
         about = dict(zip(more_columns.schema.names, more_columns.columns, strict=True)) if more_columns else {}
         held = dict(zip(columns.schema.names, columns.columns, strict=True))
-        count, more = self.stored.edge_count, len(new)
-        number = np.concatenate((np.arange(count), -1 - np.arange(more)))
+        more = len(new)
+        number = np.concatenate((edges, -1 - np.arange(more)))
         heads, tails = np.concatenate((head, keys >> _SHIFT)), np.concatenate((tail, keys & _LOW))
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
         graph = ColumnarGraph.assemble(
@@ -313,7 +323,7 @@ class Inferred:
             return {}
         table = pa.Table.from_batches(batches)
         return {
-            name: pa.concat_arrays([*column.chunks, pa.nulls(more, column.type)])
+            name: pa.concat_arrays([*column.take(pa.array(self._edges)).chunks, pa.nulls(more, column.type)])
             for name, column in zip(table.schema.names, table.columns, strict=True)
         }
 
@@ -343,6 +353,17 @@ class Inferred:
         first, last = bounds[key >> _SHIFT], bounds[(key >> _SHIFT) + 1]
         same = (relations[first:last] == relation) & (tails[first:last] == key & _LOW)
         return Triple(head, self._relations[relation], tail, int(first + np.flatnonzero(same)[0]))
+
+
+def _edges_of(graph: ColumnarGraph, named: Sequence[str]) -> Int64:
+    """Return the numbers of the edges of some named graphs; of all edges where none is named."""
+    if not named:
+        return np.arange(graph.edge_count)
+    batches = graph.edge_columns
+    if not batches or GRAPH not in batches[0].schema.names:
+        raise PathQueryInvalid(f"FROM: the edges of {graph.name} do not say which named graph they are in")
+    column = pa.Table.from_batches(batches).column(GRAPH)
+    return np.flatnonzero(pc.is_in(column, pa.array(named, column.type)).to_numpy())
 
 
 _ORIGIN = "\0edge"

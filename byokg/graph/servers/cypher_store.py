@@ -138,14 +138,15 @@ class CypherStore(NumberingStore):
         """
         super().__init__(server.name, timeout_s)
         self._server = server
-        self._id_property = id_property
+        self.id_property = id_property
+        """The property that identifies nodes; None where the server's own ids do."""
         self._name_property = name_property
         self._edges: Numbering[str] = Numbering()
         self._elements: dict[EntityId, str] = {}
         self._entities: dict[str, EntityId] = {}
         self._edge_properties: dict[str, Properties] = {}
         self._together = _TOGETHER
-        self._catalogue: Catalogue | None = None
+        self._sizes = (0, 0)
         self._naming: dict[str, str | None] = {}
 
     def close(self) -> None:
@@ -153,11 +154,6 @@ class CypherStore(NumberingStore):
         self._server.close()
 
     # What GraphStore asks
-
-    @property
-    def id_property(self) -> str | None:
-        """Return the property that identifies nodes; None where the server's own ids do."""
-        return self._id_property
 
     @property
     def relations(self) -> Sequence[str]:
@@ -170,34 +166,28 @@ class CypherStore(NumberingStore):
 
         The property that identifies nodes is left out. A node with several labels counts for each of them.
         """
-        schema = self._known_schema()
-        kept = {
-            label: tuple(name for name in names if name != self._id_property)
-            for label, names in schema.node_properties.items()
-        }
-        details = {
-            label: tuple(detail for detail in found if detail.name != self._id_property)
-            for label, found in schema.node_property_details.items()
-        }
+        schema, own = self._known_schema(), self.id_property
+        names, details = dict(schema.node_properties), dict(schema.node_property_details)
+        for label in schema.node_properties:
+            names[label] = tuple(name for name in names[label] if name != own)
+            details[label] = tuple(detail for detail in details.get(label, ()) if detail.name != own)
         return replace(
             schema,
-            node_properties={label: names for label, names in kept.items() if names},
-            node_property_details={label: found for label, found in details.items() if found},
+            node_properties={label: kept for label, kept in names.items() if kept},
+            node_property_details={label: kept for label, kept in details.items() if kept},
         )
 
     @property
     def node_count(self) -> int:
         """Return how many nodes the server said it has when the schema was read."""
         self._known_schema()
-        assert self._catalogue is not None
-        return self._catalogue.nodes
+        return self._sizes[0]
 
     @property
     def edge_count(self) -> int:
         """Return how many edges the server said it has when the schema was read."""
         self._known_schema()
-        assert self._catalogue is not None
-        return self._catalogue.edges
+        return self._sizes[1]
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -351,7 +341,8 @@ class CypherStore(NumberingStore):
                 places = {name: place for place, name in enumerate(self._relations.keys())}
                 ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
                 self._naming = {label: guess_name_property(names) for label, names in schema.node_properties.items()}
-                self._catalogue, self._schema = catalogue, replace(schema, relations=tuple(ordered))
+                self._sizes = catalogue.nodes, catalogue.edges
+                self._schema = replace(schema, relations=tuple(ordered))
             return self._schema
 
     def _find_schema(self) -> tuple[Catalogue, Schema]:
@@ -371,9 +362,9 @@ class CypherStore(NumberingStore):
 
     def _entity(self, variable: str) -> str:
         """Write what identifies the node in `variable`, other than the server's id."""
-        if self._id_property is None:
+        if self.id_property is None:
             return "null"
-        return f"{variable}.{quoted(self._id_property)}"
+        return f"{variable}.{quoted(self.id_property)}"
 
     def _identified(self, variable: str) -> str:
         """Write the two columns that `_remember` takes."""
@@ -459,14 +450,14 @@ class CypherStore(NumberingStore):
 
     def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
         """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
-        if self._id_property is None:
+        if self.id_property is None:
             return cast(list[EntityId], list(elements))
         entities = []
         for element, value in zip(elements, values, strict=True):
             entity = EntityId(element if value is None else str(_value(value)))
             if self._elements.setdefault(entity, element) != element:
                 raise GraphError(
-                    f"two nodes of {self.name} have the value {entity!r} in {self._id_property!r}; choose a property "
+                    f"two nodes of {self.name} have the value {entity!r} in {self.id_property!r}; choose a property "
                     "that identifies nodes, or none, which takes the server's own ids"
                 )
             self._entities[element] = entity
@@ -501,13 +492,13 @@ class CypherStore(NumberingStore):
     def _look_up(self, entities: Sequence[EntityId]) -> None:
         """Ask for nodes by what identifies them, and number those that exist in the order given."""
         found: set[EntityId] = set()
-        if self._id_property is not None:
-            rows = self._by_property(self._id_property, entities)
+        if self.id_property is not None:
+            rows = self._by_property(self.id_property, entities)
             found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
         missing = [entity for entity in entities if entity not in found]
         if missing:
             rows = self._ask(f"{self._server.anchor} RETURN {self._identified('n')}", {"ids": missing})
-            if self._id_property is not None:
+            if self.id_property is not None:
                 rows = [row for row in rows if row[1] is None]  # the others are known by their property only
             found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
         self._nodes.add(entity for entity in entities if entity in found)
@@ -530,12 +521,12 @@ class CypherStore(NumberingStore):
 
     def _resolve(self, rows: Sequence[Sequence[Any]], timeout_s: float) -> None:
         """Find out what identifies the nodes at the ends of edges that were returned without them."""
-        if self._id_property is None:
+        if self.id_property is None:
             return
         wanted: dict[str, None] = {}
         for record in _records(rows):
             if isinstance(record, ServerNode):
-                self._remember([record.element], [record.properties.get(self._id_property)])
+                self._remember([record.element], [record.properties.get(self.id_property)])
             else:
                 wanted |= {record.start: None, record.end: None}
         missing = [element for element in wanted if element not in self._entities]
@@ -570,13 +561,13 @@ class CypherStore(NumberingStore):
         schema = self._known_schema()
         label = node_type(node.labels, schema.node_types)
         properties = {key: _value(value) for key, value in sorted(node.properties.items())}
-        identity = EntityId(str(properties.get(self._id_property or "", node.element)))
+        identity = EntityId(str(properties.get(self.id_property or "", node.element)))
         naming = next(
             (key for key in (self._name_property, self._naming.get(label)) if key in properties),
             None,
         ) or guess_name_property(properties)
         name = identity if naming is None else str(properties[naming])
-        kept = {key: value for key, value in properties.items() if key not in (self._id_property, naming)}
+        kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
         return Node(identity, name, label, kept or NO_PROPERTIES)
 
 

@@ -16,6 +16,7 @@ from byokg import KnowledgeGraph
 from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.moves import StoreMoves
@@ -185,6 +186,22 @@ def test_what_is_not_in_the_graph_is_said() -> None:
         paths(roads(), "PATHS START ?x = :nobody END ?y VIA ?p")
     with pytest.raises(RelationNotFound, match=r"'raod'.*nearest: 'road'"):
         paths(roads(), "PATHS START ?x = :a END ?y VIA :raod")
+
+
+def test_a_data_set_of_named_graphs(tmp_path: Path) -> None:
+    file = tmp_path / "graphs.nq"
+    file.write_text(
+        "<http://e/a> <http://e/r> <http://e/b> <http://e/one> .\n"
+        "<http://e/b> <http://e/r> <http://e/c> <http://e/two> .\n"
+    )
+    graph = import_graph(file)
+    start = "PREFIX : <http://e/> PATHS"
+    assert len(paths(graph, f"{start} START ?x = :a END ?y VIA :r")) == 2
+    found = paths(graph, f"{start} FROM :one START ?x = :a END ?y VIA {{ ?x :r ?y }}")
+    assert [path.nodes for path in found] == [("http://e/a", "http://e/b")]
+    assert len(paths(graph, f"{start} FROM :one FROM :two START ?x = :a END ?y VIA :r")) == 2
+    with pytest.raises(PathQueryInvalid, match="do not say which named graph"):
+        paths(roads(), "PATHS FROM :one START ?x = :a END ?y VIA :road")
 
 
 # Decided and documented
