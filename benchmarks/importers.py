@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import labelled
+from benchmarks.rows import Row, labelled, write_rows
 from benchmarks.synthetic_graph import Size, write, write_as
 
 Rows = list[tuple[str | None, ...]]
@@ -216,12 +216,10 @@ def main() -> int:
     for name in QUIRKS:
         said = [in_process("quirk", reader, name) for reader in READERS]
         table.add_row(name, *said)
-        rows += [
-            {"name": f"{name}, {reader}", "value": one, "unit": ""} for reader, one in zip(READERS, said, strict=True)
-        ]
+        for reader, one in zip(READERS, said, strict=True):
+            rows.append(Row(f"{name}, {reader}: right", float(one == "yes")))
     console.print(table)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    write_rows(rows, options.json)
     return 0
 
 

@@ -26,7 +26,6 @@ from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from byokg.cli.terminal import CONFIG_DIR
 from byokg.errors import ByokgError, ConfigError
 from byokg.files import user_cache
 from byokg.open import is_address, masked
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
     from byokg.llm.replies import RecordedReplies
     from byokg.llm.usage import UsageMeter
     from byokg.prompts.template import PromptLibrary
+
+CONFIG_DIR = "BYOKG_CONFIG_DIR"
+"""Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
 
 GIVEN = {
     "graph": frozenset({"username", "password", "client"}),

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Grants, RunOptions, Settings
-from byokg.cli.terminal import shown, watched
+from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
     GraphCorrupt,
@@ -394,7 +394,8 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
     """
 
     def note(text: str) -> None:
-        _tell(err, quiet, text)
+        if not quiet:
+            print_line(err, text)
 
     dataset: Dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, note)
@@ -426,7 +427,7 @@ def _run(
 
     def note(text: str) -> None:
         if not quiet:
-            _print_line(err, text)
+            print_line(err, text)
 
     from byokg.evaluation.records import PREDICTIONS, read_unfinished, read_usage
     from byokg.evaluation.runner import RunSettings, run_evaluation
@@ -469,15 +470,15 @@ def _run(
             metrics = once() if bench.asks is None else bench.asks.run(once, folder, settings, note)
     except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
-        _print_line(err, f"{done}; the same command continues there")
+        print_line(err, f"{done}; the same command continues there")
         raise
     seconds = time.perf_counter() - began
     if counter.done:
         before = f", {counter.before:,} were recorded before" if counter.before else ""
         answered = counter.done - counter.before
-        _tell(err, quiet, f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
+        note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
-        _tell(err, quiet, "this run is finished already; its recorded result:")
+        note("this run is finished already; its recorded result:")
     out.print(metrics_tables(metrics, dataset.name))
     usage = usage_table(read_usage(folder), read_unfinished(folder))
     if usage is not None:
@@ -486,8 +487,8 @@ def _run(
     groups = ("pipeline", "embedding") if bench.asks is None else ("pipeline", "llm", "embedding")
     chosen = [f"{group}={settings.options[group]}" for group in groups]
     granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
-    _print_line(out, f"settings: {' '.join([*chosen, *granted])}")
-    _print_line(out, f"run folder: {folder}")
+    print_line(out, f"settings: {' '.join([*chosen, *granted])}")
+    print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
 
@@ -526,9 +527,9 @@ def _print_estimate(
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")
         spent.append(sum(bench.asks.meter.take(example.id).stages.values(), Spending()))
-    _print_line(out, estimate_text(estimate_run(spent, len(examples))))
+    print_line(out, estimate_text(estimate_run(spent, len(examples))))
     for model in bench.asks.meter.unpriced_models:
-        _print_line(out, f"the price of {model} is not known; add it with prices=FILE")
+        print_line(out, f"the price of {model} is not known; add it with prices=FILE")
 
 
 def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:
@@ -579,17 +580,7 @@ def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
     failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
     for prediction in itertools.islice(failed, _FAILURES_LISTED):
         reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
-        _print_line(out, f"failed {prediction.id}: {reason}")
+        print_line(out, f"failed {prediction.id}: {reason}")
     rest = metrics.overall.failed - _FAILURES_LISTED
     if rest > 0:
-        _print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")
-
-
-def _tell(console: Console, quiet: bool, text: str) -> None:
-    if not quiet:
-        _print_line(console, text)
-
-
-def _print_line(console: Console, text: str) -> None:
-    """Print text as it is, in one line however long: it may be copied or parsed."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")

@@ -40,23 +40,41 @@ INCOMPLETE = 3
 """Exit codes: the settings, files or data are wrong; a run can be continued (its budget is spent, or replies are
 pending)."""
 
-CONFIG_DIR = "BYOKG_CONFIG_DIR"
-"""Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
-
 
 def _use_configs(folder: str | None) -> str | None:
     if folder is not None:
+        from byokg.cli.components import CONFIG_DIR
+
         os.environ[CONFIG_DIR] = folder
     return folder
 
 
+def _completed(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the groups, and behind `GROUP=` its options; bash takes the equals sign for a word of its own."""
+    from byokg.cli.components import groups, options
+
+    known, args = groups(), context.params.get("words") or []
+    group, equals, _ = incomplete.partition("=")
+    if incomplete == "=" or args[-1:] == ["="]:
+        group = args[-1] if incomplete == "=" else "".join(args[-2:-1])
+        return (
+            [option for option in options(group) if option.startswith(incomplete.lstrip("="))] if group in known else []
+        )
+    if equals:
+        return [f"{group}={option}" for option in options(group)] if group in known else []
+    return [f"{group}=" for group in known]
+
+
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show", autocompletion=_completed),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 ConfigDir = Annotated[
     str | None,
-    typer.Option(metavar="DIR", callback=_use_configs, help=f"Folder of your own GROUP/OPTION.yaml (or {CONFIG_DIR})."),
+    typer.Option(
+        metavar="DIR", callback=_use_configs, help="Folder of your own GROUP/OPTION.yaml (or BYOKG_CONFIG_DIR)."
+    ),
 ]
 
 

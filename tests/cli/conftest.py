@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from byokg.cli.components import CONFIG_DIR
 from byokg.cli.main import main
-from byokg.cli.terminal import CONFIG_DIR, DEBUG
+from byokg.cli.terminal import DEBUG
 from byokg.graph.importers.choose import build_graph
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -58,10 +58,21 @@ def test_h_asks_for_help_of_every_command(byokg: Run) -> None:
         assert (outcome.code, outcome.err) == (0, "") and "Usage:" in outcome.out, words
 
 
-@pytest.mark.parametrize(("typed", "offered"), [("byokg gr", "graph"), ("byokg eval --sh", "--show")])
-def test_the_shell_completes_commands_and_options(typed: str, offered: str) -> None:
-    asked = {"_BYOKG_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-    assert offered in finish(start([], **asked)).out.split()
+@pytest.mark.parametrize(
+    ("shell", "typed", "offered"),
+    [
+        ("bash", "byokg gr", "graph"),
+        ("bash", "byokg eval --sh", "--show"),
+        ("bash", "byokg eval pip", "pipeline="),
+        ("bash", "byokg eval pipeline = off", "offline"),
+        ("zsh", "byokg eval pipeline=off", '"pipeline=offline"'),
+    ],
+)
+def test_the_shell_completes_commands_options_and_settings(shell: str, typed: str, offered: str) -> None:
+    asked = {"_BYOKG_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": typed}
+    asked |= {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    outcome = finish(start([], **asked))
+    assert offered in outcome.out.replace("(", " ").replace(")", " ").split(), outcome
 
 
 def test_the_version_is_printed(byokg: Run) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.components import options
+from byokg.cli.components import CONFIG_DIR, options
 from byokg.cli.config import read_settings
-from byokg.cli.terminal import CONFIG_DIR, WRONG
+from byokg.cli.terminal import WRONG
 from byokg.errors import ConfigError
 from tests.cli.conftest import Run
 

@@ -247,6 +247,13 @@ class TestUnion:
         nothing = EntityLinker(STONES, "dense", dense_cutoff=0.0, dense=lambda: Scripted((2, 0.0), (3, -0.5)))
         assert nothing.candidates(Mention("gravel")) == ()
 
+    def test_by_default_a_fuzzy_match_scores_086_and_a_dense_one_05(self) -> None:
+        # The ratio of "stome" and "stone" is 0.8; of "stoness" and "stones" 12/13, and "stone" 10/12.
+        assert EntityLinker(STONES).candidates(Mention("Stome")) == ()
+        assert [one.id for one in EntityLinker(STONES).candidates(Mention("Stoness"))] == ["b"]
+        dense = EntityLinker(STONES, "dense", dense=lambda: Scripted((2, 0.5), (3, 0.49)))
+        assert [one.id for one in dense.candidates(Mention("gravel"))] == ["c"]
+
     def test_all_mentions_are_asked_about_at_once_and_stay_apart(self) -> None:
         index = Scripted((2, 0.9))
         linker = EntityLinker(STONES, "dense", dense=lambda: index)

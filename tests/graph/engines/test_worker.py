@@ -113,7 +113,7 @@ class TestLimits:
         worker = start()
         worker.call("echo", 0)
         with ThreadPoolExecutor(4) as pool:
-            calls = [pool.submit(worker.call, "sleeps", 0.6, timeout_s=0.9) for _ in range(4)]
+            calls = [pool.submit(worker.call, "sleeps", 0.7, timeout_s=2.0) for _ in range(4)]
             assert [call.result() for call in calls] == [None] * 4
 
     @PROC
