@@ -124,8 +124,6 @@ class ColumnarGraph:
             f"{len(self._relations):,} relations>"
         )
 
-    # Making one
-
     @classmethod
     def open(cls, folder: str | Path) -> ColumnarGraph:
         """Map a saved graph read-only. Costs milliseconds whatever its size; `verify` checks the content.
@@ -387,10 +385,8 @@ class ColumnarGraph:
         if not both:
             if direction is Direction.OUT:
                 return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
-            slot -= self.edge_count
-            return EdgeBatch(
-                far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse, self._space
-            )
+            edge = arrays.in_edge.take(slot - self.edge_count).astype(np.int64)
+            return EdgeBatch(far, relation, near, edge, segment, inverse, self._space)
         incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
         slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
         turn = (far - near) * inverse
