@@ -72,7 +72,8 @@ Language = Literal["cypher", "sparql"]
 class GraphQuery:
     """A query that a language model wrote: untrusted text."""
 
-    language: Language
+    language: Language | Literal["paths"]
+    """`paths` for a path query (docs/path-queries.md), which any graph takes."""
     text: str
 
 

@@ -39,6 +39,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task_entities": (),
         "task_entities_context": (),
         "task_paths": (),
+        "task_pathql": (),
         "task_opencypher": (),
         "task_sparql": (),
         "task_answers": (),
@@ -53,7 +54,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "direct_cot": ("question",),
         "judge": ("expected", "given", "question"),
         # Query languages.
-        "path_query": ("schema", "entities", "question"),
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),
         "sparql_generation": ("schema", "entities", "question"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from byokg.errors import at_least
+from byokg.errors import GraphError, at_least
+from byokg.graph.pathql.query import Endpoint, Name
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
@@ -19,11 +20,15 @@ from byokg.types import (
     Feedback,
     LinkedEntity,
     Metapath,
+    Path,
     PathEvidence,
     ProposedPath,
 )
 
 RETRIEVER = "path"
+
+_MOST_PATHS = 200
+"""Paths of one path query kept as evidence."""
 
 
 class PathRetriever:
@@ -33,7 +38,7 @@ class PathRetriever:
     A metapath that a language model wrote is tied to the graph's relations first. Its directions are a guess, so every
     combination of directions that reaches something is followed, the written directions first at each hop. What comes
     of each relation is noted; a path with a relation that the graph does not have, or that leads nowhere, becomes
-    `Feedback`.
+    `Feedback`. A path query is run as it is, but for names in START and END that are those of linked entities.
 
     Args:
         store: graph to walk.
@@ -100,6 +105,8 @@ class PathRetriever:
             found += walked
             if not walked and not path.directed and request.linked.entities:
                 problems.append(_problem(path.relations, "no linked entity has such a path, in any direction"))
+        for text in dict.fromkeys(query.text for query in request.artifacts.queries if query.language == "paths"):
+            found += self._queried(text, request)
         return [*found, *self._connected(request), *problems]
 
     # Metapaths
@@ -171,6 +178,53 @@ class PathRetriever:
             reached = {way: walks for way, walks in walked.items() if len(walks.ends)}
             ways = list(reached)
         return list(reached.items())
+
+    # Path queries
+
+    def _queried(self, text: str, request: Request) -> list[Evidence]:
+        """Return the paths that a path query finds, those along the same relations from one node in one item."""
+        from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.grammar import parse
+        from byokg.graph.pathql.search import PathLimits
+
+        try:
+            query = parse(text)
+            query = replace(query, start=self._ended(query.start, request), end=self._ended(query.end, request))
+            if not (query.start.names or query.start.pattern or query.end.names or query.end.pattern):
+                linked = tuple(Name(id) for id in best_first(request.linked.entities)[: self._anchors])
+                query = replace(query, start=replace(query.start, names=linked))
+            found = paths(self._store, query, PathLimits(max_paths=_MOST_PATHS))
+        except GraphError as error:
+            request.note("path.query", {"query": text}, {"problem": str(error)})
+            return [Feedback(RETRIEVER, 0.0, subject=text, problem=str(error))]
+        groups: dict[tuple[EntityId, Metapath], list[Path]] = {}
+        for path in (each.path for each in found):
+            groups.setdefault((path.source, metapath(path)), []).append(path)
+        request.note("path.query", {"query": text}, {"paths": len(found), "truncated": found.truncated})
+        if not groups:
+            return [Feedback(RETRIEVER, 0.0, subject=text, problem="the query is right, but finds no path")]
+        return [
+            PathEvidence(
+                retriever=RETRIEVER,
+                score=1.0,
+                source=source,
+                relations=relations,
+                ends=tuple(dict.fromkeys(path.end for path in same)),
+                paths=tuple(same[: self._shown]),
+                truncated=found.truncated,
+            )
+            for (source, relations), same in groups.items()
+        ]
+
+    def _ended(self, end: Endpoint, request: Request) -> Endpoint:
+        """Return a start or end in which names of linked mentions are replaced by the ids of their candidates."""
+        linked = (*request.linked.entities, *request.linked.drafts)
+        ids: list[str] = []
+        for name in end.names:
+            said = {name.text.casefold(), name.text.replace("_", " ").casefold()}
+            of_name = [one.id for one in linked if {one.id, one.name.casefold(), one.mention.text.casefold()} & said]
+            ids += of_name or [name.text]
+        return replace(end, names=tuple(Name(id) for id in dict.fromkeys(ids))) if ids else end
 
     # Shortest paths
 

@@ -105,6 +105,8 @@ class QueryRetriever:
         found: list[Evidence] = []
         for query in dict.fromkeys(request.artifacts.queries):
             text = query.text.strip()
+            if query.language == "paths":
+                continue  # the path retriever's
             engine = self._engines.get(query.language)
             if engine is not None and text:
                 found += self._answered(engine, text, request, earlier)

@@ -288,7 +288,9 @@ def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
     before = held()
     for _ in range(3):
         asyncio.run(everyone())
-    assert all(after <= first + 2 for first, after in zip(before, held(), strict=True))
+    files, threads = held()
+    assert files <= before[0] + 2
+    assert threads <= max(before[1] + 2, CLIENTS + 4)  # on a busy machine the pool is not full at the first count
     ended(running)
 
 
