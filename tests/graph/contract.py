@@ -10,6 +10,7 @@ import pytest
 
 from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join
 from byokg.types import EntityId, Node, Triple, Value
@@ -80,6 +81,37 @@ class GraphStoreContract:
                 edge("e", "r", "b", since=2001),
             ],
         )
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "PATHS START ?x = :a END ?y VIA ?p",
+            "PATHS ALL START ?x END ?y = :c VIA UNDIRECTED ?p",
+            "PATHS START ?x = :e END ?y = :c MATCHING :r/:s",
+            "PATHS START ?x = :e END ?y VIA :r/:s MAX LENGTH 1",
+            "PATHS CYCLIC START ?x END ?y VIA :r",
+            "PATHS START ?x = :a END ?y VIA { ?x :r ?m . ?y :r ?m }",
+            "PATHS START ?x = :e END ?y VIA { ?x :r ?y {| :since ?d |} FILTER(?d > 1995) } MAX LENGTH 2",
+            "PATHS START ?x = :e END ?y VIA :r COST :since",
+            "PATHS SHORTEST 3 TRAIL START ?x = :a END ?y = :a VIA :r",
+        ],
+    )
+    def test_path_queries_find_what_they_find_on_the_columnar_graph(self, store: GraphStore, query: str) -> None:
+        entities = sorted(store.entities())
+        graph = ColumnarGraph.from_records(
+            [node(name) for name in entities],
+            [edge(head, relation, tail, **found) for head, relation, tail, found in facts(store)],
+        )
+
+        def walks(of: GraphStore) -> list[tuple[tuple[str, ...], list[tuple[str, dict[str, Value]]]]]:
+            found = [
+                (path.nodes, [(each.relation, dict(each.properties)) for each in path.path.triples])
+                for path in paths(of, query)
+            ]
+            return sorted(found, key=str)
+
+        assert len(walks(store)) > 0
+        assert str(walks(store)) == str(walks(graph))
 
     def test_entities_lists_each_node_once_whether_head_tail_or_alone(self, store: GraphStore) -> None:
         entities = list(store.entities())
