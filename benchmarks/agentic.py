@@ -34,13 +34,12 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import labelled
+from benchmarks.rows import labelled, write_rows
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
-from byokg.graph.schema_text import estimate_tokens
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
@@ -49,7 +48,7 @@ from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.base import Request
-from byokg.text import normalize_name
+from byokg.text import estimate_tokens, normalize_name
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"
@@ -127,9 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for subject, of in figures.items():
         table.add_row(subject, *(f"{of[label]:,.1f}" if label in of else "" for label in labels))
     Console(highlight=False).print(table)
-    if options.json:
-        rows = [labelled(subject, label, value) for subject, of in figures.items() for label, value in of.items()]
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    rows = [labelled(subject, label, value) for subject, of in figures.items() for label, value in of.items()]
+    write_rows(rows, options.json)
 
 
 @dataclass(frozen=True)

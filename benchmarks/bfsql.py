@@ -19,7 +19,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -27,13 +26,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
+
+from byokg.graph.columnar.schema import NodeColumns
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import labelled  # noqa: E402
+from benchmarks.rows import Row, labelled, show  # noqa: E402
 from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, atlas  # noqa: E402
 from byokg.graph.bfsql.engine import (  # noqa: E402
@@ -46,11 +45,11 @@ from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter  # noqa
 from byokg.graph.bfsql.response import compact  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
-from byokg.graph.schema_text import estimate_tokens  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402
 from byokg.index.embedders import StaticEmbedder  # noqa: E402
 from byokg.retrieval.base import Request  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
+from byokg.text import estimate_tokens  # noqa: E402
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question  # noqa: E402
 
 QUESTIONS, NODES, PREDICATES = 100, 200, 3
@@ -62,15 +61,6 @@ SOURCE = {
     "evidence_type": "primary_authorship",
 }
 """What the article's example says of one edge."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    subject: str
-    label: str
-    value: float
 
 
 def seconds(run: Callable[[], object], repeat: int) -> float:
@@ -96,8 +86,8 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
         return compact(bfs_query(store, BfsRequest.model_validate({"seeds": [seed], "max_hops": 2, **bounds})))
 
     subgraphs = [breadth_first(store, store.numbers([topic]), Reach(2)) for topic in topics]
-    rows.append(Row("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
-    rows.append(Row("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
+    rows.append(labelled("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
+    rows.append(labelled("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
     cases: list[tuple[str, Callable[[EntityId], object]]] = [
         ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), Reach(2))),
         ("20 nodes ms", lambda seed: answered(seed, limit=20)),
@@ -108,9 +98,9 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
     hub = store.ids(np.array([int(degrees.argmax())]))[0]
     for label, run in cases:
         took = [seconds(partial(run, topic), repeat) for topic in topics]
-        rows.append(Row("two hops, median of topics", label, 1000 * median(took)))
-        rows.append(Row("two hops, largest hub", label, 1000 * seconds(partial(run, hub), repeat)))
-    rows.append(Row("two hops, largest hub", "edges of it", float(degrees.max())))
+        rows.append(labelled("two hops, median of topics", label, 1000 * median(took)))
+        rows.append(labelled("two hops, largest hub", label, 1000 * seconds(partial(run, hub), repeat)))
+    rows.append(labelled("two hops, largest hub", "edges of it", float(degrees.max())))
     return rows
 
 
@@ -139,10 +129,10 @@ def savings(name: str, store: ColumnarGraph, examples: Sequence[Example], hops: 
     saved = [100 * (1 - less / more) for less, more in zip(filtered, plain, strict=True)]
     subject = f"{name}, {hops} {'hop' if hops == 1 else 'hops'}"
     return [
-        Row(subject, "questions", len(saved)),
-        Row(subject, "median tokens without filters", median(plain)),
-        Row(subject, "median tokens with filters", median(filtered)),
-        Row(subject, "median saving %", median(saved)),
+        labelled(subject, "questions", len(saved)),
+        labelled(subject, "median tokens without filters", median(plain)),
+        labelled(subject, "median tokens with filters", median(filtered)),
+        labelled(subject, "median saving %", median(saved)),
     ]
 
 
@@ -152,15 +142,12 @@ def with_sources(store: ColumnarGraph, sources: int) -> ColumnarGraph:
     batch = store.edges(np.arange(len(ids)), Direction.OUT)
     count = len(batch)
     return ColumnarGraph.assemble(
-        name="with sources",
-        ids=pa.array(ids, pa.large_string()),
-        relations=list(store.relations),
-        head=batch.head,
-        relation=batch.relation,
-        tail=batch.tail,
-        drop_duplicates=False,
+        "with sources",
+        NodeColumns(pa.array(ids, pa.large_string())),
+        list(store.relations),
+        np.column_stack((batch.head, batch.relation, batch.tail)),
         source={"kind": "benchmark"},
-        edge_properties={
+        properties={
             "confidence": pa.array(np.full(count, 0.97)),
             "provenance": pa.array([json.dumps([SOURCE] * sources)] * count, pa.large_string()),
         },
@@ -194,13 +181,7 @@ def main() -> int:
     for name, graph, questions in measured:
         for hops in (1, 2):
             rows += savings(name, graph, questions, hops)
-    table = Table("what", "figure", "value", title="BFS-QL")
-    for row in rows:
-        table.add_row(row.subject, row.label, f"{row.value:,.1f}")
-    Console().print(table)
-    if options.json:
-        found = [labelled(row.subject, row.label, row.value) for row in rows]
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    show(rows, "BFS-QL", options.json)
     return 0
 
 

@@ -30,9 +30,8 @@ from statistics import median
 from typing import TypeVar
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.rows import Row, show
 from byokg.index.dense import DenseNames
 from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
@@ -99,7 +98,7 @@ def mentions_of(names: Sequence[str], count: int, seed: int = 1) -> list[str]:
     return mentions
 
 
-def rows(names: Sequence[str], label: str = "dense") -> list[dict[str, object]]:
+def rows(names: Sequence[str], label: str = "dense") -> list[Row]:
     """Measure an index over distinct names.
 
     Args:
@@ -111,10 +110,10 @@ def rows(names: Sequence[str], label: str = "dense") -> list[dict[str, object]]:
     """
     os.environ.update(ONE_THREAD)
     embedder = StaticEmbedder()
-    found: list[dict[str, object]] = []
+    found: list[Row] = []
 
     def record(name: str, value: float, unit: str) -> None:
-        found.append({"name": f"{label}_{name}", "value": value, "unit": unit})
+        found.append(Row(f"{label}_{name}", value, unit))
 
     cpu = time.process_time()
     seconds, index = timed(lambda: DenseNames.build(enumerate(names), embedder))
@@ -146,7 +145,7 @@ def rows(names: Sequence[str], label: str = "dense") -> list[dict[str, object]]:
     return found
 
 
-def cache_rows(names: Sequence[str]) -> list[dict[str, object]]:
+def cache_rows(names: Sequence[str]) -> list[Row]:
     """Measure what keeping and finding vectors costs beside making them."""
     os.environ.update(ONE_THREAD)
     embedder = StaticEmbedder()
@@ -164,11 +163,9 @@ def cache_rows(names: Sequence[str]) -> list[dict[str, object]]:
         again = microseconds(cached.encode)
         size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     values = {"embed_us": made, "embed_and_keep_us": added, "find_us": again}
-    found: list[dict[str, object]] = [
-        {"name": f"cache_{name}", "value": value, "unit": "µs"} for name, value in values.items()
-    ]
-    found.append({"name": "cache_open_ms", "value": 1e3 * start, "unit": "ms"})
-    return [*found, {"name": "cache_bytes_per_name", "value": size / len(names), "unit": "B"}]
+    found = [Row(f"cache_{name}", value, "µs") for name, value in values.items()]
+    found.append(Row("cache_open_ms", 1e3 * start, "ms"))
+    return [*found, Row("cache_bytes_per_name", size / len(names), "B")]
 
 
 def tenth_best(names: Sequence[str], mentions: Sequence[str], embedder: StaticEmbedder) -> Vectors:
@@ -204,13 +201,7 @@ def main() -> int:
         found += rows(real_names(options.data, options.count), "dense_freebase")
     else:
         print(f"no Freebase names in {options.data}; set BYOKG_DATA or pass --data", file=sys.stderr)
-    table = Table("measurement", "value", "unit", title=f"Dense index over {options.count:,} names, one thread")
-    for row in found:
-        value = row["value"]
-        table.add_row(str(row["name"]), f"{value:,}" if isinstance(value, int) else f"{value:.3g}", str(row["unit"]))
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    show(found, f"Dense index over {options.count:,} names, one thread", options.json)
     return 0
 
 

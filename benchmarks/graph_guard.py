@@ -25,10 +25,10 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import labelled  # noqa: E402
+from benchmarks.rows import labelled, write_rows  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard.guard import check_cypher, check_sparql  # noqa: E402
-from tests.graph import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -98,20 +98,19 @@ def main() -> int:
         counts = (row.passed, row.refused, row.wrong)
         table.add_row(row.name, row.expected, *map(str, counts), f"{row.median_us:.0f}", f"{row.slowest_us:.0f}")
     Console().print(table)
-    if options.json:
-        found = [
-            labelled(row.name, label, value)
-            for row in rows
-            for label, value in (
-                ("queries", row.passed + row.refused),
-                ("passed", row.passed),
-                ("refused", row.refused),
-                ("wrong", row.wrong),
-                ("median µs", row.median_us),
-                ("slowest µs", row.slowest_us),
-            )
-        ]
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    found = [
+        labelled(row.name, label, value)
+        for row in rows
+        for label, value in (
+            ("queries", row.passed + row.refused),
+            ("passed", row.passed),
+            ("refused", row.refused),
+            ("wrong", row.wrong),
+            ("median µs", row.median_us),
+            ("slowest µs", row.slowest_us),
+        )
+    ]
+    write_rows(found, options.json)
     return 1 if any(row.wrong for row in rows) else 0
 
 

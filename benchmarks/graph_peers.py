@@ -303,12 +303,11 @@ def main() -> int:
         if any(key in figures for figures in found.values()):
             table.add_row(label, *(shown(key, figures.get(key), ours.get(key)) for figures in found.values()))
     Console(width=140).print(table)
-    if options.json:
-        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-        from benchmarks.rows import labelled
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from benchmarks.rows import labelled, write_rows
 
-        rows = [labelled(name, ROWS[key], value) for name, figures in found.items() for key, value in figures.items()]
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    rows = (labelled(name, ROWS[key], value) for name, of in found.items() for key, value in of.items())
+    write_rows(rows, options.json)
     return 0
 
 

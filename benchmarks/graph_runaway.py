@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import random
 import sys
 import tempfile
@@ -23,10 +22,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.rows import Row, write_rows
 from byokg.errors import QueryFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.worker import Worker
-from byokg.graph.store import Limits, QueryStore
+from byokg.graph.store import QueryLimits, QueryStore
 
 NODES, EDGES, RELATIONS = 2000, 20_000, 12
 SLACK_S = 1.0
@@ -208,12 +208,12 @@ def attack(
     for name, text in queries.items():
         start = time.perf_counter()
         try:
-            store.run(text, limits=Limits(timeout_s=timeout_s))
+            store.run(text, limits=QueryLimits(timeout_s=timeout_s))
             error = "answered"
         except QueryFailed as failed:
             error = type(failed).__name__
         seconds = time.perf_counter() - start
-        recovered = len(store.run(harmless, limits=Limits(timeout_s=30))) == 1
+        recovered = len(store.run(harmless, limits=QueryLimits(timeout_s=30))) == 1
         yield Outcome(name, error, seconds, worker.peak_bytes / 2**20, recovered)
 
 
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     options = parser.parse_args(arguments)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     kept = True
     for contestant in CONTESTANTS:
         if options.engine not in (None, contestant.name):
@@ -254,17 +254,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{contestant.name}: {held} of {len(outcomes)} kept within limits; the longest took {worst:.2f} s")
         kept &= held == len(outcomes)
         rows += [
-            {"name": f"{contestant.name}: {outcome.name}, {outcome.error}", "value": outcome.seconds, "unit": "s"}
-            for outcome in outcomes
+            Row(f"{contestant.name}: {outcome.name}, {outcome.error}", outcome.seconds, "s") for outcome in outcomes
         ]
         rows += [
-            {"name": f"{contestant.name}: queries kept within limits", "value": held, "unit": f"of {len(outcomes)}"},
-            {"name": f"{contestant.name}: longest", "value": worst, "unit": "s"},
-            {"name": f"{contestant.name}: peak resident memory", "value": outcomes[-1].peak_mb, "unit": "MB"},
-            {"name": f"{contestant.name}: memory allowed", "value": cap_mb, "unit": "MB"},
+            Row(f"{contestant.name}: queries kept within limits", held, f"of {len(outcomes)}"),
+            Row(f"{contestant.name}: longest", worst, "s"),
+            Row(f"{contestant.name}: peak resident memory", outcomes[-1].peak_mb, "MB"),
+            Row(f"{contestant.name}: memory allowed", cap_mb, "MB"),
         ]
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_rows(rows, options.json)
     return 0 if kept else 1
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import labelled
+from benchmarks.rows import labelled, shown, write_rows
 from benchmarks.synthetic_graph import FORMATS, Size, write, write_as
 
 SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
@@ -171,13 +171,6 @@ def show(title: str, columns: dict[str, dict[str, float]]) -> None:
     Console(width=120).print(table)
 
 
-def shown(value: float | None) -> str:
-    """Write a number with three digits, counts in full."""
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="the graph of 35 million triples, too")
@@ -213,9 +206,8 @@ def main() -> int:
     figures = dict(columns)
     if options.formats or options.only == "formats":
         figures |= formats(options.folder, options.triples)
-    if options.json:
-        rows = [labelled(name, key, value) for name, found in figures.items() for key, value in found.items()]
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    rows = (labelled(name, key, value) for name, found in figures.items() for key, value in found.items())
+    write_rows(rows, options.json)
     return 0
 
 

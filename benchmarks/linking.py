@@ -43,11 +43,11 @@ _BATCHES = 40
 _REPEATED = 6
 _CHECKED = 3
 
-Row = tuple[str, float, str]
+Figure = tuple[str, float, str]
 """Name, value and unit."""
 
 
-def speed(label: str, kind: str) -> list[Row]:
+def speed(label: str, kind: str) -> list[Figure]:
     """Build an index in a folder, open it and ask it."""
     from byokg.index.names import NameIndex
 
@@ -89,7 +89,7 @@ def speed(label: str, kind: str) -> list[Row]:
     ]
 
 
-def exhaustive(label: str, kind: str) -> list[Row]:
+def exhaustive(label: str, kind: str) -> list[Figure]:
     """Time thefuzz over all names, for as many mentions."""
     from thefuzz import process
 
@@ -101,7 +101,7 @@ def exhaustive(label: str, kind: str) -> list[Row]:
     ]
 
 
-def agreement(count: int, kind: str, mentions: int) -> list[Row]:
+def agreement(count: int, kind: str, mentions: int) -> list[Figure]:
     """Compare the best scores with those of comparing with every name."""
     import thefuzz.process
     from rapidfuzz import fuzz, process
@@ -114,7 +114,7 @@ def agreement(count: int, kind: str, mentions: int) -> list[Row]:
     forms = [default_process(name) for name in names]
     suffix = f"_{kind}" if kind != VOCABULARIES[0] else ""
     rng = random.Random(5)
-    rows: list[Row] = []
+    rows: list[Figure] = []
     best = three = 0
     per_kind = mentions // len(MISTAKES)
     for mistake, change in MISTAKES.items():
@@ -141,13 +141,13 @@ def agreement(count: int, kind: str, mentions: int) -> list[Row]:
     return rows
 
 
-def dense(label: str, kind: str) -> list[Row]:
+def dense(label: str, kind: str) -> list[Figure]:
     """Measure finding names by meaning, where that benchmark is here."""
     if not (Path(__file__).parent / "dense_names.py").is_file():
         return []
     names = synthetic_names(SIZES[label], kind).unique().to_pylist()
     found = importlib.import_module("benchmarks.dense_names").rows(names, f"dense_{label}")
-    return [(row["name"], row["value"], row["unit"]) for row in found]
+    return [(row.name, row.value, row.unit) for row in found]
 
 
 def timed(action: object) -> float:
@@ -169,7 +169,7 @@ def private_mb() -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Hugetlb"))) / 1024
 
 
-def measured(*step: str) -> list[Row]:
+def measured(*step: str) -> list[Figure]:
     """Run one step in a process of its own."""
     done = subprocess.run([sys.executable, __file__, "--step", *step], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -177,7 +177,7 @@ def measured(*step: str) -> list[Row]:
     return [tuple(row) for row in json.loads(done.stdout)]
 
 
-def run_step(name: str, *words: str) -> list[Row]:
+def run_step(name: str, *words: str) -> list[Figure]:
     """Run one step here."""
     if name == "agreement":
         return agreement(int(words[0]), words[1], int(words[2]))
@@ -195,7 +195,7 @@ def main() -> None:
     if options.step:
         print(json.dumps(run_step(*options.step)))
         return
-    rows: list[Row] = []
+    rows: list[Figure] = []
 
     def add(*step: str) -> None:
         for row in measured(*step):
@@ -212,9 +212,9 @@ def main() -> None:
         add("agreement", str(options.compared), kind, str(options.mentions))
     found = {name: (value, unit) for name, value, unit in rows}
     rows.append(("bytes_per_name", *found["bytes_per_name_1m"]))
-    if options.json:
-        content = [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
-        options.json.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    from benchmarks.rows import Row, write_rows
+
+    write_rows((Row(*row) for row in rows), options.json)
 
 
 if __name__ == "__main__":

@@ -15,19 +15,18 @@ not the published one: their figures stand beside no published figure.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.rows import Row, write_rows
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
@@ -36,7 +35,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import dense_names
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.entities import EntityLinker, Method, entity_linker
+from byokg.linking.entities import EntityLinker, Method
 
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")
 
@@ -52,17 +51,6 @@ SETTINGS: dict[str, tuple[Method, bool, bool]] = {
     "both +, disambiguated": ("both", True, True),
 }
 """Method, `extend`, `disambiguate`."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure; `low` and `high` bound its 95 % interval where it has one."""
-
-    name: str
-    value: float
-    unit: str
-    low: float | None = None
-    high: float | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -105,8 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(Row(f"{title}: seconds for all", time.perf_counter() - began, "s"))
             table.add_row(title, f"{len(examples):,}", *cells)
     console.print(table)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", "utf-8")
+    write_rows(rows, options.json)
 
 
 def _datasets(data: Path, split: str) -> Iterator[tuple[str, Dataset]]:
@@ -126,7 +113,9 @@ def _linkers(graph: ColumnarGraph, embedder: StaticEmbedder) -> dict[str, Entity
     dense = cache(lambda: dense_names(graph, embedder))
     names = EntityLinker(graph).names
     return {
-        name: entity_linker(graph, embedder, method, extend=extend, disambiguate=disambiguate, names=names, dense=dense)
+        name: EntityLinker(
+            graph, method, embedder=embedder, extend=extend, disambiguate=disambiguate, names=names, dense=dense
+        )
         for name, (method, extend, disambiguate) in SETTINGS.items()
     }
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -24,19 +23,18 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 from rich.console import Console
-from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.rows import Row, show  # noqa: E402
 from byokg.errors import LlmError  # noqa: E402
-from byokg.llm.failures import Limits, RetryPolicy  # noqa: E402
+from byokg.llm.calling import RateLimits, RetryPolicy  # noqa: E402
 from byokg.llm.messages import Message, ReplyStore  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.replies import RecordedReplies  # noqa: E402
@@ -50,15 +48,6 @@ PATIENCE = 10.0
 """Longest attempt, in latencies: what hangs or drips is given up then."""
 
 Ask = Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 @contextmanager
@@ -110,7 +99,7 @@ def layer(url: str, store: ReplyStore, options: argparse.Namespace) -> Ask:
         {"max_tokens": MAX_TOKENS},
         store=store,
         retry=RetryPolicy(attempts=40, first_wait_s=0.05, longest_wait_s=1.0),
-        limits=Limits(options.workers),
+        limits=RateLimits(options.workers),
         timeout_s=timeout_s,
     )
     return asking(model)
@@ -198,13 +187,7 @@ def main() -> None:
                 add(f"faulty_{fault}", times, "requests")
             add("faulty_lost", lost, "calls")
             add("faulty_duplicated", seen["again"], "requests")
-    table = Table("figure", "value", "unit", title=f"{options.questions:,} questions of {options.calls} calls")
-    for row in rows:
-        table.add_row(row.name, f"{row.value:,.2f}" if row.value % 1 else f"{row.value:,.0f}", row.unit)
-    console.print(table)
-    if options.json:
-        lines = [{"name": row.name, "value": row.value, "unit": row.unit} for row in rows]
-        options.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+    show(rows, f"{options.questions:,} questions of {options.calls} calls", options.json)
 
 
 if __name__ == "__main__":

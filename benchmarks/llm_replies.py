@@ -11,19 +11,15 @@ counts it with a meter, as a language model does; every reply is compared with w
 from __future__ import annotations
 
 import argparse
-import json
 import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.rows import Row, show
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import export_replies, import_replies
@@ -32,15 +28,6 @@ from byokg.llm.usage import UsageMeter
 CALLS = 4
 SYSTEM = "Write the relation paths that lead from the entities to the answer. " * 180
 CONTEXT = "Heat → directed_by → Michael Mann | starred_actors → Al Pacino. " * 62
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 def call(question: int, number: int) -> Call:
@@ -129,12 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = measure(Path(folder), options.questions, options.workers)
-    table = Table("", "value", "unit")
-    for row in rows:
-        table.add_row(row.name, f"{row.value:,.0f}", row.unit)
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", "utf-8")
+    show(rows, "recorded replies", options.json)
 
 
 if __name__ == "__main__":

@@ -10,19 +10,17 @@ published figure. Each accuracy is a Hits@1 or Hit of the `strict` profile with 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
@@ -36,17 +34,6 @@ from byokg.types import PathEvidence
 
 TOP_PATHS = 20
 WARM_UP = 100
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure; `low` and `high` bound its 95 % interval where it has one."""
-
-    name: str
-    value: float
-    unit: str
-    low: float | None = None
-    high: float | None = None
 
 
 class Bench:
@@ -159,14 +146,7 @@ def main() -> None:
             metaqa(bench)
         else:
             console.print(f"no data in {options.data}: only atlas was measured; name the folder with --data")
-    table = Table("figure", "value", "95 % interval", "unit", title=f"offline pipeline, {options.split} split")
-    for row in bench.rows:
-        interval = "" if row.low is None else f"{row.low:.3f} to {row.high:.3f}"
-        table.add_row(row.name, f"{row.value:.3f}" if row.unit == "share" else f"{row.value:,.0f}", interval, row.unit)
-    console.print(table)
-    if options.json:
-        rows = [{"name": row.name, "value": row.value, "unit": row.unit} for row in bench.rows]
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    show(bench.rows, f"offline pipeline, {options.split} split", options.json)
 
 
 if __name__ == "__main__":

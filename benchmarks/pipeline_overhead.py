@@ -31,7 +31,7 @@ import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
 from contextlib import ExitStack  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -40,9 +40,8 @@ from langchain_core.callbacks import CallbackManagerForLLMRun  # noqa: E402
 from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, BaseMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
+from benchmarks.rows import Row, show  # noqa: E402
 from byokg.evaluation.records import answered  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.engines.arcadedb import ArcadeStore  # noqa: E402
@@ -68,15 +67,6 @@ CONTEXT_TOKENS = 6000
 HUB_BUDGETS = (100, 1000, 6000)
 WARM_UP = 5
 _LISTED = re.compile(r"^  (\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -255,7 +245,6 @@ def main() -> None:
     parser.add_argument("--profile", type=Path, help="write what took the time, for pstats; slows everything down")
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
-    console = Console()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         place = options.graph
@@ -270,12 +259,7 @@ def main() -> None:
         engine = ArcadeStore.open(place)
         stack.callback(engine.close)
         rows += measure("with_query", engine, gold, folder, options.profile)
-    table = Table("figure", "value", "unit", title=f"overhead of {len(gold)} questions, replies replayed, one core")
-    for row in rows:
-        table.add_row(row.name, f"{row.value:,.1f}", row.unit)
-    console.print(table)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    show(rows, f"overhead of {len(gold)} questions, replies replayed, one core", options.json)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ where there is none. First paint is what the browser reports (first contentful p
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -19,13 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import TRACE, answered
 from byokg.evaluation.runner import RunSettings, run_evaluation
@@ -56,15 +52,6 @@ NODES = 60_000
 RELATIONS = 400
 SYLLABLES = "ba ke lo mi nu ra se to vi wa zhe qui stra plo".split()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 def name(number: int) -> str:
@@ -204,12 +191,7 @@ def main() -> None:
             Row("size of the report", page.stat().st_size / 1e6, "MB"),
             *in_browser(page),
         ]
-    table = Table("figure", "value", "unit", title=f"report of {options.questions:,} questions")
-    for row in rows:
-        table.add_row(row.name, f"{row.value:,.2f}", row.unit)
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    show(rows, f"report of {options.questions:,} questions", options.json)
 
 
 if __name__ == "__main__":

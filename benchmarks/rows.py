@@ -1,13 +1,60 @@
-"""Figures as rows of `name`, `value` and `unit`, which every benchmark writes with `--json`."""
+"""Figures as rows of name, value and unit: how every benchmark prints them, and writes them with `--json FILE`."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from byokg.evaluation.tables import figures, labels, table
 
 _UNITS = ("s / M triples", "MB / M triples", "ms", "MB", "s", "µs")
 
 
-def labelled(subject: str, label: str, value: float) -> dict[str, str | float]:
+@dataclass(frozen=True)
+class Row:
+    """One figure."""
+
+    name: str
+    value: float
+    unit: str = ""
+    low: float | None = None
+    """Ends of its 95 % interval, if it has one."""
+    high: float | None = None
+
+
+def labelled(subject: str, label: str, value: float) -> Row:
     """Return a row for a figure whose label ends with its unit, if it has one: `load s`, `triples of one hop`."""
     for unit in _UNITS:
         if label.endswith(f" {unit}"):
-            return {"name": f"{subject}: {label.removesuffix(unit).rstrip()}", "value": value, "unit": unit}
-    return {"name": f"{subject}: {label}", "value": value, "unit": ""}
+            return Row(f"{subject}: {label.removesuffix(unit).rstrip()}", value, unit)
+    return Row(f"{subject}: {label}", value)
+
+
+def shown(value: float | None) -> str:
+    """Write a number with three digits, counts and large numbers in full; None as nothing."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def show(rows: Sequence[Row], title: str, file: Path | None) -> None:
+    """Print rows as a table, and write them to `file` if one is given."""
+    ends = any(row.low is not None for row in rows)
+    columns = [*labels("figure"), *figures("value"), *labels("unit"), *figures(*(["95 % interval"] if ends else []))]
+    cells = []
+    for row in rows:
+        interval = "" if row.low is None else f"{shown(row.low)} to {shown(row.high)}"
+        cells.append((row.name, shown(row.value), row.unit, *([interval] if ends else [])))
+    Console(highlight=False).print(table(columns, cells, title))
+    write_rows(rows, file)
+
+
+def write_rows(rows: Iterable[Row], file: Path | None) -> None:
+    """Write rows as JSON to the `file` that `--json` names, if it does."""
+    if file is not None:
+        listed = [{key: value for key, value in asdict(row).items() if value is not None} for row in rows]
+        file.write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -9,13 +9,13 @@ run, from an empty folder to `metrics.json`, by question; the best of three runs
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.rows import Row, write_rows
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (
@@ -88,9 +88,8 @@ def main() -> None:
     for workers in arguments.workers:
         best = min(timed(arguments.questions, workers) for _ in range(REPETITIONS))
         print(f"{arguments.questions:,} questions, {workers} workers: {best:.3f} ms per question")
-        rows.append({"name": f"runner overhead per question, {workers} workers", "value": best, "unit": "ms"})
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        rows.append(Row(f"runner overhead per question, {workers} workers", best, "ms"))
+    write_rows(rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,12 @@ each profile alone.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.rows import Row, show
 from byokg.evaluation.cases import Case
 from byokg.evaluation.profiles import PROFILES, chosen
 from byokg.evaluation.scoring import score_cases
@@ -69,21 +66,14 @@ def main() -> None:
     began, worked = time.perf_counter(), time.process_time()
     scored = score_cases(made, chosen(["all"]))
     took = {"": time.perf_counter() - began, ", processor time": time.process_time() - worked}
-    rows += [
-        {"name": f"{len(made)} predictions, all profiles{what}", "value": s, "unit": "s"} for what, s in took.items()
-    ]
+    rows += [Row(f"{len(made)} predictions, all profiles{what}", s, "s") for what, s in took.items()]
     if any(one.n + one.skipped != len(made) for one in scored):
         raise SystemExit("a profile left questions out, so the time is not that of scoring them all")
     for name, profile in PROFILES.items():
         began = time.perf_counter()
         score_cases(made, [profile])
-        rows.append({"name": f"{name} alone", "value": time.perf_counter() - began, "unit": "s"})
-    table = Table("figure", "s", title=f"scoring; the bar for 10,000 under all profiles is {BAR_S:g} s")
-    for row in rows:
-        table.add_row(str(row["name"]), f"{row['value']:.2f}")
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        rows.append(Row(f"{name} alone", time.perf_counter() - began, "s"))
+    show(rows, f"scoring; the bar for 10,000 under all profiles is {BAR_S:g} s", options.json)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ Bars, for the machine the project was planned on (2 cores), best 100: 50 ms at 5
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -32,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.rows import Row, show
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
 from byokg.index.dense import DenseNames, Similarity
 from byokg.index.embedders import Vectors, unit_rows
@@ -96,13 +95,10 @@ def graph_of(size: Size) -> ColumnarGraph:
     shares = 1 / np.arange(1, RELATIONS + 1)
     relation = random.choice(RELATIONS, size.triples, p=shares / shares.sum()).astype(np.int16)
     return ColumnarGraph.assemble(
-        name="random",
-        ids=pc.cast(pa.array(np.arange(size.nodes)), pa.large_string()),
-        relations=[f"relation_{number}" for number in range(RELATIONS)],
-        head=head,
-        relation=relation,
-        tail=tail,
-        drop_duplicates=False,
+        "random",
+        NodeColumns(pc.cast(pa.array(np.arange(size.nodes)), pa.large_string())),
+        [f"relation_{number}" for number in range(RELATIONS)],
+        np.column_stack((head, relation, tail)),
         source={"kind": "random"},
     )
 
@@ -118,19 +114,19 @@ def names_of(size: Size, embedder: RandomVectors) -> DenseNames:
     return DenseNames(embedder, names, numbers, numbers[:-1], vectors)
 
 
-def rows(size: Size) -> list[dict[str, object]]:
+def rows(size: Size) -> list[Row]:
     """Measure one size.
 
     Returns:
         Rows of name, value, unit.
     """
-    found: list[dict[str, object]] = []
+    found: list[Row] = []
     label = f"{size.triples / 1e6:g}M_triples_{size.dimensions}d"
 
     def record(name: str, times: Sequence[Seconds]) -> None:
         wall, cpu = [each.wall for each in times], [each.cpu for each in times]
         for kind, value in (("median", median(wall)), ("worst", max(wall)), ("cpu_median", median(cpu))):
-            found.append({"name": f"{label}_{name}_{kind}_ms", "value": 1e3 * value, "unit": "ms"})
+            found.append(Row(f"{label}_{name}_{kind}_ms", 1e3 * value, "ms"))
 
     graph, embedder = graph_of(size), RandomVectors(size.dimensions, seed=2)
     names = names_of(size, embedder)
@@ -150,7 +146,7 @@ def rows(size: Size) -> list[dict[str, object]]:
         bool((best.edges.edge == numbers).all() and (best.scores == scores).all())
         for (_, best), (_, (numbers, scores)) in zip(ours, brute, strict=False)
     ]
-    found.append({"name": f"{label}_same_answers", "value": sum(same) / len(same), "unit": ""})
+    found.append(Row(f"{label}_same_answers", sum(same) / len(same)))
     if size.peers:
         record("faiss_vector_a_triple", faiss_seconds(names, questions, head, relation, tail))
     return found
@@ -192,16 +188,10 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="also 7 and 35 million triples")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     options = parser.parse_args()
-    found: list[dict[str, object]] = []
+    found: list[Row] = []
     for size in [*SMALL, *(LARGE if options.large else [])]:
         found += rows(size)
-    table = Table("measurement", "value", "unit", title=f"The {K} best triples for a question")
-    for row in found:
-        value = row["value"]
-        table.add_row(str(row["name"]), f"{value:,}" if isinstance(value, int) else f"{value:.3g}", str(row["unit"]))
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    show(found, f"The {K} best triples for a question", options.json)
     return 0
 
 

@@ -1,7 +1,4 @@
-"""The door to answers for notebooks and scripts: a graph, a language model, and a question.
-
-The door to a graph for notebooks and scripts: open or build one, look at a node, walk a relation path.
-"""
+"""The doors for notebooks and scripts: `KnowledgeGraph` opens a graph, `Byokg` answers questions over it."""
 
 from __future__ import annotations
 
@@ -25,6 +22,11 @@ from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
+
+    from byokg.graph.pathql.query import Rule
+    from byokg.graph.pathql.result import PathResult
+    from byokg.graph.pathql.rules import Inferred
+    from byokg.graph.pathql.search import PathLimits
 
 
 class KnowledgeGraph:
@@ -84,6 +86,20 @@ class KnowledgeGraph:
         """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
         return follow_metapath(self.store, [EntityId(entity)], metapath)
 
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
+        """Run a path query: `PATHS START ?x = :Alice END ?y VIA ?p` (see docs/path-queries.md).
+
+        Raises:
+            PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
+            EntityNotFound: a start or end is not in the graph.
+            RelationNotFound: a relation is not in the graph.
+        """
+        from byokg.graph.pathql.evaluate import paths
+
+        return paths(self.store, query, limits, rules)
+
 
 class Byokg:
     """Answers questions over a graph: by ByoKG-RAG with a language model, and without one by the offline pipeline.
@@ -106,7 +122,8 @@ class Byokg:
         llm: BaseChatModel | LanguageModel | None = None,
         **settings: Any,
     ) -> None:
-        store = graph.store if isinstance(graph, KnowledgeGraph) else graph
+        self.graph = graph if isinstance(graph, KnowledgeGraph) else KnowledgeGraph(graph)
+        store = self.graph.store
         _check_names(settings, asks=llm is not None)
         if isinstance(llm, str):
             raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
@@ -125,6 +142,12 @@ class Byokg:
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
         return self.pipeline.ask(text)
+
+    def paths(
+        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+    ) -> PathResult:
+        """Run a path query on the graph; see `KnowledgeGraph.paths`."""
+        return self.graph.paths(query, limits, rules)
 
 
 def _check_names(settings: Mapping[str, object], asks: bool) -> None:

@@ -5,7 +5,7 @@ ByokgError
 ├── MissingExtra           an optional package is not installed
 ├── EmbedderFailed         a remote embedding model raised or replied nonsense
 ├── IndexUnusable          a saved index of names is missing, damaged, or made for something else
-├── CacheUnusable          a folder of kept vectors cannot be read or written
+├── CacheUnusable          the cache of vectors cannot be read or written
 ├── LlmError               a language model gave no usable reply
 │   ├── LlmUnavailable     no connection, or the service failed (retryable)
 │   │   ├── LlmOverloaded  the service has too much to do for everybody
@@ -63,8 +63,25 @@ class ByokgError(Exception):
     retryable: bool = False
 
 
+class _InFile(ByokgError):
+    """Something is wrong with a file, or with one line of it."""
+
+    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
+        super().__init__(f"{file}: {reason}" if line is None else f"{file}:{line}: {reason}")
+        self.file = str(file)
+        self.line = line
+        self.reason = reason
+
+
 class ConfigError(ByokgError):
     """A setting is wrong; the message names it and the nearest valid choice."""
+
+
+def at_least(least: float, otherwise: str, **settings: float) -> None:
+    """Raise `ConfigError` for the first of some settings that is lower; `otherwise` says what it would mean."""
+    for name, value in settings.items():
+        if value < least:
+            raise ConfigError(f"{name}={value} {otherwise}; use {least} or more")
 
 
 class MissingExtra(ByokgError):
@@ -105,11 +122,11 @@ class IndexUnusable(ByokgError):
 
 
 class CacheUnusable(ByokgError):
-    """A folder where vectors are kept cannot be read or written."""
+    """The cache of vectors cannot be read or written."""
 
     def __init__(self, place: str | Path, reason: str) -> None:
         super().__init__(
-            f"the cache of vectors in {str(place)!r} cannot be used: {reason}; name another folder, or remove this one"
+            f"the cache of vectors in {str(place)!r} cannot be used: {reason}; name another folder, or remove it"
         )
         self.place = str(place)
 
@@ -246,15 +263,8 @@ class GraphError(ByokgError):
     """Something about a graph."""
 
 
-class ImportFailed(GraphError):
+class ImportFailed(_InFile, GraphError):
     """An input file cannot become a graph. Nothing was written."""
-
-    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
-        place = f"{file}:{line}" if line is not None else f"{file}"
-        super().__init__(f"{place}: {reason}")
-        self.file = str(file)
-        self.line = line
-        self.reason = reason
 
 
 class GraphNotFound(GraphError):
@@ -360,6 +370,19 @@ class QueryInvalid(QueryFailed):
     """The engine does not understand the query."""
 
 
+class PathQueryInvalid(QueryInvalid):
+    """The text is no path query, or asks for something that cannot be."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0, expected: tuple[str, ...] = ()) -> None:
+        place = f" at line {line}, column {column}" if line else ""
+        shown = ", ".join(expected[:12]) + (", …" if len(expected) > 12 else "")
+        super().__init__(f"path query{place}: {reason}" + (f"; expected {shown}" if expected else ""))
+        self.reason = reason
+        self.line = line
+        self.column = column
+        self.expected = expected
+
+
 class QueryTimeout(QueryFailed):
     """The query took longer than its limit."""
 
@@ -378,14 +401,8 @@ class QueryTooLarge(QueryFailed):
         super().__init__(f"the query needed too much memory and was stopped ({reason}); ask for less at once")
 
 
-class ReplyStoreError(ByokgError):
+class ReplyStoreError(_InFile):
     """Recorded replies cannot be opened, read, written or imported."""
-
-    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
-        place = f"{file}:{line}" if line is not None else f"{file}"
-        super().__init__(f"{place}: {reason}")
-        self.file = str(file)
-        self.line = line
 
 
 class FetchFailed(ByokgError):
@@ -398,14 +415,8 @@ class FetchFailed(ByokgError):
         self.retryable = retryable
 
 
-class DatasetError(ByokgError):
+class DatasetError(_InFile):
     """A question file is missing or malformed."""
-
-    def __init__(self, file: str | Path, line: int | None, reason: str) -> None:
-        place = f"{file}:{line}" if line is not None else f"{file}"
-        super().__init__(f"{place}: {reason}")
-        self.file = str(file)
-        self.line = line
 
 
 class RunError(ByokgError):

@@ -36,7 +36,12 @@ COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 _LINES_BYTES = 1 << 24
 """How much of a text is held at once; more only where a single line is longer."""
 
-_UNDECODED = re.compile("[\udc80-\udcff]")
+_UNDECODED, _HALF_PAIR = re.compile("[\udc80-\udcff]"), re.compile("[\ud800-\udfff]")
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether UTF-8 can hold a text; it cannot if half of a surrogate pair is in it, as in odd names of files."""
+    return _HALF_PAIR.search(text) is None
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
@@ -158,6 +163,8 @@ def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool
         GraphError: the system does not let us write there, or the disk is full.
     """
     folder = Path(folder)
+    if not is_utf8(str(folder)):
+        raise GraphError(f"cannot write to {str(folder)!a}: the name is not UTF-8; choose another")
     refuse = refuse or _refuse_nothing
     refuse(folder, overwrite)
     partial = _sibling(folder)
@@ -271,9 +278,17 @@ def open_decompressed(path: Path) -> BinaryIO:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file in UTF-8 that is imported, compressed or not."""
+    """A text file in UTF-8 that is imported, compressed or not.
+
+    Raises:
+        ImportFailed: the name of the file is not UTF-8.
+    """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        if not is_utf8(str(self.path)):
+            raise ImportFailed(self.path, None, "the name of the file is not UTF-8; rename it")
 
     def description(self) -> dict[str, Any]:
         """Return name, size and checksum, as the graph's `source` keeps them."""

@@ -4,7 +4,7 @@
 |-------------------------------------------|-------------------------------------|-------------------------------|
 | a folder                                  | `ColumnarGraph`, or an engine in it |                               |
 | `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                        | NEO4J_USERNAME, …_PASSWORD    |
-| `neptune-graph://ID`, `neptune-db://HOST` | `Neptune…Store`                     | where boto3 finds them        |
+| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneStore`                      | where boto3 finds them        |
 | `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                    | BYOKG_SPARQL_TOKEN, or …_USER |
 
 Anything without `://` is a folder. Credentials never stand in an address. Settings (`configs/graph`) are those of the
@@ -14,6 +14,7 @@ are imported when a graph of their kind is opened.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -25,16 +26,17 @@ from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.read_cache import SchemaCache, digest
 from byokg.graph.store import GraphStore
+from byokg.text import encodable
 from byokg.types import Language
 
 if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from byokg.graph.engines.oxigraph import OxigraphStore
     from byokg.graph.servers.bolt import Neo4jStore
-    from byokg.graph.servers.neptune import NeptuneAnalyticsStore, NeptuneDatabaseStore
+    from byokg.graph.servers.neptune import NeptuneStore
     from byokg.graph.servers.sparql import SparqlEndpoint
 
-    Server: TypeAlias = Neo4jStore | NeptuneAnalyticsStore | NeptuneDatabaseStore | SparqlEndpoint
+    Server: TypeAlias = Neo4jStore | NeptuneStore | SparqlEndpoint
     Opened: TypeAlias = ColumnarGraph | Server
     Queryable: TypeAlias = ArcadeStore | OxigraphStore | Server
 
@@ -91,6 +93,8 @@ def server_kind(address: str) -> ServerKind:
     if scheme.startswith(("neo4j+", "bolt+")):
         scheme = scheme.removesuffix("+ssc").removesuffix("+s")
     kind = SCHEMES.get(scheme)
+    if encodable(address) != address:
+        raise ConfigError(f"the address {masked(encodable(address))} holds half of a character (a lone surrogate)")
     shown = written if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,19}", written) else "…"
     if "@" in rest.partition("?")[0]:
         variables = _ENVIRONMENT[kind] if kind else "variables of the environment"
@@ -134,9 +138,7 @@ def open_graph(
         if opener is None:
             return _open_server(str(place), cache, settings)
         return cast("Opened", _with_cache(opener(place), cache))
-    if Path(place).is_file():
-        raise ConfigError(f"{place} is a file; build a graph from it: byokg graph build {place} --out DIR")
-    _refuse_settings(place, settings)
+    _check_folder(place, settings)
     return ColumnarGraph.open(place) if opener is None else cast("Opened", opener(place))
 
 
@@ -161,7 +163,7 @@ def open_queryable(
             server.close()
             raise ConfigError(f"{server.name} takes {server.language}, not {language}; leave --language out")
         return server
-    _refuse_settings(place, settings)
+    _check_folder(place, settings)
     if not Path(place).is_dir():
         raise GraphNotFound(place)
     present = engines_in(place)
@@ -172,13 +174,20 @@ def open_queryable(
     if "sparql" in present and language in (None, "sparql"):
         from byokg.graph.engines.oxigraph import OxigraphStore
 
-        return OxigraphStore.open(place)
+        return OxigraphStore(place)
     wanted = f"takes no {language}" if language else "has no query engine"
     option = f"--{language}" if language else "--cypher or --sparql"
     raise ConfigError(f"the graph in {str(place)!r} {wanted}; build one into it: byokg graph engine {place} {option}")
 
 
-def _refuse_settings(place: str | Path, settings: Collection[str]) -> None:
+def _check_folder(place: str | Path, settings: Collection[str]) -> None:
+    """Refuse what can be no folder, and settings for one."""
+    try:
+        os.fsencode(place)
+    except UnicodeEncodeError:
+        raise GraphNotFound(place) from None
+    if Path(place).is_file():
+        raise ConfigError(f"{place} is a file; build a graph from it: byokg graph build {place} --out DIR")
     if settings:
         raise ConfigError(f"{', '.join(settings)} is for servers; the graph in {str(place)!r} has its ids already")
 
@@ -192,9 +201,9 @@ def _open_server(address: str, cache: SchemaCache | None, settings: dict[str, An
 
         server = Neo4jStore(address, **settings)
     elif kind == "neptune":
-        from byokg.graph.servers.neptune import open_neptune
+        from byokg.graph.servers.neptune import NeptuneStore
 
-        server = open_neptune(address, **settings)
+        server = NeptuneStore(address, **settings)
     else:
         from byokg.graph.servers.sparql import SparqlEndpoint
 

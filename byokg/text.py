@@ -1,14 +1,14 @@
-"""Folding names and mentions so that spelling habits do not keep them apart.
+"""Words and names as all layers compare them: split into words, folded, and tied to words of the same stem.
 
-English words that say little by themselves.
-
-Recognising strings that are machine identifiers, not names: what a person would never say.
+Here are also the English words that say little by themselves, the identifiers that are no names, an estimate of what a
+text costs a language model, and what is done about text that no encoder takes.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Sequence
 
 FUNCTION_WORDS = frozenset(
@@ -18,24 +18,6 @@ FUNCTION_WORDS = frozenset(
 )
 
 
-_IDENTIFIER = re.compile(
-    r"[mg]\.[0-9a-z_]{2,}"  # Freebase MID
-    r"|/[mg]/[0-9a-z_]{2,}"
-    r"|[QP][1-9][0-9]{2,}"  # Wikidata
-    r"|_:.+"  # RDF blank node
-    r"|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",  # UUID
-)
-
-
-def is_identifier(text: str) -> bool:
-    """Tell whether a string is a Freebase MID, a Wikidata id, a blank node label or a UUID.
-
-    A node whose name is one has no name of its own: in Freebase mostly a mediator (CVT) node that stands for an
-    event or a role between other nodes.
-    """
-    return _IDENTIFIER.fullmatch(text) is not None
-
-
 _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)).startswith("M"))
 """Combining marks: accents, and the vowel signs of many Asian scripts. Python's `\\w` leaves them out."""
 
@@ -43,6 +25,9 @@ WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 """A run of letters and digits, with the marks that stand on them."""
 
 ARTICLES = frozenset(("the", "a", "an"))
+
+_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins within camel case."""
 
 
 def normalize_name(text: str) -> str:
@@ -81,6 +66,21 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", letters.casefold())
 
 
+def split_words(text: str) -> list[str]:
+    """Return the runs of letters and digits with case folded; accents stay, and punctuation alone has none."""
+    return [word.casefold() for word in WORD.findall(text)]
+
+
+def split_label(label: str) -> str:
+    """Part the words that a label joins by capitals: `directedBy` is `directed By`, `URLPath` is `URL Path`."""
+    return _CAPITALS.sub(" ", label)
+
+
+def normalize_label(label: str) -> str:
+    """Fold a label as `normalize_name` folds a name, its words parted: `directedBy` and `DIRECTED_BY` are one."""
+    return normalize_name(split_label(label))
+
+
 class _WithoutAccents(dict[int, str | None]):
     """A table for `str.translate`, filled with the characters that occur."""
 
@@ -100,3 +100,119 @@ def _is_accent(char: str) -> bool:
     """
     combining = unicodedata.combining(char)
     return combining > 0 and not 7 <= combining <= 9 and not 84 <= combining <= 132
+
+
+_IDENTIFIER = re.compile(
+    r"[mg]\.[0-9a-z_]{2,}"  # Freebase MID
+    r"|/[mg]/[0-9a-z_]{2,}"
+    r"|[QP][1-9][0-9]{2,}"  # Wikidata
+    r"|_:.+"  # RDF blank node
+    r"|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",  # UUID
+)
+
+
+def is_identifier(text: str) -> bool:
+    """Tell whether a string is a Freebase MID, a Wikidata id, a blank node label or a UUID.
+
+    A node whose name is one has no name of its own: in Freebase mostly a mediator (CVT) node that stands for an
+    event or a role between other nodes.
+    """
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
+_SUFFIXES = frozenset(
+    "s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en "
+    "n tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian "
+    "ians ity ical ic ics iage ages age red ring ren rian rians ional ish ese".split()
+) | {""}
+"""Endings of English words: `written` and `writers` are related because they part after `writ`."""
+
+_STEM = 4
+"""Letters of a stem that need no further proof."""
+
+_HALF = 4
+"""Letters of the first half of a compound (`home|town`)."""
+
+
+class Lexicon:
+    """A list of words, searched for the relatives of another word.
+
+    Args:
+        words: N words, casefolded and distinct.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self._beginning: dict[str, list[int]] = defaultdict(list)
+        self._containing: dict[str, list[int]] = defaultdict(list)
+        for position, word in enumerate(self.words):
+            self._beginning[word[:3]].append(position)
+            for cut in _halves(word):
+                self._containing[word[cut : cut + 3]].append(position)
+
+    def related(self, word: str) -> list[int]:
+        """Return the places of the words that are `related` to a word, itself among them, ascending."""
+        starts = [word[:3], *(word[cut : cut + 3] for cut in _halves(word))]
+        near = {place for start in starts for place in self._beginning.get(start, ())}
+        near.update(self._containing.get(word[:3], ()))
+        return sorted(place for place in near if self.words[place] == word or related(word, self.words[place]))
+
+
+def related(word: str, other: str) -> bool:
+    """Tell whether two words share a stem, as a whole or as the second half of a compound.
+
+    Not `snowballstemmer`, which ties neither `written` to `writers` nor `screenwriter` to either. Hits@1 of the offline
+    pipeline with this function, and with equal stems of Snowball's English: MetaQA 98.3, 95.0 and 95.3 against 98.3,
+    77.0 and 74.0 (300 dev questions of 1, 2 and 3 hops), atlas 37.3 both (453 dev questions), WebQSP 63.0 against 63.3
+    (300 dev questions).
+
+    >>> related("written", "writers"), related("screenwriter", "written"), related("start", "star")
+    (True, True, False)
+    """
+    return (
+        _same_stem(word, other)
+        or any(_same_stem(word[cut:], other) for cut in _halves(word) if len(other) >= _STEM)
+        or any(_same_stem(other[cut:], word) for cut in _halves(other) if len(word) >= _STEM)
+    )
+
+
+def _halves(word: str) -> range:
+    """Return where the second half of a compound may begin."""
+    return range(_HALF, len(word) - _STEM + 1)
+
+
+def _same_stem(word: str, other: str) -> bool:
+    """Tell whether two words differ in English endings alone."""
+    same = 0
+    for here, there in zip(word, other, strict=False):
+        if here != there:
+            break
+        same += 1
+    return any(
+        stem >= 3
+        and word[stem:] in _SUFFIXES
+        and other[stem:] in _SUFFIXES
+        and (stem >= _STEM or min(len(word), len(other)) <= stem + 2)
+        for stem in (same, same - 1)
+    )
+
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer, as an upper bound.
+
+    A token for every four Latin letters, for each digit, mark and line end, and 1.25 for each other character.
+    Measured on rendered schemas with the tokenizers of OpenAI (cl100k, o200k), DeepSeek and Claude 2: between 2 % too
+    few and 30 % too many of the largest count, up to twice the count for Cyrillic.
+    """
+    latin = text.encode("ascii", "ignore")
+    letters = len(latin) - len(latin.translate(None, _LETTERS))
+    marks = len(latin) - letters - latin.count(b" ")
+    return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
+
+
+def encodable(text: str) -> str:
+    """Return a text as UTF-8 can hold it: with `?` for each half of a surrogate pair, which wrong decoding leaves."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

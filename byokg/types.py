@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -25,7 +26,7 @@ INVERSE = "^"
 
 @dataclass(frozen=True)
 class Question:
-    """What a pipeline is given. Gold answers are not here (see `evaluation.datasets.base.Example`).
+    """What a pipeline is given. Gold answers are in `evaluation.datasets.base.Example`, where it cannot see them.
 
     `topic_ids` and `hops` are empty unless the caller knows them, or an evaluation setting
     grants the data set's annotation (`linking.entities=gold`, `linking.hops=gold`).
@@ -60,8 +61,8 @@ class ProposedPath:
     source: EntityId | None = None
     """Where the path starts, when the linker knows; None means any linked entity."""
     directed: bool = True
-    """Whether the signs of inversion are meant. A language model sees a relation's name and guesses its direction, so
-    its paths are walked both ways at each hop, the written way first."""
+    """Whether a `^` in `relations` counts. A language model sees a relation's name and guesses its direction, so its
+    paths are walked both ways at each hop, the written way first."""
 
 
 Language = Literal["cypher", "sparql"]
@@ -71,7 +72,8 @@ Language = Literal["cypher", "sparql"]
 class GraphQuery:
     """A query that a language model wrote: untrusted text."""
 
-    language: Language
+    language: Language | Literal["paths"]
+    """`paths` for a path query (docs/path-queries.md), which any graph takes."""
     text: str
 
 
@@ -82,7 +84,7 @@ class Artifacts:
     mentions: tuple[Mention, ...] = ()
     paths: tuple[ProposedPath, ...] = ()
     queries: tuple[GraphQuery, ...] = ()
-    """One for each language asked for, where one was written."""
+    """At most one for each language that was asked for."""
     draft_answers: tuple[str, ...] = ()
     bfsql: str | None = None
     finished: bool = False
@@ -95,7 +97,7 @@ are folded; a name resembles the mention in letters; a name resembles it in mean
 
 @dataclass(frozen=True)
 class LinkMatch:
-    """What one method made of a candidate."""
+    """How one method found and ranked a candidate."""
 
     method: LinkMethod
     name: str
@@ -247,7 +249,7 @@ class TripleEvidence(Evidence):
 
     triple: Triple
     stub: bool = False
-    """Whether it shows how a subgraph hangs together only: its properties, and those of its ends, were left out."""
+    """Whether it only shows how a subgraph is connected: its properties, and those of its ends, are left out."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,7 @@ class RowsEvidence(Evidence):
 
 @dataclass(frozen=True)
 class Feedback(Evidence):
-    """What went wrong with something a language model wrote; told to it in the next round, no ground for an answer."""
+    """What was wrong with something a language model wrote. It is told so in the next round; no answer cites this."""
 
     subject: str
     """What was written: a query, a request."""
@@ -279,11 +281,11 @@ class Feedback(Evidence):
 
 @dataclass(frozen=True)
 class Step:
-    """Something that a stage did on its way, for the trace: what it was given and what came of it."""
+    """One thing that a stage did, for the trace: its input and its outcome."""
 
     stage: str
     given: Mapping[str, object]
-    """Of plain values, as JSON has them; likewise `got`."""
+    """Plain values, as JSON has them; those of `got`, too."""
     got: Mapping[str, object]
 
 
@@ -305,12 +307,12 @@ class AnswerItem:
 
 @dataclass(frozen=True)
 class Linked:
-    """What a round's mentions and draft answers turned out to be; the two stay apart all the way."""
+    """The nodes that a round's mentions and draft answers were linked to, kept apart."""
 
     entities: tuple[LinkedEntity, ...] = ()
     drafts: tuple[LinkedEntity, ...] = ()
     literals: tuple[LinkedLiteral, ...] = ()
-    """The mentions that are values, each once; those of draft answers are not here."""
+    """The mentions that are values, each once; draft answers are left out."""
 
     def unseen(self, context: Context) -> bool:
         """Tell whether any entity was not linked in an earlier round."""
@@ -372,16 +374,7 @@ class Consumption:
     unpriced: int = 0
 
     def __add__(self, other: Consumption) -> Consumption:
-        return Consumption(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.seconds + other.seconds,
-            self.usd + other.usd,
-            self.unpriced + other.unpriced,
-        )
+        return Consumption(*map(operator.add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)
@@ -398,12 +391,7 @@ class Spending:
     retries: int = 0
 
     def __add__(self, other: Spending) -> Spending:
-        return Spending(
-            self.asked + other.asked,
-            self.replayed + other.replayed,
-            self.failed + other.failed,
-            self.retries + other.retries,
-        )
+        return Spending(*map(operator.add, vars(self).values(), vars(other).values()))
 
     @property
     def calls(self) -> int:
@@ -421,4 +409,4 @@ class Answer:
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""
     usage: Mapping[str, Spending] = field(default_factory=dict, compare=False)
-    """What language models took, by stage; empty where none was asked, or nobody counted."""
+    """What language models took, by stage; empty if none was asked, or without a meter."""

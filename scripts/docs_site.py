@@ -1,40 +1,40 @@
 """A hook of MkDocs that writes the pages nobody writes by hand: start, commands, configuration, Python, and changes.
 
-The first page is README, with its links bent to the site. The configuration reference puts together what each YAML file
-under `configs/` sets and says, and the names, types, defaults and docstrings of what its `_target_` names, so it shows
-what a run would really take.
+The first page is README, with its links bent to the site. The configuration reference shows what a run with each option
+would take: composed, with the defaults of signatures and what docstrings say of them.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import griffe
-import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from typer.main import get_command
 
 import byokg
-from byokg.cli.components import MISSING as TO_BE_GIVEN
-from byokg.cli.components import TARGET, located
-from byokg.cli.config import RunOptions, config_dir
-from byokg.cli.main import app
+from byokg.cli.components import (
+    MISSING,
+    RETRIEVERS,
+    TARGET,
+    about,
+    annotation_of,
+    groups,
+    located,
+    option_file,
+    options,
+    settings_of,
+)
+from byokg.cli.config import RunOptions, descriptions, read_settings
+from byokg.cli.main import COMMANDS, app, load
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "configuration"
-
-RUN = "byokg.cli.config.RunOptions"
-
-PLAIN = (bool, int, float, str, Path, type(None), Any)
-"""Types that a setting may have; whatever else a constructor takes, byokg gives it."""
 
 GROUPS = {
     "pipeline": "how questions are answered",
@@ -81,7 +81,8 @@ def _bent(text: str) -> str:
 def commands_page() -> str:
     """Return one section for each command, with what its `--help` says."""
     parts = ["# Commands\n\nWhat `byokg COMMAND --help` says, for every command.\n"]
-    parts += [_command(path, command) for path, command in _commands(get_command(app), "byokg")]
+    parts += [f"## byokg\n\n{app.info.help}\n"]
+    parts += [_command(path, each) for name in COMMANDS for path, each in _commands(load(name), f"byokg {name}")]
     return "\n".join(parts)
 
 
@@ -130,141 +131,113 @@ def api_page() -> str:
 
 def configuration_pages() -> dict[str, str]:
     """Return the pages of the configuration reference, by path."""
-    docs = Docstrings()
-    folder = config_dir()
-    found = {path.name for path in folder.iterdir() if path.is_dir()}
-    groups = [*(name for name in GROUPS if name in found), *sorted(found - set(GROUPS))]
-    pages = {f"{CONFIGURATION}/index.md": _overview(folder, groups, docs)}
-    for group in groups:
+    pages = {f"{CONFIGURATION}/index.md": _overview()}
+    for group in _groups():
         parts = [f"# {group}\n\n`{group}=NAME` chooses {GROUPS.get(group, 'one of these')}.\n"]
-        for path in sorted((folder / group).rglob("*.yaml"), key=lambda path: (len(path.parts), path)):
-            parts.append(_option(path, folder, docs))
+        parts += [_option(group, option) for option in options(group)]
+        if group == "pipeline":
+            parts.append("## Retrievers\n\n`pipeline.retrievers.NAME=OPTION` adds one to a pipeline.\n")
+            parts += [_retriever(option) for option in options(RETRIEVERS)]
         pages[f"{CONFIGURATION}/{group}.md"] = "\n".join(parts)
     return pages
 
 
-def _overview(folder: Path, groups: Sequence[str], docs: Docstrings) -> str:
-    text = (folder / "config.yaml").read_text("utf-8")
+def _groups() -> list[str]:
+    known = list(GROUPS)
+    return sorted(groups(), key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def _overview() -> str:
     lines = [
         "# Configuration\n",
         "`byokg ask` and `byokg eval` take settings as `KEY=VALUE`; `byokg eval … --show` prints all of a run.",
-        "`GROUP=NAME` chooses one of a group's options, `GROUP.KEY=VALUE` changes a setting in it. What a file",
-        "does not set has the default of the class or function that it names in `_target_`.\n",
+        "`GROUP=NAME` chooses one of a group's options, `GROUP.KEY=VALUE` changes a setting in it. A setting's default",
+        "stands in the class or function that an option names in `_target_`; an option's file holds what differs.\n",
         "| group | chooses | options |\n|---|---|---|",
     ]
-    for group in groups:
-        options = ", ".join(f"`{path.stem}`" for path in sorted((folder / group).glob("*.yaml")))
-        lines.append(f"| [{group}]({group}.md) | {GROUPS.get(group, '')} | {options} |")
-    lines += ["", "## Settings of a run\n", *_table(_run_rows(text, docs))]
-    lines += ["", "## config.yaml\n", "What every run starts from:\n", f"```yaml\n{text.rstrip()}\n```\n"]
-    return "\n".join(lines)
+    for group in _groups():
+        names = ", ".join(f"`{name}`" for name in options(group))
+        lines.append(f"| [{group}]({group}.md) | {GROUPS.get(group, '')} | {names} |")
+    rows = _run_rows(RunOptions, RunOptions(), "", descriptions(read_settings([])))
+    lines += ["", "## Settings of a run\n", *_table(list(rows))]
+    return "\n".join(lines) + "\n"
 
 
 Row = tuple[str, str, str, str]
 """Key, type, default and meaning of one setting."""
 
 
-def _run_rows(text: str, docs: Docstrings) -> list[Row]:
-    comments = _comments(text)
-    return list(_dataclass_rows(RunOptions, "", comments, docs))
+def _run_rows(kind: Any, record: Any, prefix: str, said: Mapping[str, str]) -> Iterator[Row]:
+    """List the settings of a run that belong to no component."""
+    hints = typing.get_type_hints(kind)
+    for each in fields(kind):
+        key, value = f"{prefix}{each.name}", getattr(record, each.name)
+        if is_dataclass(value):
+            yield from _run_rows(type(value), value, f"{key}.", said)
+        else:
+            yield key, _type(hints[each.name]), _value(value), said.get(key, "")
 
 
-def _dataclass_rows(record: type, prefix: str, comments: Mapping[str, str], docs: Docstrings) -> Iterator[Row]:
-    hints = typing.get_type_hints(record)
-    for each in fields(record):
-        key = f"{prefix}{each.name}"
-        kind = hints[each.name]
-        if is_dataclass(kind):
-            yield from _dataclass_rows(typing.cast("type", kind), f"{key}.", comments, docs)
-            continue
-        default = each.default_factory() if each.default_factory is not MISSING else each.default
-        meaning = docs.attribute(record, each.name) or comments.get(key, "")
-        yield key, _type(kind), "required" if default is MISSING else _value(default), meaning
-
-
-def _option(path: Path, folder: Path, docs: Docstrings) -> str:
-    """Describe one YAML file: what it is for, what it makes, and every setting."""
-    text = path.read_text("utf-8")
-    name = path.relative_to(folder).with_suffix("").as_posix()
-    group, _, option = name.partition("/")
-    lines = [f"## {option}\n", *_introduction(text), ""]
-    if "# @package _global_" in text:  # chooses and sets what belongs to other groups
+def _option(group: str, option: str) -> str:
+    """Describe an option: what it is for, what it makes, and every setting."""
+    file = option_file(group, option)
+    text = file.read_text("utf-8") if file else ""
+    lines = [f"## {option}\n", *(_introduction(text) or [about(group, option)]), ""]
+    if "# @package _global_" in text:  # sets what belongs to other groups
         body = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
         return "\n".join([*lines, f"```yaml\n{body.rstrip()}\n```\n"])
-    values = yaml.safe_load(text) or {}
-    comments = _comments(text)
-    target = values.get(TARGET)
-    if target and target != TO_BE_GIVEN:
-        lines += [f"Makes `{target}`.\n"]
-    if rows := list(_rows(values, group, comments, docs)):
-        lines += [*_table(rows), ""]
-    inherited = [each for each in values.get("defaults", []) if isinstance(each, Mapping) or each != "_self_"]
-    if inherited:
-        lines += [f"```yaml\n{yaml.safe_dump({'defaults': inherited}, sort_keys=False).rstrip()}\n```\n"]
-    return "\n".join(lines)
+    settings = read_settings([f"{group}={option}"])
+    node = settings.components.get(group, {})
+    return "\n".join([*lines, *_component(node, group, descriptions(settings))])
+
+
+def _retriever(option: str) -> str:
+    settings = read_settings(["pipeline=path", f"pipeline.retrievers.{option}={option}"])
+    node = settings.components["pipeline"]["retrievers"][option]
+    file = option_file(RETRIEVERS, option)
+    lines = [f"### {option} {{ #retriever-{option} }}\n", *_introduction(file.read_text("utf-8") if file else ""), ""]
+    return "\n".join([*lines, *_component(node, f"pipeline.retrievers.{option}", descriptions(settings), RETRIEVERS)])
 
 
 def _introduction(text: str) -> list[str]:
-    """Return the comment at the top of a file, its commands as code."""
+    """Return the comment at the top of a file without what it says of single settings, its commands as code."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("#"):
             break
         words = line.removeprefix("#").strip()
-        if not words.startswith("@package"):
+        if not words.startswith("@package") and not re.match(r"\w+: ", words):
             lines.append(f"`{words}`<br>" if words.startswith("byokg ") else words)
     return lines
 
 
-def _rows(values: Mapping[str, Any], prefix: str, comments: Mapping[str, str], docs: Docstrings) -> Iterator[Row]:
-    """List the settings of a component: those of the file, then those that its target takes beside them."""
-    target = values.get(TARGET)
-    function = located(target, prefix) if target and target != TO_BE_GIVEN else None
-    parameters = dict(_settings(function)) if function else {}
-    meanings = docs.parameters(function) if function else {}
-    for name in dict.fromkeys([*values, *parameters]):
-        value = values.get(name)
-        key = f"{prefix}.{name}"
-        if name in (TARGET, "defaults", "hydra"):
+def _component(node: Mapping[str, Any], place: str, said: Mapping[str, str], group: str | None = None) -> list[str]:
+    """Say what a component is made by, and list its settings; retrievers are listed by name."""
+    target = node.get(TARGET)
+    if target in (None, MISSING):
+        return []
+    lines = [f"Makes `{target}`.\n"]
+    retrievers = node.get("retrievers")
+    if isinstance(retrievers, Mapping) and retrievers:
+        known = options(RETRIEVERS)
+        named = (f"[{name}](#retriever-{name})" if name in known else f"`{name}`" for name in retrievers)
+        lines += [f"Retrievers: {', '.join(named)}.\n"]
+    rows = list(_rows(node, place, said, place if group is None else group))
+    return [*lines, *(_table(rows) if rows else []), ""]
+
+
+def _rows(node: Mapping[str, Any], place: str, said: Mapping[str, str], group: str) -> Iterator[Row]:
+    target = located(node[TARGET], place) if node.get(TARGET, MISSING) != MISSING else None
+    parameters = settings_of(target, group) if target else {}
+    for name, value in node.items():
+        key = f"{place}.{name}"
+        if name == "retrievers" or (name == TARGET and value != MISSING):
             continue
         if isinstance(value, Mapping) and value:
-            local = {inner.removeprefix(f"{name}."): words for inner, words in comments.items()}
-            yield from _rows(value, key, local, docs)
+            yield from _rows(value, key, said, "")
             continue
-        kind, default = parameters.get(name, ("", ""))
-        if name in values:
-            default = "required" if value == TO_BE_GIVEN else _value(value)
-        yield key, kind, default, comments.get(name) or meanings.get(name, "")
-
-
-def _settings(function: Any) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield name, type and default of those parameters that can be given as a setting."""
-    home = inspect.getattr_static(function, "__init__") if isinstance(function, type) else function
-    names = getattr(home, "__globals__", {})
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-            continue
-        try:
-            kind = eval(parameter.annotation, names) if isinstance(parameter.annotation, str) else parameter.annotation
-        except NameError:
-            continue  # a type that only type checkers see is an object, which byokg gives
-        if _plain(kind):
-            default = "required" if parameter.default is parameter.empty else _value(parameter.default)
-            yield name, (_type(kind), default)
-
-
-def _plain(kind: Any) -> bool:
-    """Tell whether a value of this type can be written into YAML."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Literal:
-        return True
-    if origin is typing.Annotated:
-        return _plain(inner[0])
-    if origin is None:
-        return kind in PLAIN
-    return all(_plain(each) for each in inner if each is not ...) and origin is not typing.get_origin(
-        typing.Callable[..., Any]
-    )
+        kind = _type(annotation_of(target, parameters[name])) if target and name in parameters else ""
+        yield key, kind, "required" if value == MISSING else _value(value), said.get(key, "")
 
 
 def _type(kind: Any) -> str:
@@ -304,45 +277,5 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 
 def _cell(words: str) -> str:
-    return " ".join(words.split()).replace("|", "\\|")
-
-
-def _comments(text: str) -> dict[str, str]:
-    """Return the comment behind each key of a YAML file, by dotted key."""
-    found: dict[str, str] = {}
-    above: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        if match := re.match(r"( *)([\w]+):(?: +(?:[^#\n]|(?<! )#)*)?(?: +# (.*))?$", line):
-            depth = len(match[1])
-            above = [each for each in above if each[0] < depth] + [(depth, match[2])]
-            if match[3]:
-                found[".".join(name for _, name in above)] = match[3].strip()
-    return found
-
-
-class Docstrings:
-    """What docstrings say about parameters and attributes, read without importing anything."""
-
-    def __init__(self) -> None:
-        self._package = griffe.load("byokg", search_paths=[str(ROOT)])
-
-    def parameters(self, function: Any) -> dict[str, str]:
-        """Return what the docstring of a class or function says about each of its parameters."""
-        if not function.__module__.startswith("byokg."):
-            return {}
-        home = self._package[f"{function.__module__.removeprefix('byokg.')}.{function.__qualname__}"]
-        texts = [home.docstring, home["__init__"].docstring if "__init__" in home.members else None]
-        return {
-            name: each.description
-            for text in texts
-            if text
-            for section in text.parse("google", warnings=False)
-            if section.kind is griffe.DocstringSectionKind.parameters
-            for each in section.value
-            for name in each.name.split(", ")
-        }
-
-    def attribute(self, record: type, name: str) -> str:
-        """Return the docstring below a field of a dataclass."""
-        member = self._package[f"{record.__module__.removeprefix('byokg.')}.{record.__qualname__}"].members.get(name)
-        return member.docstring.value if member is not None and member.docstring else ""
+    words = " ".join(words.split()).removesuffix(".").replace("|", "\\|")
+    return re.sub(r"\bNone\b", "null", words)

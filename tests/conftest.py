@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import signal
 import threading
 from collections import Counter
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 if TYPE_CHECKING:
+    from byokg.graph.engines.arcadedb import ArcadeStore
     from tests.graph.bolt_server import BoltDatabases
 
 SLOW_FILES = 10
@@ -74,3 +77,27 @@ def bolt(bolt_process: BoltDatabases) -> Iterator[BoltDatabases]:
     """Return the Bolt server; the databases that a test makes are dropped after it."""
     yield bolt_process
     bolt_process.drop_databases()
+
+
+@pytest.fixture(scope="session")
+def arcade_process() -> Iterator[ArcadeStore]:
+    """Start one ArcadeDB for all tests of this process; whoever uses it puts a graph in with `replace`."""
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.engines.arcadedb import ArcadeStore
+
+    with ArcadeStore.hold(ColumnarGraph.from_triples([]), heap_mb=512) as store:
+        yield store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _read_once() -> Iterator[None]:
+    """Read what never changes once: boto3's descriptions of services."""
+    with pytest.MonkeyPatch.context() as patch:
+        if importlib.util.find_spec("botocore"):
+            from botocore.loaders import JSONFileLoader
+
+            load = JSONFileLoader.load_file
+            loaded = functools.cache(lambda path: load(JSONFileLoader(), path))
+            patch.setattr(JSONFileLoader, "load_file", lambda self, path: loaded(path))
+        yield

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts", "text", "files"),
+    ("types", "errors", "prompts", "text", "files", "sqlite", "service_errors"),
     ("index",),
     ("graph",),
     ("open",),
@@ -32,12 +32,12 @@ PARTS = {
     "graph": (
         ("",),
         ("columnar",),
-        ("exporter", "name_indexes", "pathql"),
+        ("exporter", "name_indexes"),
         ("rdf",),
         ("importers",),
         ("syntax",),
         ("guard",),
-        ("bfsql", "servers"),
+        ("bfsql", "pathql", "servers"),
         ("engines",),
     ),
     "evaluation": (("datasets",), ("",), ("report",)),

@@ -49,6 +49,15 @@ def output_text(cell: Any) -> str:
     return COLOUR.sub("", text)
 
 
+def test_path_queries_find_the_longest_way_on_land(executed: dict[str, list[str]]) -> None:
+    _, norway, land, spanish, rivers, rule, _ = executed["path_queries"]
+    assert norway.startswith("(<country/norway>)-[:borders]->(<country/russia>)-[:borders]->(<country/north-korea>)")
+    assert "the farthest lie 18 borders apart\nlesotho > south-africa" in land
+    assert spanish.startswith("bolivia (1), chile (1)") and spanish.rstrip().endswith("mexico (9)")
+    assert "(<river/drina>)-[:tributary_of]->(<river/sava>)" in rivers
+    assert rule.startswith("(<river/drina>)-[:ends_in]->(<sea/black-sea>)\nDerivation(rule='IF {")
+
+
 def test_the_quickstart_opens_a_graph_answers_and_scores(executed: dict[str, list[str]]) -> None:
     opened, node, _, capital, languages, tree, _, table, _ = executed["quickstart"]
     assert "2,639 nodes" in opened

@@ -54,6 +54,18 @@ def test_anything_else_is_a_folder(place: str) -> None:
     assert not is_address(place)
 
 
+@pytest.mark.parametrize(
+    "address", ["neo4j://h/\ud800", "sparql+http://\udfff", "neptune-db://\ud800:8182", "x\ud800://h"]
+)
+def test_half_a_character_is_in_no_address_and_no_folder(address: str) -> None:
+    with pytest.raises(ConfigError, match="half of a character") as caught:
+        open_graph(address)
+    str(caught.value).encode()
+    for open_ in (open_graph, open_queryable):
+        with pytest.raises(GraphNotFound):
+            open_("\ud800")
+
+
 def test_an_unknown_scheme_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="no store speaks 'https'") as caught:
         server_kind("https://dbpedia.org/sparql")

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -110,11 +111,20 @@ def test_the_sdist_is_complete_enough_to_build_the_same_wheel_and_run_the_tests(
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     [source] = (tmp_path / "source").iterdir()
-    for name in ("Makefile", "constraints.txt", "LICENSE", "README.md", "CHANGELOG.md", "tests/test_packaging.py"):
+    tops = ("Makefile", "constraints.txt", "mkdocs.yml", "LICENSE", "CITATION.cff", "README.md", "CHANGELOG.md")
+    for name in (*tops, "tests/test_packaging.py"):
         assert (source / name).is_file(), name
     for folder in ("configs", "scripts", "tests"):
         assert (source / folder).is_dir(), folder
     assert names(build(source, "wheel", tmp_path / "wheel")) == names(wheel)
+
+
+def test_whoever_cites_it_cites_the_version_that_is_built() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))  # valid by the schema of version 1.2.0
+    assert citation["cff-version"] == "1.2.0" and citation["type"] == "software"
+    assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert citation["authors"] == PROJECT["authors"]
+    assert set(citation["keywords"]) == set(PROJECT["keywords"])
 
 
 def test_the_public_names_are_those_that_can_be_imported() -> None:

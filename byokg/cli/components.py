@@ -1,27 +1,67 @@
-"""Components that settings name: checking their values by a signature, and making them.
+"""Components that settings name by `_target_`: their signatures check the settings, and they are called with them.
 
 A component is a mapping with `_target_`, the import path of a class or function, and its arguments beside it, which may
-be components themselves. A mapping of several by name, such as a pipeline's retrievers, is handed over as what makes
-each of them.
+be components themselves. Its signature is the schema: which settings there are, of which type, with which default. A
+mapping of several by name, such as a pipeline's retrievers, is handed over as what makes each of them.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
-import importlib
 import inspect
+import os
 import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import metadata, resources
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import yaml
+from hydra.core.config_store import ConfigStore
+from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
 from byokg.errors import ByokgError, ConfigError
+from byokg.files import user_cache
+from byokg.open import is_address, masked
+
+if TYPE_CHECKING:
+    from byokg.cli.config import Settings
+    from byokg.evaluation.metrics import Metrics
+    from byokg.llm.batch import PendingCalls
+    from byokg.llm.model import LanguageModel
+    from byokg.llm.providers import Anthropic, Provider
+    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.usage import UsageMeter
+    from byokg.prompts.template import PromptLibrary
+
+CONFIG_DIR = "BYOKG_CONFIG_DIR"
+"""Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
+
+GIVEN = {
+    "graph": frozenset({"username", "password", "client"}),
+    "linking": frozenset({"store", "embedder", "names", "dense"}),
+    "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
+}
+"""By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, the
+first argument if that has no default; retrievers are given the `Parts` of their pipeline."""
+
+RETRIEVERS = "pipeline/retrievers"
+
+KINDS = {
+    "graph": "byokg.graph.store.GraphStore",
+    "embedding": "byokg.index.embedders.Embedder",
+    "linking": "byokg.linking.entities.EntityLinker",
+    "llm": "byokg.llm.providers.Provider",
+    "pipeline": "byokg.evaluation.runner.Pipeline",
+    "dataset": "byokg.evaluation.datasets.base.Dataset",
+}
+"""What the component chosen from a group has to be."""
 
 TARGET = "_target_"
 MISSING = "???"
@@ -29,72 +69,212 @@ SECRET = re.compile(r"key(?!_variable)|token(?!s)|secret|password|credential", r
 """Names of settings whose values are neither shown nor recorded."""
 
 _LISTS = (list, tuple, Collection, Sequence)
+_LOOSE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def holds_components(value: Any) -> bool:
-    """Tell whether a value is a mapping of components by name, of which some may be left out."""
-    return (
-        isinstance(value, Mapping)
-        and TARGET not in value
-        and any(isinstance(each, Mapping) and TARGET in each for each in value.values())
-    )
+ENTRY_POINTS = {
+    "pipeline": "byokg.pipelines",
+    RETRIEVERS: "byokg.retrievers",
+    "graph": "byokg.stores",
+    "dataset": "byokg.datasets",
+}
+"""By group, the entry points of installed packages that are options of it."""
+
+_FOLDER_HINTS = {
+    "graph": "graph.path={}",
+    "dataset": "dataset=folder dataset.root={}",
+    "embedding": "embedding=static embedding.path={}",
+}
+"""How to say it, where a folder is given to a group."""
 
 
-def checked_component(node: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return a component's node with its values converted to what its target's signature says.
+class Typed(str):
+    """A value from the command line, of which the type is not known yet."""
+
+
+# Options
+
+
+def config_dirs() -> list[Path]:
+    """Return the folders of YAML files: byokg's own, inside an installed package or beside it, then the user's.
+
+    Raises:
+        ConfigError: the user's is no folder, or an option in it has the name of one of byokg's.
+    """
+    package = Path(str(resources.files("byokg")))
+    places = (package / "configs", package.parent / "configs")
+    own = next((folder for folder in places if (folder / "config.yaml").is_file()), None)
+    if own is None:
+        raise ConfigError(f"no configs in {str(package)!r} or beside it; run: pip install --force-reinstall byokg")
+    given = os.environ.get(CONFIG_DIR)
+    if not given:
+        return [own]
+    theirs = Path(given).expanduser().resolve()
+    if not theirs.is_dir():
+        raise ConfigError(f"--config-dir {given} is no folder; name one that holds GROUP/OPTION.yaml")
+    for file in theirs.rglob("*.yaml"):
+        if (own / file.relative_to(theirs)).exists():
+            raise ConfigError(f"{str(file)!r} has the name of an option of byokg; give it another")
+    return [own, theirs]
+
+
+def groups() -> list[str]:
+    """Return the names of all groups."""
+    return sorted({folder.name for place in config_dirs() for folder in place.iterdir() if folder.is_dir()})
+
+
+def options(group: str) -> list[str]:
+    """Return the names of a group's options."""
+    files = {file.stem for folder in config_dirs() for file in (folder / group).glob("*.yaml")}
+    return sorted(files | entry_points(group).keys())
+
+
+def option_file(group: str, option: str) -> Path | None:
+    """Return the YAML file of an option; None if an installed package adds it."""
+    files = (folder / group / f"{option}.yaml" for folder in config_dirs())
+    return next((file for file in files if file.is_file()), None)
+
+
+def about(group: str, option: str) -> str:
+    """Return what an option says of itself in one line."""
+    file = option_file(group, option)
+    if file is None:
+        return f"{entry_points(group)[option]}, of an installed package"
+    lines = file.read_text("utf-8").splitlines()
+    return next((line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line), "")
+
+
+def entry_points(group: str) -> dict[str, str]:
+    """Return the import path of each option that installed packages add to a group."""
+    found = metadata.entry_points(group=ENTRY_POINTS[group]) if group in ENTRY_POINTS else ()
+    return {each.name: each.value.replace(":", ".") for each in found}
+
+
+def show_entry_points_to_hydra() -> None:
+    for group in ENTRY_POINTS:
+        for name, target in entry_points(group).items():
+            ConfigStore.instance().store(name, {TARGET: target}, group)
+
+
+def check_option(group: str, option: str) -> None:
+    """Make sure that a group has an option of this name. Raises `ConfigError`."""
+    if option_file(group, option) is not None:
+        return
+    known, text, key = options(group), masked(option), group.replace("/", ".")
+    if option in known:
+        show_entry_points_to_hydra()
+        return
+    if group == "graph" and is_address(text):
+        hint = f"for a server write graph.path={text}"
+    elif group in _FOLDER_HINTS and ("/" in text or "." in text or Path(text).exists()):
+        hint = f"for a folder write {_FOLDER_HINTS[group].format(text)}"
+    else:
+        hint = nearest(text, known)
+    raise ConfigError(f"{key}={text} is no option{hint and '; '}{hint}; options of {key}: {listed(known)}")
+
+
+# Checking settings
+
+
+def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a component that are settings. A group of "" is that of components inside others."""
+    parameters = inspect.signature(target).parameters
+    given = GIVEN.get(group, frozenset())
+    if group == RETRIEVERS:
+        from byokg.pipeline.loop import Parts
+
+        given = frozenset(part.name for part in fields(Parts))
+    if group == "graph" and (place := place_argument(target)):
+        given |= {place}
+    return {name: each for name, each in parameters.items() if name not in given and each.kind not in _LOOSE}
+
+
+def place_argument(store: Callable[..., Any]) -> str | None:
+    """Return the argument of a store that says where the graph is: the first, if it has no default."""
+    first = next(iter(inspect.signature(store).parameters.values()), None)
+    return first.name if first is not None and first.default is first.empty and first.kind not in _LOOSE else None
+
+
+def open_ended(target: Callable[..., Any]) -> bool:
+    """Tell whether a component takes arguments that its signature does not name."""
+    if isinstance(target, type) and issubclass(target, BaseModel):
+        return True  # it checks itself when it is made
+    return any(each.kind is each.VAR_KEYWORD for each in inspect.signature(target).parameters.values())
+
+
+def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, Any]:
+    """Return a component's node with every setting that there is, converted to the type that the target takes.
+
+    Args:
+        node: `_target_`, and those settings that are not left at their defaults.
+        place: where it stands, for messages.
+        group: whose component it is; see `settings_of`.
 
     Raises:
         ConfigError: the target cannot be imported, has no such argument, or takes no such value.
     """
     if node[TARGET] == MISSING:
         return dict(node)
-    target = located(node[TARGET], f"{place}.{TARGET}")
+    target = located(node[TARGET], place)
     if isinstance(target, type) and issubclass(target, BaseModel):
-        return dict(node)  # checks itself when it is built, and may take more than its signature says
-    parameters = inspect.signature(target).parameters
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    checked: dict[str, Any] = {}
-    for name, value in node.items():
-        key = f"{place}.{name}"
-        if name == TARGET or value == MISSING:
-            checked[name] = value
-        elif isinstance(value, Mapping) and TARGET in value:
-            checked[name] = checked_component(value, key)
-        elif holds_components(value):
-            checked[name] = {each: node and checked_component(node, f"{key}.{each}") for each, node in value.items()}
-        elif name in parameters:
-            checked[name] = _converted(value, _annotation(target, parameters[name]), key)
-        elif open_ended:
-            checked[name] = value
-        else:
+        return {name: _natural(value) for name, value in node.items()}
+    parameters = settings_of(target, group)
+    settings: dict[str, Any] = {TARGET: str(node[TARGET])}
+    components: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        kind = annotation_of(target, parameter)
+        value = node[name] if name in node else _default(parameter.default, kind)
+        if value is not parameter.empty:
+            value = _checked_value(value, kind, f"{place}.{name}")
+            # Components that may be left out come last: people read numbers first.
+            last = _is_component(value) or holds_components(value)
+            (components if last and parameter.default is not parameter.empty else settings)[name] = value
+    for name in [name for name in node if name != TARGET and name not in parameters]:
+        if not open_ended(target):
             hint = nearest(name, list(parameters)) or f"it takes {listed(parameters)}"
-            raise ConfigError(f"{node[TARGET]} takes no {name!r}, which {key} sets; {hint}")
-    return checked
+            raise ConfigError(f"{node[TARGET]} takes no {name!r}, which {place}.{name} sets; {hint}")
+        settings[name] = _natural(node[name])
+    return settings | components
 
 
-def located(target: str, place: str) -> Callable[..., Any]:
-    """Import what a dotted name means: a module's class or function, or an attribute of a class."""
-    words = target.split(".")
-    found: Any = None
-    try:
-        for cut in range(len(words) - 1, 0, -1):
-            module = ".".join(words[:cut])
-            try:
-                found = importlib.import_module(module)
-            except ModuleNotFoundError as error:
-                if cut == 1 or not f"{module}.".startswith(f"{error.name}."):
-                    raise  # what is missing is imported by a module that is there
-                continue
-            found = functools.reduce(getattr, words[cut:], found)
-            break
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{place}={target} cannot be imported: {first_line(error)}") from error
-    if not callable(found):
-        raise ConfigError(f"{place}={target} is not callable; name a class or a function by its full import path")
-    return cast("Callable[..., Any]", found)
+def _checked_value(value: Any, kind: Any, key: str) -> Any:
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, str) and value == MISSING else _converted(value, kind, key)
+    if _is_component(value):
+        return checked(value, key)
+    group = key.replace(".", "/")
+    if group == RETRIEVERS or holds_components(value):
+        named = {name: each for name, each in value.items() if each is None or _is_component(each)}
+        found = {name: each and checked(each, f"{key}.{name}", group) for name, each in named.items()}
+        for name in [name for name in value if name not in named]:
+            setting = next(leaves({name: value[name]}))
+            hint = nearest(setting, list(leaves(found)), f"{key}.") or f"there is {listed(found)}"
+            raise ConfigError(f"no setting {f'{key}.{setting}'!r}; {hint}")
+        return found
+    if kind is Any or _is_open_mapping(kind):
+        return _natural(value)
+    raise ConfigError(f"{key} has no setting {f'{key}.{next(leaves(value))}'!r}; it takes one value")
 
 
-def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+def _default(value: Any, kind: Any) -> Any:
+    """Return a parameter's default as YAML would write it; `empty` if that is not possible."""
+    if value is inspect.Parameter.empty:
+        return MISSING
+    if value is None and _is_open_mapping(kind):
+        return {}
+    if isinstance(value, Mapping) and all(map(callable, value.values())):
+        return {name: {TARGET: f"{each.__module__}.{each.__qualname__}"} for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return list(value)
+    return value if isinstance(value, str | int | float | Path | Mapping | None) else inspect.Parameter.empty
+
+
+def _is_open_mapping(kind: Any) -> bool:
+    """Tell whether a type is a mapping, whose names the user chooses."""
+    return any(typing.get_origin(each) in (Mapping, dict) for each in (kind, *typing.get_args(kind)))
+
+
+def annotation_of(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """Return the type of one argument; `Any` when it has none, or one that exists for type checkers only."""
     if parameter.annotation is parameter.empty:
         return Any
@@ -102,22 +282,37 @@ def _annotation(target: Callable[..., Any], parameter: inspect.Parameter) -> Any
     wanted = SimpleNamespace(__annotations__={"value": parameter.annotation})
     try:
         return typing.get_type_hints(wanted, getattr(function, "__globals__", {}))["value"]
-    except NameError:
+    except (NameError, TypeError):
         return Any
 
 
 def _converted(value: Any, kind: Any, key: str) -> Any:
     """Convert a value to a type: text from the command line freely, values from YAML only without loss."""
-    if isinstance(value, str) and Path in typing.get_args(kind):
+    if kind is Any:
+        return _natural(value)
+    if isinstance(value, str) and Path in (kind, *typing.get_args(kind)):
         return Path(value).expanduser()
     if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
         value = parts(value)
     try:
-        return TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
+        plain = str(value) if isinstance(value, str) else value
+        return TypeAdapter(kind).validate_python(plain, strict=not isinstance(value, str))
     except ValidationError as error:
         raise ConfigError(misfit(key, value, error.errors()[0]["msg"])) from error
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
-        return value  # a type that pydantic does not know: its owner has to check
+        return _natural(value)  # a type that pydantic does not know: its owner has to check
+
+
+def _natural(value: Any) -> Any:
+    """Read typed text of which no type is known as YAML would: 16 is a number."""
+    if isinstance(value, Mapping):
+        return {name: _natural(each) for name, each in value.items()}
+    if not isinstance(value, Typed):
+        return value
+    try:
+        return yaml.safe_load(value) if value else ""
+    except yaml.YAMLError:
+        return str(value)
 
 
 def parts(text: str) -> list[str]:
@@ -126,9 +321,39 @@ def parts(text: str) -> list[str]:
     return [part.strip() for part in inside.split(",") if part.strip()]
 
 
-def misfit(key: str, value: Any, reason: str) -> str:
-    shown = "null" if value is None else value
-    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}"
+def leaves(node: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Yield the dotted name of each setting in nested mappings."""
+    for name, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}"
+
+
+def _is_component(value: Any) -> bool:
+    return isinstance(value, Mapping) and TARGET in value
+
+
+def holds_components(value: Any) -> bool:
+    """Tell whether a value is a mapping of components by name, of which some may be left out."""
+    return isinstance(value, Mapping) and TARGET not in value and any(map(_is_component, value.values()))
+
+
+# Making components
+
+
+def located(target: str, place: str) -> Callable[..., Any]:
+    """Import what a dotted name means: a module's class or function, or an attribute of a class."""
+    try:
+        found = get_object(target)
+    except (ImportError, ValueError) as error:
+        reason = first_line(error.__cause__ or error)
+        raise ConfigError(f"{place}.{TARGET}={target} cannot be imported: {reason}") from error
+    if not callable(found):
+        raise ConfigError(
+            f"{place}.{TARGET}={target} is not callable; name a class or a function by its full import path"
+        )
+    return cast("Callable[..., Any]", found)
 
 
 def missing_keys(node: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -136,37 +361,50 @@ def missing_keys(node: Mapping[str, Any], place: str) -> Iterator[str]:
     for name, value in node.items():
         if isinstance(value, Mapping):
             yield from missing_keys(value, f"{place}.{name}")
-        elif value == MISSING:
+        elif isinstance(value, str) and value == MISSING:
             yield f"{place}.{name}"
 
 
-def build(node: Mapping[str, Any], place: str, given: Mapping[str, object]) -> Any:
-    """Call a component's target with its settings and what is given."""
+def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **given: object) -> Any:
+    """Call a component's target.
+
+    Args:
+        node: `_target_`, and settings as `checked` returns them.
+        place: where it stands, for messages. A group's component has to be one of `KINDS`.
+        first: what it is given by position.
+        given: what it is given by name.
+
+    Raises:
+        ConfigError: it does not take what is given, refuses its settings, or makes something else.
+    """
     name = node[TARGET]
-    target = located(name, f"{place}.{TARGET}")
-    arguments = _arguments(node, place)
+    target, arguments = located(name, place), _arguments(node, place)
     try:
-        inspect.signature(target).bind(**arguments, **given)
+        inspect.signature(target).bind(*first, **arguments, **given)
     except TypeError as error:
         raise ConfigError(f"{place}: {name} cannot be called: {error}") from error
     if name.startswith("byokg."):
-        return target(**arguments, **given)
+        return target(*first, **arguments, **given)
     try:
-        return target(**arguments, **given)
+        component = target(*first, **arguments, **given)
     except ByokgError:
         raise
     except Exception as error:  # code that is not ours raises what it likes
         raise ConfigError(f"{place}: {name} refused its settings: {_refusal(error, arguments)}") from error
+    if place in KINDS:
+        _check_kind(component, place, name)
+    return component
 
 
 def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the settings of a component, those that are components themselves built."""
+    """Return the settings of a component: one that stands in it is made, of several by name what makes each."""
     arguments = {}
     for key, value in node.items():
-        if isinstance(value, Mapping) and TARGET in value:
-            value = build(value, f"{place}.{key}", {})
+        here = f"{place}.{key}"
+        if _is_component(value):
+            value = made(value, here)
         elif holds_components(value):
-            value = {name: each and _maker(each, f"{place}.{key}.{name}") for name, each in value.items()}
+            value = {name: each and _maker(each, f"{here}.{name}") for name, each in value.items()}
         if key != TARGET:
             arguments[key] = value
     return arguments
@@ -174,7 +412,19 @@ def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _maker(node: Mapping[str, Any], place: str) -> Callable[..., Any]:
     """Return a component's target with its settings; whoever calls it gives the rest."""
-    return functools.partial(located(node[TARGET], f"{place}.{TARGET}"), **_arguments(node, place))
+    return functools.partial(located(node[TARGET], place), **_arguments(node, place))
+
+
+def _check_kind(component: object, group: str, target: str) -> None:
+    """Make sure that a component of the user's own can do what its group is for."""
+    kind = cast(type, get_object(KINDS[group]))
+    if getattr(kind, "_is_protocol", False):
+        lacking = [name for name in vars(kind) if not name.startswith("_") and not hasattr(component, name)]
+        fits, wanted = not lacking, f"without {listed(lacking)}; see {KINDS[group]}"
+    else:
+        fits, wanted = isinstance(component, kind), f"where a {KINDS[group]} is wanted"
+    if not fits:
+        raise ConfigError(f"{group}.{TARGET}={target} makes no {group} but a {type(component).__name__}, {wanted}")
 
 
 def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
@@ -188,7 +438,121 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
     return text
 
 
+# The language model
+
+
+REQUESTS = "requests"
+"""Subfolder of a run folder: what it waits for."""
+
+_SOME_MODEL = "llm=anthropic llm.model=MODEL"
+
+
+def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where replies are recorded unless a setting says otherwise: in the user's cache folder."""
+    return user_cache(environment) / "replies.sqlite"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A language model as the settings name it, and who records and counts its replies."""
+
+    model: LanguageModel
+    meter: UsageMeter
+    replies: RecordedReplies
+    prompts: PromptLibrary
+    pending: PendingCalls | None
+    """Where calls are put aside, in batches and where another machine answers."""
+    batch: Anthropic | None
+    """Whose batches answer the calls that were put aside; None where another machine does."""
+
+    def close(self) -> None:
+        """Close the file of replies."""
+        self.replies.close()
+
+    def run(
+        self, once: Callable[[], Metrics], folder: Path, settings: Settings, note: Callable[[str], None]
+    ) -> Metrics:
+        """Run an evaluation to its end, or as far as the replies go.
+
+        Args:
+            once: one pass, as by `run_evaluation`.
+            folder: the run's.
+            settings: what it was made from.
+            note: told in one line what happens.
+
+        Raises:
+            RunIncomplete: replies are missing, or the budget is spent.
+        """
+        if self.pending is None:
+            return once()
+        from byokg.evaluation.batch_runs import run_deferred, run_in_batches
+        from byokg.llm.batch import AnthropicBatches
+
+        if self.batch is None:
+            return run_deferred(once, self.pending, folder / REQUESTS)
+        batches = AnthropicBatches(self.batch.batch_client(), self.replies, folder / REQUESTS, self.model.name)
+        return run_in_batches(once, self.pending, batches, self.meter, note)
+
+
+def asking(settings: Settings, note: Callable[[str], None], together: bool = False) -> Asking | None:
+    """Make the language model that the settings name, if the pipeline asks one.
+
+    Args:
+        settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
+        note: told when traces leave the machine, or a price is not known.
+        together: many questions are asked, so that calls may be put aside.
+
+    Returns:
+        None where the pipeline asks no language model.
+
+    Raises:
+        ConfigError: the pipeline asks one and none is chosen, or a setting is wrong.
+        MissingExtra: the provider's package is not installed.
+        ReplyStoreError: recorded replies cannot be used.
+    """
+    chosen = settings.components.get("llm")
+    if "model" not in settings.takes("pipeline"):
+        if chosen is not None:
+            note(
+                f"pipeline={settings.options['pipeline']} asks no language model; llm={settings.options['llm']} is idle"
+            )
+        return None
+    if chosen is None:
+        raise ConfigError(f"pipeline={settings.options['pipeline']} asks a language model; add {_SOME_MODEL}")
+    from byokg.llm.batch import PendingCalls
+    from byokg.llm.providers import Anthropic
+    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.usage import PriceTable, UsageMeter
+    from byokg.prompts.template import PromptLibrary
+
+    files = dict(settings.run.prompts)
+    prompts = PromptLibrary(files.pop("folder", None), files)
+    meter = UsageMeter(
+        PriceTable(settings.run.prices), settings.build("budget") if "budget" in settings.components else None
+    )
+    replies = RecordedReplies(settings.run.replies.path or replies_file(), settings.run.replies.mode)
+    try:
+        provider: Provider = settings.build("llm")
+        waits = together and provider.answers_later
+        if waits and settings.run.replies.mode in ("off", "replay"):
+            raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
+        pending = PendingCalls(replies) if waits else None
+        model = provider.language_model(store=replies, meter=meter, pending=pending, note=note)
+        meter.check(model.model)
+    except BaseException:
+        replies.close()
+        raise
+    batch = provider if isinstance(provider, Anthropic) and provider.batch else None
+    return Asking(model, meter, replies, prompts, pending, batch)
+
+
 # Messages
+
+
+def misfit(key: str, value: Any, reason: str) -> str:
+    """Say that a value is not what a setting takes."""
+    shown = "null" if value is None else value
+    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}"
 
 
 def nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
@@ -198,8 +562,10 @@ def nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
 
 
 def listed(words: Iterable[str]) -> str:
+    """Write words with commas between them."""
     return ", ".join(words)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text that is not blank."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

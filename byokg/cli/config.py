@@ -1,73 +1,69 @@
-"""Settings from YAML files and the command line, and the parts they name.
+"""Settings: Hydra composes YAML files and words of the command line, and signatures check and complete them.
 
-Hydra composes the groups (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are set on what it composed,
-so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them. An option of a component
-group names a class or function in `_target_`, whose signature says which settings there are and of which type; a
-mapping of several such components by name, such as a pipeline's retrievers, is handed over as what makes each. The
-settings of the run itself are `RunOptions`.
+Hydra merges the chosen options (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are put into what it
+composed, so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them.
+
+Options are YAML files, byokg's own or in a folder of the user's (`--config-dir`), and entry points of installed
+packages (`ENTRY_POINTS`). A file says what it sets otherwise than the class or function in its `_target_`, whose
+signature has the rest (`components`). The settings of the run itself are `RunOptions`.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from importlib import resources
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field, TypeAdapter, ValidationError
 
 from byokg.cli.components import (
+    RETRIEVERS,
     SECRET,
     TARGET,
-    build,
-    checked_component,
+    Typed,
+    check_option,
+    checked,
+    config_dirs,
+    entry_points,
     first_line,
-    holds_components,
+    groups,
+    leaves,
     listed,
     located,
+    made,
     misfit,
     missing_keys,
     nearest,
+    open_ended,
+    option_file,
+    options,
     parts,
+    place_argument,
+    settings_of,
+    show_entry_points_to_hydra,
 )
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
-from byokg.open import EXAMPLES, SCHEMES, ServerKind, is_address, masked, open_graph, server_kind
+from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
+from byokg.prompts.template import VARIABLES
 
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""
 
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
-"""Groups whose chosen option may be built."""
+"""Groups whose chosen option may build something."""
 
-_SINGLE = (
-    *("out", "limit", "sample", "per_type", "ids", "types", "require", "shard", "seed", "workers", "deadline_s"),
-    "prices",
-)
-"""Settings of the run that stand in no group."""
-_LISTED = ("ids", "types", "require")
-"""Those of them that are lists; on the command line their entries are separated by commas, in brackets or without."""
-_WORD = re.compile(r"[^\W\d]\w*")
-_PATH_KEYS = {
-    "graph": "graph.path={}",
-    "dataset": "dataset=folder dataset.root={}",
-    "embedding": "embedding=static embedding.path={}",
-}
-"""How to say it, where a folder is given to a group."""
-
-_FOLDERS = "columnar"
-"""The graph option that opens folders; an address chooses another one by itself."""
 _SERVERS = frozenset(SCHEMES.values())
-_OURS = _SERVERS | {_FOLDERS, "arcadedb", "oxigraph", "both_engines"}
-"""Graph options that know which places they open."""
+_ENGINES = frozenset({"columnar", "arcadedb", "oxigraph", "both_engines"})
 
 _PLACES_IN = {
     "graph": (
@@ -84,30 +80,41 @@ _PLACES_IN = {
         *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
     ),
 }
-_PLACES = frozenset(
+_NOT_RECORDED = frozenset(
     {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
+    | {"budget", "replies", "prices", "prompts", "deadline_s"}
 )
-"""Left out of a run's record: where files and services lie, and how patient one is with them, changes no answer
-(checksums say what was in the files)."""
+"""Left out of a run's record. Where files and services lie, and how patient one is with them, changes no answer
+(checksums say what was in the files). A run that has used up its budget is continued with a higher one, recorded
+replies are the same wherever they lie, and of prompts it is the content that counts, which is recorded apart."""
 
-_LIMITS = frozenset({"budget", "replies", "prices", "prompts", "deadline_s"})
-"""Left out, too: a run that has used up its budget is continued with a higher one, recorded replies are the same
-wherever they lie, and of prompts it is the content that counts, which is recorded apart."""
+
+# The settings of the run itself
 
 
 @dataclass(frozen=True)
 class GraphPlace:
-    """Which graph a run reads; see `configs/config.yaml`."""
+    """Which graph a run reads.
+
+    Args:
+        path: folder that `byokg graph build` wrote, or a server (neo4j://…); null takes the data set's own
+        per_question: true: each question is asked of its own subgraph, where the data set has them (dataset=rog)
+        cache: where data sets' own graphs are kept once built; null is the user's cache folder
+    """
 
     path: Path | str | None = None
-    """A folder, or as text the address of a server."""
-    cache: Path | None = None
     per_question: bool = False
+    cache: Path | None = None
 
 
 @dataclass(frozen=True)
 class Grants:
-    """What a pipeline is given of a data set's annotations."""
+    """What a pipeline is given of a data set's annotations.
+
+    Args:
+        entities: linked: found in the question; gold: topic entities granted from the data set
+        hops: predicted: decided from the question; gold: hop count granted from the data set
+    """
 
     entities: Literal["linked", "gold"] = "linked"
     hops: Literal["predicted", "gold"] = "predicted"
@@ -115,33 +122,56 @@ class Grants:
 
 @dataclass(frozen=True)
 class Replies:
-    """Where replies of language models are recorded, and when they are used."""
+    """Where replies of language models are recorded, and when they are used.
 
-    path: Path | None = None
+    Args:
+        mode: auto: recorded replies are used, others asked for; record: all asked anew; replay: recorded only; off
+        path: file where they are recorded; null is the user's cache folder
+    """
+
     mode: Literal["auto", "record", "replay", "off"] = "auto"
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Settings of a run that belong to no component. `configs/config.yaml` holds the same defaults."""
+    """Settings of a run that belong to no component.
+
+    Args:
+        out: run folder; null names one under runs/ after the data set and the settings
+        ids: questions of these ids only, ID,ID,…, or @FILE with one a line
+        types: questions of these types only
+        require: answers_in_graph: an answer is a node; executable: the gold query finds something, which is gold then
+        per_type: so many of each type, drawn by seed
+        sample: so many, drawn by seed; a larger sample contains the smaller ones
+        limit: the first of those only
+        shard: 3/16: every 16th of them from the third on; byokg merge puts all together
+        seed: of the confidence intervals, and of what is drawn
+        workers: questions answered at the same time
+        deadline_s: seconds that one question may wait for language models; null for any time
+        prices: YAML file of what models cost, read before byokg's own (byokg/llm/prices.yaml)
+        prompts: files that replace byokg's own by name; NAME.md in prompts.folder replaces the prompt NAME
+    """
 
     out: Path | None = None
-    limit: Annotated[int, Field(ge=1)] | None = None
-    sample: Annotated[int, Field(ge=1)] | None = None
-    per_type: Annotated[int, Field(ge=1)] | None = None
     ids: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     require: tuple[Requirement, ...] = ()
+    per_type: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
     shard: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     workers: Annotated[int, Field(ge=1)] = 1
     deadline_s: Annotated[float, Field(gt=0)] | None = None
     prices: Path | None = None
-    replies: Replies = field(default_factory=Replies)
-    prompts: Mapping[str, Path | None] = field(default_factory=dict)
-    """A file by prompt name, and `folder`; those that are given."""
     graph: GraphPlace = field(default_factory=GraphPlace)
     linking: Grants = field(default_factory=Grants)
+    replies: Replies = field(default_factory=Replies)
+    prompts: Mapping[str, Path | None] = field(default_factory=dict)
+
+
+_RUN_GROUPS = {"graph": GraphPlace, "linking": Grants, "replies": Replies}
 
 
 @dataclass(frozen=True)
@@ -150,305 +180,265 @@ class Settings:
 
     run: RunOptions
     options: Mapping[str, str | None]
-    """Chosen option of each group."""
+    """Chosen option of each group; where an import path was given instead, that."""
     components: Mapping[str, Mapping[str, Any]]
-    """By group, `_target_` and arguments; groups whose option builds nothing are left out."""
+    """By group, `_target_` and all of its settings; groups whose option builds nothing are left out."""
     values: Mapping[str, Any]
     """Everything, as nested mappings with checked values."""
 
-    def build(self, group: str, **given: object) -> Any:
-        """Make the component that was chosen from a group, handing it what was made before.
+    def build(self, group: str, *place: object, **given: object) -> Any:
+        """Make the component that was chosen from a group.
+
+        Args:
+            group: whose.
+            place: where a graph is; nothing for other groups.
+            given: what was made before, by name.
 
         Raises:
-            ConfigError: none was chosen, a setting it needs is missing, or it does not take what is given.
+            ConfigError: none was chosen, a setting it needs is missing, it does not take what is given, or it is
+                nothing that the group is for.
             MissingExtra: it needs a package that is not installed.
         """
-        if self.options.get(group) is None:
+        if group not in self.components:
             raise ConfigError(f"no {group} is chosen; choose one of {listed(f'{group}={o}' for o in options(group))}")
         missing = list(missing_keys(self.components[group], group))
         if missing:
             example = " ".join(f"{key}=…" for key in missing)
             raise ConfigError(f"{group}={self.options[group]} needs {listed(missing)}; add {example}")
-        return build(self.components[group], group, given)
+        return made(self.components[group], group, place, **given)
 
     def takes(self, group: str) -> frozenset[str]:
         """Return the names of what the component chosen from a group can be given."""
-        return frozenset(inspect.signature(located(self.components[group][TARGET], f"{group}.{TARGET}")).parameters)
+        return frozenset(inspect.signature(located(self.components[group][TARGET], group)).parameters)
 
-    def open_graph(self, place: Path | str) -> GraphStore:
-        """Open a graph with the store and the settings that were chosen. Raises what `open.open_graph` does."""
-        parameters = inspect.signature(located(self.components["graph"][TARGET], f"graph.{TARGET}")).parameters
-        name = next(iter(parameters))  # every store's first argument is the place
-        return open_graph(place, opener=lambda place: self.build("graph", **{name: place}))
+    def open_graph(self, place: Path | str | None) -> GraphStore:
+        """Open a graph with the store and the settings that were chosen; a store of the user's own decides what of.
+
+        Raises:
+            ConfigError: there is no place, and the store needs one. Else what `open.open_graph` raises.
+        """
+        target = self.components["graph"][TARGET]
+        if place is None and (name := place_argument(located(target, "graph"))):
+            raise ConfigError(
+                f"graph={self.options['graph']} needs graph.path, for {name!r} of {target}; add graph.path=…"
+            )
+        places = () if place is None else (place,)
+        if not target.startswith("byokg."):
+            return cast(GraphStore, self.build("graph", *places))
+        return open_graph(str(place), opener=lambda place: cast(GraphStore, self.build("graph", place)))
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
 
         The address of a graph's server is kept: nothing else says which graph it was.
         """
-        left_out = _PLACES | _LIMITS
-        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in left_out}
+        values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _NOT_RECORDED}
         if isinstance(self.run.graph.path, str):
             values["graph"] = {"path": self.run.graph.path, **values["graph"]}
-        kept = {key: value for key, value in values.items() if value != {}}
         # An experiment is a way of choosing these.
-        chosen = {group: self.options[group] for group in COMPONENTS if group not in left_out}
-        return {"options": chosen, **_masked(kept)}
+        chosen = {group: self.options[group] for group in COMPONENTS if group not in _NOT_RECORDED}
+        return {"options": chosen, **_masked({key: value for key, value in values.items() if value != {}})}
 
 
-def config_dir() -> Path:
-    """Return the folder of the YAML files: inside an installed package, or beside it in a source folder."""
-    package = Path(str(resources.files("byokg")))
-    for folder in (package / "configs", package.parent / "configs"):
-        if (folder / "config.yaml").is_file():
-            return folder
-    raise ConfigError(f"no configs in {str(package)!r} or beside it; run: pip install --force-reinstall byokg")
-
-
-def groups() -> list[str]:
-    """Return the names of all groups."""
-    return sorted(folder.name for folder in config_dir().iterdir() if folder.is_dir())
-
-
-def options(group: str) -> list[str]:
-    """Return the names of a group's options."""
-    return sorted(file.stem for file in (config_dir() / group).glob("*.yaml"))
+# Reading
 
 
 def read_settings(words: Sequence[str]) -> Settings:
     """Compose the configuration for words from the command line.
 
     Args:
-        words: `KEY=VALUE`, of which a later one replaces an earlier one. `GROUP=OPTION` chooses an option. The
-            value `null` stands for nothing.
+        words: `KEY=VALUE`, of which a later one replaces an earlier one. `GROUP=OPTION` chooses an option,
+            `pipeline.retrievers.NAME=OPTION` adds one. The value `null` stands for nothing.
 
     Raises:
         ConfigError: a key or option does not exist (the message names the nearest), or a value has the wrong type.
     """
     chosen: dict[str, str] = {}
+    added: dict[str, str] = {}
     values: dict[str, str] = {}
+    known = groups()
     for word in words:
         key, equals, text = word.partition("=")
         if not equals:
             raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
-        if key in groups():
-            chosen[key] = _option(key, text)
+        if key in known:
+            check_option(key, text)
+            chosen[key] = text
+        elif _names_retriever(key) and text != "null":
+            check_option(RETRIEVERS, text)
+            added[key] = text
         else:
             values[key] = text
-    config, selected = _compose(chosen)
-    place = values.get("graph.path", OmegaConf.select(config, "graph.path"))
-    if selected["graph"] in _OURS:
-        kind = server_kind(place) if place is not None and is_address(place) else None
-        if kind is not None and "graph" not in chosen and selected["graph"] == _FOLDERS:
-            config, selected = _compose({**chosen, "graph": kind})
-        _check_place(selected["graph"], kind, place)
+    plain, selected = _composed(chosen, added)
+    place = values.get("graph.path", (plain.get("graph") or {}).get("path"))
+    own = f"graph.{TARGET}" not in values
+    if own and (opens := _option_for(place, selected["graph"], "graph" in chosen)) != selected["graph"]:
+        plain, selected = _composed({**chosen, "graph": opens}, added)
     for key, text in values.items():
-        _set(config, key, text, selected)
+        if key.rpartition(".")[2] == TARGET:
+            _change_target(plain, selected, key, text)
+    return _checked_settings(_overlaid(plain, values, selected), selected)
+
+
+def _names_retriever(key: str) -> bool:
+    return key.replace(".", "/").rpartition("/")[0] == RETRIEVERS
+
+
+def _composed(
+    chosen: Mapping[str, str | None], added: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """Let Hydra merge the chosen options; return the configuration, and the option of each group.
+
+    Args:
+        chosen: option by group.
+        added: option of a retriever by its place.
+    """
+    own, *theirs = config_dirs()
+    overrides = [f"{group}={option}" for group, option in chosen.items()]
+    if theirs:
+        show_entry_points_to_hydra()
+        escaped = str(theirs[0]).replace("\\", "\\\\").replace("'", "\\'")
+        overrides.append(f"hydra.searchpath=['{escaped}']")
     try:
-        plain = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
-    except OmegaConfBaseException as error:
-        raise ConfigError(first_line(error)) from error
-    run = _run_options(plain)
-    components = {}
-    for group in COMPONENTS:
-        node = {key: value for key, value in plain.get(group, {}).items() if key not in _run_keys(group)}
-        if TARGET in node:
-            components[group] = checked_component(node, group)
-    checked = plain | _plain_options(run)
-    for group, component in components.items():
-        checked[group] = {**checked.get(group, {}), **component}
-    return Settings(run, selected, components, checked)
+        with initialize_config_dir(str(own.resolve()), version_base="1.3"):
+            config = compose("config", overrides, return_hydra_config=True)
+            if added:
+                there = config.hydra.runtime.choices
+                places = {f"{RETRIEVERS}@{key}": option for key, option in added.items()}
+                overrides += [f"{'' if key in there else '+'}{key}={option}" for key, option in places.items()]
+                config = compose("config", overrides, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {first_line(error)}") from error
+    choices = config.hydra.runtime.choices
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return cast("dict[str, Any]", OmegaConf.to_container(config)), {group: choices.get(group) for group in groups()}
 
 
-def show_settings(settings: Settings) -> str:
-    """Return the whole configuration as YAML, secrets masked."""
-    content = {"options": dict(settings.options), **_masked(settings.values)}
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+def _option_for(place: str | None, option: str | None, chosen: bool) -> str | None:
+    """Return the graph option that opens a place: for an address its server's, unless one was chosen.
 
-
-# Composing
-
-
-def _option(group: str, text: str) -> str:
-    """Check that a group has an option of this name."""
-    known = options(group)
-    if text in known:
-        return text
-    text = masked(text)
-    if group == "graph" and is_address(text):
-        hint = f"for a server write graph.path={text}"
-    elif group in _PATH_KEYS and ("/" in text or "." in text or Path(text).exists()):
-        hint = f"for a folder write {_PATH_KEYS[group].format(text)}"
-    else:
-        hint = nearest(text, known)
-    raise ConfigError(f"{group}={text} is no option{hint and '; '}{hint}; options of {group}: {listed(known)}")
-
-
-def _check_place(option: str | None, kind: ServerKind | None, place: str | None) -> None:
-    """Refuse a graph option that is not for the place that is named."""
+    Raises:
+        ConfigError: the option that was chosen is not for such a place.
+    """
+    if option not in _SERVERS | _ENGINES or place in (None, "null"):
+        return option
+    kind = server_kind(str(place)) if is_address(str(place)) else None
+    if kind is not None and option == "columnar" and not chosen:
+        return kind
     if kind is not None and option != kind:
-        what = "opens folders" if option not in _SERVERS else f"opens {EXAMPLES[option]}"
+        what = "opens folders" if option in _ENGINES else f"opens {EXAMPLES[option]}"
         raise ConfigError(
             f"graph={option} {what}, and graph.path={masked(str(place))} is for graph={kind}; leave graph= out"
         )
-    if kind is None and option in _SERVERS and place not in (None, "null"):
+    if kind is None and option in _SERVERS:
         raise ConfigError(
             f"graph={option} opens {EXAMPLES[option]}, and graph.path={place} is a folder; leave graph= out, or give "
             "an address"
         )
+    return option
 
 
-def _compose(chosen: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
-    """Let Hydra merge the chosen options; return the configuration, and the option of each group."""
-    overrides = [f"{group}={option}" for group, option in chosen.items()]
+def _change_target(plain: dict[str, Any], selected: dict[str, str | None], key: str, target: str) -> None:
+    """Keep, of the settings beside a target that is replaced, those that the new one takes, too."""
+    group, *inside = place = key.split(".")[:-1]
+    node: Any = plain
+    for word in place:
+        node = node.get(word) if isinstance(node, Mapping) else None
+    if isinstance(node, dict) and node.get(TARGET) != target:
+        kept = {*settings_of(located(target, ".".join(place)), "" if inside else group), *_run_keys(group)}
+        for name in [name for name in node if name not in kept]:
+            del node[name]
+        if not inside:
+            selected[group] = target
+    elif not inside and selected.get(group) is None:
+        selected[group] = target
+
+
+def _overlaid(plain: dict[str, Any], values: Mapping[str, str], selected: Mapping[str, str | None]) -> dict[str, Any]:
+    """Put values from the command line into a configuration, and resolve what YAML files refer to."""
+    for key, text in values.items():
+        # What is typed is meant literally: only YAML files may refer to other settings.
+        _put(plain, key, text.replace("${", r"\${"), selected)
     try:
-        with initialize_config_dir(str(config_dir().resolve()), version_base="1.3"):
-            config = compose("config", overrides, return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {first_line(error)}") from error
-    choices = config.hydra.runtime.choices
-    selected = {group: choices.get(group) for group in groups()}
-    OmegaConf.set_struct(config, False)
-    del config["hydra"]
-    return config, selected
+        resolved = cast("dict[str, Any]", OmegaConf.to_container(OmegaConf.create(plain), resolve=True))
+    except OmegaConfBaseException as error:
+        raise ConfigError(first_line(error)) from error
+    for key, text in values.items():
+        _put(resolved, key, Typed(text), selected)
+    return resolved
 
 
-def _set(config: DictConfig, key: str, text: str, selected: Mapping[str, str | None]) -> None:
-    """Set one value given as text, where a setting of that name exists."""
-    known = list(_keys(config))
-    value: Any = None if text == "null" else text
-    if key not in known and not (value is None and _is_named_component(config, key, selected)):
-        if not _is_open(config, key, selected):
-            raise _unknown(key, known, selected)
-        value = _natural(text)
-    # What is typed is meant literally: only YAML files may refer to other settings.
-    OmegaConf.update(config, key, value.replace("${", r"\${") if isinstance(value, str) else value, merge=False)
+def _put(plain: dict[str, Any], key: str, text: str, selected: Mapping[str, str | None]) -> None:
+    """Set one value, where no several settings stand."""
+    *place, name = key.split(".")
+    node = plain
+    for word in place:
+        if not isinstance(node.get(word), dict):
+            node[word] = {}
+        node = node[word]
+    if text == "null" and _names_retriever(key) and name not in node:
+        raise _unknown(key, selected, [f"{'.'.join(place)}.{each}" for each in node])
+    if text != "null" and isinstance(node.get(name), dict) and node[name]:
+        raise _holds_several(key, list(leaves(node[name], f"{key}.")))
+    node[name] = None if text == "null" else text
 
 
-def _keys(node: DictConfig, place: str = "") -> Iterator[str]:
-    """Yield the dotted name of each setting."""
-    for name, value in node.items_ex(resolve=False):
-        key = f"{place}.{name!s}" if place else str(name)
-        if isinstance(value, DictConfig):
-            yield from _keys(value, key)
-        else:
-            yield key
-
-
-def _is_open(config: DictConfig, key: str, selected: Mapping[str, str | None]) -> bool:
-    """Tell whether a key is an argument of something that is not ours, so that any name may be right."""
-    place, _, name = key.rpartition(".")
-    if _WORD.fullmatch(name) is not None and place in _open_mappings(selected):
-        return True
-    parent = OmegaConf.select(config, place) if place else None
-    if "." in place and _WORD.fullmatch(place.rpartition(".")[2]) is not None:
-        # A component inside a component: where one may stand, or one whose signature says what it takes.
-        may_stand = parent is None and (place in _keys(config) or place.rpartition(".")[0] in _holders(selected))
-        if may_stand if name == TARGET else isinstance(parent, DictConfig) and TARGET in parent:
-            return True
-    if not isinstance(parent, DictConfig) or TARGET not in dict(parent.items_ex(resolve=False)):
-        return False
-    # A target that is still missing (`???`) is one that the user will name.
-    return _WORD.fullmatch(name) is not None and not str(parent.get(TARGET)).startswith("byokg.")
-
-
-def _open_mappings(selected: Mapping[str, str | None]) -> set[str]:
-    """Return the settings of the chosen options that are mappings to be filled in (`{}` in the YAML file)."""
-    found = set()
+def _checked_settings(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -> Settings:
+    """Check every value, and complete them by the defaults."""
+    components = {}
     for group in COMPONENTS:
-        if selected.get(group):
-            content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
-            found |= {f"{group}.{name}" for name, value in content.items() if value == {}}
-    return found
-
-
-def _is_named_component(config: DictConfig, key: str, selected: Mapping[str, str | None]) -> bool:
-    """Tell whether a key names one of several components, which can be left out."""
-    holder, _, name = key.rpartition(".")
-    return holder in _holders(selected) and name in OmegaConf.select(config, holder)
-
-
-def _holders(selected: Mapping[str, str | None]) -> set[str]:
-    """Return the settings of the chosen options that hold several components, each by its name."""
-    found = set()
+        node = {key: value for key, value in (plain.get(group) or {}).items() if key not in _run_keys(group)}
+        known = []
+        if TARGET in node and node[TARGET] not in (None, "???"):
+            target = located(node[TARGET], group)
+            known = list(node) if open_ended(target) else [TARGET, *settings_of(target, group)]
+        for key, value in node.items():
+            if key not in known and (TARGET not in node or selected.get(group) != node[TARGET]):
+                names = [f"{group}.{name}" for name in known if name != TARGET]
+                raise _unknown(next(leaves({key: value}, f"{group}.")), selected, names)
+        if TARGET in node:
+            components[group] = checked(node, group, group)
+    run = _run_options(plain, selected)
+    values = _as_values(run)
+    values["prompts"] = dict.fromkeys(("folder", *VARIABLES)) | dict(values["prompts"])
     for group in COMPONENTS:
-        if selected.get(group):
-            content = yaml.safe_load((config_dir() / group / f"{selected[group]}.yaml").read_text("utf-8")) or {}
-            found |= {f"{group}.{name}" for name, value in content.items() if holds_components(value)}
-    return found
+        if group in components or group in plain:
+            values[group] = values.get(group, {}) | components.get(group, {})
+    return Settings(run, selected, components, values)
 
 
-def _natural(text: str) -> Any:
-    """Read a value of which no type is known as YAML would: 16 is a number."""
-    try:
-        return yaml.safe_load(text) if text else text
-    except yaml.YAMLError:
-        return text
-
-
-def _unknown(key: str, known: Sequence[str], selected: Mapping[str, str | None]) -> ConfigError:
-    """Say what is wrong with a key that does not exist."""
-    keys = [name for name in known if not name.endswith(TARGET)]
-    inside = [name for name in known if name.startswith(f"{key}.")]
-    if inside:
-        return ConfigError(f"{key} holds several settings; set one of them: {listed(inside)}")
-    elsewhere = _elsewhere(key)
-    if elsewhere:
-        return ConfigError(f"no setting {key!r} here; there is {listed(elsewhere)}")
-    group, _, rest = key.partition(".")
-    if rest and selected.get(group):
-        own = {name.removeprefix(f"{group}."): name for name in keys if name.startswith(f"{group}.")}
-        hint = nearest(rest, list(own), f"{group}.") or f"it has {listed(own.values()) or 'none'}"
-        return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
-    if rest and group in selected:
-        choices = listed(f"{group}={option}" for option in options(group))
-        return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
-    hint = nearest(key, [*keys, *selected]) or "see all with: byokg eval --show"
-    return ConfigError(f"no setting {key!r}; {hint}")
-
-
-def _elsewhere(key: str) -> list[str]:
-    """Find settings of this name, or of this name without its group, in all options there are."""
-    found: dict[str, list[str]] = {}
-    for group in COMPONENTS:
-        for option in options(group):
-            content = yaml.safe_load((config_dir() / group / f"{option}.yaml").read_text("utf-8")) or {}
-            for name in content:
-                if key in (name, f"{group}.{name}"):
-                    found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
-    return [f"{name} with {' or '.join(places)}" for name, places in found.items()]
-
-
-# Checking values
-
-
-def _run_keys(group: str) -> frozenset[str]:
+def _run_keys(group: str) -> list[str]:
     """Return which settings inside a group are the run's own."""
-    kinds: dict[str, type[GraphPlace | Grants | Replies]] = {
-        "graph": GraphPlace,
-        "linking": Grants,
-        "replies": Replies,
-    }
-    return frozenset(each.name for each in fields(kinds[group])) if group in kinds else frozenset()
+    if group == "prompts":
+        return ["folder", *VARIABLES]
+    return [each.name for each in fields(_RUN_GROUPS[group])] if group in _RUN_GROUPS else []
 
 
-def _run_options(plain: Mapping[str, Any]) -> RunOptions:
+def _run_options(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -> RunOptions:
     """Check the run's own settings."""
-    given: dict[str, Any] = {name: plain[name] for name in _SINGLE}
-    groups_of_it = ("graph", "linking", "replies")
-    given |= {group: {name: plain[group][name] for name in _run_keys(group)} for group in groups_of_it}
-    for name in _LISTED:
-        if isinstance(given[name], str):
-            given[name] = parts(given[name])
-    given["prompts"] = {name: file for name, file in plain["prompts"].items() if file is not None}
-    files = [f"prompts.{name}" for name in given["prompts"]]
-    for key in ("out", "prices", "graph.path", "graph.cache", "replies.path", *files):
-        group, _, name = key.rpartition(".")
-        place = given[group] if group else given
-        if place[name] == "":
-            raise ConfigError(f"{key} is empty; name a folder, or leave it out")
-        if place[name] is not None and not (key == "graph.path" and is_address(str(place[name]))):
-            place[name] = Path(str(place[name])).expanduser()
+    kinds = typing.get_type_hints(RunOptions)
+    every = [f"{name}.{key}" if key else name for name in kinds for key in _run_keys(name) or [""]]
+    given: dict[str, Any] = {}
+    for name, value in plain.items():
+        inside = _run_keys(name)
+        if name in COMPONENTS and isinstance(value, Mapping):
+            value = {key: each for key, each in value.items() if key in inside}
+        if name not in kinds:
+            if name not in COMPONENTS:
+                raise _unknown(next(leaves({name: value})), selected, every)
+        elif inside and not isinstance(value, Mapping):
+            raise _holds_several(name, [f"{name}.{key}" for key in inside])
+        elif isinstance(value, Mapping):
+            wrong = next((key for key in value if key not in inside), None)
+            if wrong is not None:
+                raise _unknown(f"{name}.{wrong}", selected, every)
+            hints = typing.get_type_hints(_RUN_GROUPS[name]) if name in _RUN_GROUPS else dict.fromkeys(value, Path)
+            given[name] = {key: _run_value(each, hints[key], f"{name}.{key}") for key, each in value.items()}
+        else:
+            given[name] = _run_value(value, kinds[name], name)
+    prompts = given.get("prompts", {})
+    given["prompts"] = {name: file for name, file in prompts.items() if file is not None}
     try:
         return TypeAdapter(RunOptions).validate_python(given)
     except ValidationError as error:
@@ -457,12 +447,130 @@ def _run_options(plain: Mapping[str, Any]) -> RunOptions:
         raise ConfigError(misfit(key, first["input"], first["msg"])) from error
 
 
-def _plain_options(run: RunOptions) -> dict[str, Any]:
-    numbers = {name: getattr(run, name) for name in ("limit", "sample", "per_type", "seed", "workers", "deadline_s")}
-    return numbers | {name: list(getattr(run, name)) for name in _LISTED}
+def _run_value(value: Any, kind: Any, key: str) -> Any:
+    """Read typed text as a list or a path, where such a thing is wanted; pydantic does the rest."""
+    if not isinstance(value, str):
+        return value
+    if typing.get_origin(kind) is tuple:
+        return parts(value)
+    if Path not in (kind, *typing.get_args(kind)):
+        return str(value)
+    if value == "":
+        raise ConfigError(f"{key} is empty; name a folder, or leave it out")
+    return str(value) if key == "graph.path" and is_address(value) else Path(value).expanduser()
 
 
-# Records
+def _as_values(record: Any) -> dict[str, Any]:
+    """Return the fields of nested dataclasses as nested mappings."""
+    found: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        found[each.name] = _as_values(value) if is_dataclass(value) else list(value) if type(value) is tuple else value
+    return found
+
+
+# Messages
+
+
+def _holds_several(key: str, inside: Sequence[str]) -> ConfigError:
+    return ConfigError(f"{key} holds several settings; set one of them: {listed(inside)}")
+
+
+def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str]) -> ConfigError:
+    """Say what is wrong with a key that does not exist, given those that do in its place."""
+    group, _, rest = key.partition(".")
+    if not rest and (hint := nearest(key, [*known, *selected])):
+        return ConfigError(f"no setting {key!r}; {hint}")
+    if elsewhere := _elsewhere(key):
+        return ConfigError(f"no setting {key!r} here; there is {listed(elsewhere)}")
+    if rest and selected.get(group):
+        own = [f"{group}.{name}" for name in _run_keys(group)]
+        names = [name.removeprefix(f"{group}.") for name in dict.fromkeys([*known, *own])]
+        names = [name for name in names if "." not in name or name.startswith("retrievers")]
+        hint = nearest(rest, names, f"{group}.") or f"it has {listed(f'{group}.{name}' for name in names) or 'none'}"
+        return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
+    if rest and group in selected:
+        choices = listed(f"{group}={option}" for option in options(group))
+        return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
+    return ConfigError(f"no setting {key!r}; {nearest(key, known) or 'see all with: byokg eval --show'}")
+
+
+def _elsewhere(key: str) -> list[str]:
+    """Find settings of this name, or of this name without its group, in all options there are."""
+    found: dict[str, list[str]] = {}
+    for group in COMPONENTS:
+        for option in options(group):
+            for name in _names(group, option):
+                if key in (name, f"{group}.{name}"):
+                    found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
+    return [f"{name} with {' or '.join(places)}" for name, places in found.items()]
+
+
+def _names(group: str, option: str) -> list[str]:
+    """Return the names of an option's settings."""
+    file = option_file(group, option)
+    node = {TARGET: entry_points(group)[option]} if file is None else yaml.safe_load(file.read_text("utf-8")) or {}
+    return list(settings_of(located(node[TARGET], group), group)) if TARGET in node else []
+
+
+# Showing and recording
+
+
+def show_settings(settings: Settings) -> str:
+    """Return the whole configuration as YAML with what each setting is for, secrets masked."""
+    content = {"options": dict(settings.options), **_masked(settings.values)}
+    return "\n".join(_lines(content, descriptions(settings))) + "\n"
+
+
+def _lines(values: Mapping[str, Any], descriptions: Mapping[str, str], place: str = "") -> Iterator[str]:
+    """Write nested mappings as YAML, each setting with its description behind it."""
+    indent = "  " * place.count(".")
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{name}:"
+            yield from _lines(value, descriptions, f"{place}{name}.")
+        else:
+            # On one line, of which the braces go.
+            line = yaml.safe_dump({name: value}, default_flow_style=True, allow_unicode=True, width=10**6).strip()[1:-1]
+            text = descriptions.get(f"{place}{name}", "").partition(". ")[0].rstrip(".")
+            text = text.replace("`", "").replace("None", "null")
+            yield f"{indent}{line}{f'  # {text}' if text else ''}"
+
+
+def descriptions(settings: Settings) -> dict[str, str]:
+    """Return what is said of settings, by their dotted name, in docstrings and in comments of YAML files."""
+    found = described(RunOptions)
+    for group, kind in _RUN_GROUPS.items():
+        found |= {f"{group}.{name}": text for name, text in described(kind).items()}
+
+    def add(place: str, node: Mapping[str, Any]) -> None:
+        if node.get(TARGET) not in (None, "???"):
+            texts = described(located(node[TARGET], place))
+            found.update({f"{place}.{name}": text for name, text in texts.items()})
+        for name, value in node.items():
+            if isinstance(value, Mapping):
+                add(f"{place}.{name}", value)
+
+    for group, node in settings.components.items():
+        add(group, node)
+        file = option_file(group, settings.options[group] or "")
+        if file is not None:
+            comments = re.findall(r"^# (\w+): (.+)$", file.read_text("utf-8"), re.MULTILINE)
+            found.update({f"{group}.{name}": text for name, text in comments})
+    return found
+
+
+def described(target: Any) -> dict[str, str]:
+    """Return what the docstrings of a function, or of a class and those it inherits from, say of each argument."""
+    found: dict[str, str] = {}
+    for source in [*reversed(target.__mro__), vars(target).get("__init__")] if isinstance(target, type) else [target]:
+        section = re.search(
+            r"^(?:Args|Attributes):\n((?: {4}.+\n?)+)", inspect.cleandoc(source.__doc__ or ""), re.MULTILINE
+        )
+        for entry in re.split(r"\n(?= {4}\S)", section[1]) if section else ():
+            names, colon, text = " ".join(entry.split()).partition(": ")
+            found |= dict.fromkeys(names.split(", ") if colon else (), text)
+    return found
 
 
 def _without_places(value: Any, place: str) -> Any:
@@ -471,7 +579,7 @@ def _without_places(value: Any, place: str) -> Any:
     return {
         name: _without_places(each, f"{place}.{name}")
         for name, each in value.items()
-        if f"{place}.{name}" not in _PLACES
+        if f"{place}.{name}" not in _NOT_RECORDED
     }
 
 

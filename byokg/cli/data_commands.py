@@ -1,10 +1,9 @@
-"""`byokg data`: which data sets there are, what one holds, what is wrong with it, and where it comes from.
-
-`byokg report`: finished runs as one page that opens anywhere.
-"""
+"""`byokg data`, `byokg report` and `byokg cache`: data sets, finished runs as a page, and recorded replies."""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byokg.cli.terminal import note, print_json, stderr, stdout
+from byokg.cli.components import replies_file
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, RunError
+from byokg.llm.replies import RecordedReplies
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from byokg.cli.config import Settings
     from byokg.evaluation.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
-    from byokg.evaluation.report.summary import Run
+    from byokg.evaluation.run_folder import Run
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
+    from byokg.llm.replies import Count, Mode
     from byokg.open import Opened
 
 FOUND = 4
@@ -29,16 +33,13 @@ FOUND = 4
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list, content, audit, conversion of graphs, download.")
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as of byokg eval.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-
 
 @app.command("list")
-def list_(as_json: AsJson = False) -> None:
+def list_(config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
     """List the layouts that can be read, and what is taken of them by subset=."""
-    from byokg.cli.config import options
+    from byokg.cli.components import about, options
 
-    found = {f"{group}={name}": _about(group, name) for group in ("dataset", "subset") for name in options(group)}
+    found = {f"{group}={name}": about(group, name) for group in ("dataset", "subset") for name in options(group)}
     if as_json:
         print_json(found)
         return
@@ -49,7 +50,7 @@ def list_(as_json: AsJson = False) -> None:
 
 
 @app.command("info")
-def info(words: Words = None, as_json: AsJson = False) -> None:
+def info(words: Words = None, config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
     """Count what a data set holds; no graph is read.
 
     byokg data info dataset=metaqa dataset.root=DIR dataset.hops=2
@@ -88,6 +89,7 @@ def info(words: Words = None, as_json: AsJson = False) -> None:
 @app.command("audit")
 def audit(
     words: Words = None,
+    config_dir: ConfigDir = None,
     hops: Annotated[int, typer.Option(min=1, help="How far from a topic entity an answer may be.")] = 3,
     without_graph: Annotated[bool, typer.Option("--without-graph", help="Look at the questions only.")] = False,
     show: Annotated[int, typer.Option(min=0, help="Questions named for each finding.")] = 3,
@@ -139,6 +141,7 @@ def audit(
 @app.command("graph")
 def graph(
     words: Words = None,
+    config_dir: ConfigDir = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write.")] = None,
 ) -> None:
     """Convert the published graph files of a data set into a folder that byokg graph build takes.
@@ -208,14 +211,6 @@ def _settings(words: list[str] | None) -> Settings:
     return read_settings(words or [])
 
 
-def _about(group: str, option: str) -> str:
-    """Return what the option's file says of itself."""
-    from byokg.cli.config import config_dir
-
-    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    return next(line.removeprefix("# ") for line in lines if line.startswith("# ") and "@package" not in line)
-
-
 def _print_record(record: Mapping[str, Any]) -> None:
     width = max(map(len, record))
     for key, value in record.items():
@@ -277,12 +272,11 @@ def report(
     byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
     """
     from byokg.evaluation.report.page import build_page, write_page
-    from byokg.evaluation.report.summary import asked_by, read_runs
-    from byokg.llm.replies import RecordedReplies
+    from byokg.evaluation.report.summary import asked_by, read_reported
     from byokg.open import close
 
     first = _position(runs, baseline)
-    read = read_runs(runs)
+    read = read_reported(runs)
     examples = asked_by(read)
     with ExitStack() as opened:
         store = None if graph is None else _graph_of(read[0], graph)
@@ -317,3 +311,152 @@ def _graph_of(run: Run, place: str) -> Opened:
             f"{found[:12]}; name the graph of the run, or leave --graph out"
         )
     return store
+
+
+# Recorded replies of language models
+
+
+cache_app = typer.Typer(
+    no_args_is_help=True, help="Recorded replies of language models: counts, export, import, removal."
+)
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="File of recorded replies; the user's own unless given."),
+]
+
+_AGE = re.compile(r"(\d+)([dhw])")
+_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+_CONFLICTS_SHOWN = 5
+
+
+@cache_app.command("stats")
+def stats(
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Count recorded replies and their tokens by provider, model and stage."""
+    from dataclasses import asdict
+
+    with _opened(store) as replies:
+        counts, size, waiting = replies.counts(), replies.path.stat().st_size, len(replies.pending())
+        total = sum(count.replies for count in counts)
+        if as_json:
+            record = {"file": str(replies.path), "bytes": size, "replies": total, "pending": waiting}
+            print_json({**record, "counts": [asdict(count) for count in counts]})
+            return
+        if counts:
+            stdout().print(_counts_table(counts))
+        noun = "reply" if total == 1 else "replies"
+        print(f"{total:,} {noun} in {replies.path} ({size / 1e6:,.1f} MB)")
+        if waiting:
+            print(f"pending: {waiting:,} more; take them in with: byokg cache import FILE")
+
+
+@cache_app.command("export")
+def export(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines to write; .gz compresses.")],
+    run: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Only what this run used; may be repeated.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Write recorded replies as JSON lines that others can import and replay."""
+    from byokg.llm.reply_files import export_replies
+
+    keys = _keys(run)
+    with _opened(store) as replies:
+        count = export_replies(replies, out, keys)
+    print(f"exported {count:,} {'reply' if count == 1 else 'replies'} to {out}")
+
+
+@cache_app.command("import")
+def import_(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="JSON lines: an export, or a batch service's output.")
+    ],
+    store: StoreOption = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace replies that are there already.")] = False,
+) -> None:
+    """Take in replies that were exported, or that a batch service or another machine made.
+
+    Each file is taken in whole or not at all, and again without harm.
+    """
+    from byokg.llm.reply_files import import_replies
+
+    with RecordedReplies(store or replies_file(), "record" if overwrite else "auto") as replies:
+        for file in files:
+            taken = import_replies(replies, file)
+            parts = [f"{taken.new:,} new", f"{taken.known:,} known"]
+            if taken.conflicts:
+                kept = "replaced" if overwrite else "kept as they were"
+                parts.append(f"{len(taken.conflicts):,} there with another reply, {kept}")
+            if taken.failed:
+                parts.append(f"{len(taken.failed):,} without a reply")
+            print(f"{file}: {', '.join(parts)}")
+            for key in taken.conflicts[:_CONFLICTS_SHOWN]:
+                print(f"  another reply: {key}")
+            for key, reason in taken.failed[:_CONFLICTS_SHOWN]:
+                print(f"  no reply: {key}: {reason}")
+        waiting = len(replies.pending())
+    if waiting:
+        print(f"pending: {waiting:,} more")
+
+
+@cache_app.command("prune")
+def prune(
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Recorded longer ago than this: 30d, 12h, 8w.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(metavar="ID", help="Of this model; may be repeated.")] = None,
+    not_used_by: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Used by none of these runs; may be repeated.")
+    ] = None,
+    store: StoreOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
+) -> None:
+    """Remove recorded replies that fulfil every condition given. They were paid for: export them first."""
+    if older_than is None and not model and not not_used_by:
+        raise ConfigError("nothing says what to remove; give --older-than, --model or --not-used-by")
+    before = None if older_than is None else time.time() - _seconds(older_than)
+    keep = _keys(not_used_by)
+    with _opened(store, "auto") as replies:
+        size = replies.path.stat().st_size
+        count = replies.prune(before, model or (), keep, dry_run)
+        freed = (size - replies.path.stat().st_size) / 1e6
+    noun = "reply" if count == 1 else "replies"
+    print(f"{count:,} {noun} would go" if dry_run else f"removed {count:,} {noun} ({max(freed, 0.0):,.1f} MB)")
+
+
+def _counts_table(counts: Sequence[Count]) -> Table:
+    from byokg.evaluation.tables import figures, labels, table
+
+    rows = []
+    for count in counts:
+        usage = count.usage
+        took = (count.replies, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+        rows.append((count.provider, count.model, count.stage, *(f"{figure:,}" for figure in took)))
+    headings = figures("replies", "tokens in", "cached", "tokens out")
+    return table([*labels("provider", "model", "stage"), *headings], rows)
+
+
+def _opened(store: Path | None, mode: Mode = "replay") -> RecordedReplies:
+    """Open a file that has to be there."""
+    path = store or replies_file()
+    if not path.is_file():
+        raise ConfigError(f"no recorded replies in {str(path)!r}; name their file with --store")
+    return RecordedReplies(path, mode)
+
+
+def _keys(runs: list[Path] | None) -> set[str] | None:
+    """Return the keys of what runs used; None where none is given."""
+    from byokg.evaluation.records import reply_keys
+
+    return set().union(*map(reply_keys, runs)) if runs else None
+
+
+def _seconds(age: str) -> int:
+    found = _AGE.fullmatch(age)
+    if found is None:
+        raise ConfigError(f"--older-than {age} is no age; write hours, days or weeks as 12h, 30d or 8w")
+    return int(found[1]) * _SECONDS[found[2]]

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -22,6 +23,7 @@ from packaging.version import Version
 from rich.console import Console
 from rich.text import Text
 
+from byokg.cli.terminal import stdout
 from byokg.errors import ByokgError
 from byokg.evaluation.tables import labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -42,6 +44,20 @@ FREE_BYTES_WANTED = 2 * 1024**3
 DISTRIBUTION = "byokg"
 BUNDLES = frozenset({"all", "dev"})
 """Extras that repeat others or serve only those who change byokg."""
+
+
+def doctor(
+    graph: Annotated[
+        str | None, typer.Argument(metavar="GRAPH", help="A graph to check as well: a folder, or a server's address.")
+    ] = None,
+) -> None:
+    """Check this machine, the installed extras, keys (set or not, never shown) and a graph.
+
+    Says what to do about what is missing or wrong.
+    """
+    checks = diagnose(graph)
+    show(checks, stdout())
+    raise typer.Exit(exit_code(checks))
 
 
 @dataclass(frozen=True)

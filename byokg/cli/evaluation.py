@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from rich.console import Console
 
+from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Grants, RunOptions, Settings
-from byokg.cli.language_model import Asking, asking
-from byokg.cli.terminal import shown, watched
+from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
     GraphCorrupt,
@@ -35,41 +35,26 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.evaluation.audit import executed, with_answer
-from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset, by_name
-from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
-from byokg.evaluation.metrics import Metrics
-from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-from byokg.evaluation.run_folder import code_version
-from byokg.evaluation.runner import (
-    Draw,
-    PerQuestionPipeline,
-    Pipeline,
-    Progress,
-    RunSettings,
-    Shard,
-    drawn,
-    named,
-    run_evaluation,
-)
-from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.files import new_folder, sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_into, source_files
 from byokg.graph.name_indexes import build_names, name_index
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
-from byokg.llm.estimate import estimate_run, estimate_text
-from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
 
+if TYPE_CHECKING:
+    from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
+    from byokg.evaluation.metrics import Metrics
+    from byokg.evaluation.runner import Pipeline, Progress, RunSettings, Shard
+
 _FILE = "@"
 
-Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+Graph: TypeAlias = "Callable[[Example], tuple[GraphStore, NameIndex]]"
 """Gives the graph that a question is asked of, and the names in it."""
 
 
@@ -80,6 +65,8 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
         ConfigError: there is no question of such an id or type.
         DatasetError: the data set cannot be read.
     """
+    from byokg.evaluation.runner import named
+
     examples = dataset.examples()
     for reason, count in dataset.left_out().items():
         note(f"{count:,} questions of {dataset.name} are left out: {reason}")
@@ -88,7 +75,9 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    return drawn(picked(dataset, run, note), Draw(run.per_type, run.sample, run.limit, run.seed))
+    from byokg.evaluation.runner import drawn
+
+    return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
@@ -97,6 +86,9 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
     Raises:
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
+    from byokg.evaluation.audit import executed, with_answer
+    from byokg.evaluation.runner import drawn
+
     kept = list(examples)
     if "executable" in run.require and kept:
         store, _ = graph(kept[0])
@@ -111,7 +103,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         before = len(kept)
         kept = [example for example in kept if with_answer([example], *graph(example))]
         _tell_left_out("answers_in_graph", before, len(kept), {}, note)
-    kept = drawn(kept, Draw(run.per_type, run.sample, run.limit, run.seed))
+    kept = drawn(kept, run.per_type, run.sample, run.limit, run.seed)
     if not kept:
         raise ConfigError("no question is left to ask; check ids, types and require")
     if len(kept) < len(examples):
@@ -131,6 +123,9 @@ def keyed(
     Raises:
         ConfigError: topic entities are granted, and what the data set calls their ids are not those of the graph.
     """
+    from byokg.evaluation.datasets.base import by_name
+    from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
+
     if graph_keys(examples, store) == "names":
         if grants.entities == "gold":
             raise ConfigError(
@@ -147,6 +142,8 @@ def keyed(
 
 def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:
     """Return the shard that the settings name, and its questions. Raises `ConfigError`."""
+    from byokg.evaluation.runner import Shard
+
     if run.shard is None:
         return None, examples
     shard = Shard.parse(run.shard)
@@ -197,6 +194,8 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         ImportFailed: the source cannot become a graph.
         GraphError: the cache cannot be written.
     """
+    from byokg.graph.importers.choose import import_into
+
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
     folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
     damaged = False
@@ -233,6 +232,8 @@ def source_digest(source: Path) -> str:
     Raises:
         ImportFailed: the source is none that can be imported.
     """
+    from byokg.graph.importers.choose import source_files
+
     digest = hashlib.sha256(f"{FORMAT} {VERSION}\n".encode())
     for path in source_files(source):
         digest.update(f"{path.name} {sha256(path)}\n".encode("utf-8", "surrogateescape"))
@@ -321,6 +322,9 @@ def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
 
 def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | None) -> Bench:
     """Build a pipeline that makes another one for each question; only embedder and model are shared."""
+    from byokg.evaluation.datasets.base import SubgraphDataset
+    from byokg.evaluation.runner import PerQuestionPipeline
+
     if not isinstance(dataset, SubgraphDataset):
         raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog; leave it out")
     if settings.run.graph.path is not None or settings.options["graph"] != "columnar":
@@ -347,12 +351,15 @@ def _pipeline(
         given |= {"model": asks.model, "prompts": asks.prompts}
     takes = settings.takes("pipeline")
     built = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
-    return cast(Pipeline, built)
+    return cast("Pipeline", built)
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
     path = settings.run.graph.path
+    target = settings.components["graph"][TARGET]
+    if not target.startswith("byokg.") and (path is not None or place_argument(located(target, "graph")) is None):
+        return settings.open_graph(path)  # a store of the user's own, which may hold a graph of its own, too
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
@@ -360,16 +367,14 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]
         raise ConfigError(f"graph={option} needs an address; add graph.path={EXAMPLES[option]}")
-    if path is None:
-        if dataset is None:
-            if "store" not in settings.takes("pipeline"):
-                return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
-            raise ConfigError(
-                "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
-            )
+    if path is None and dataset is not None:
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    return settings.open_graph(path)
+    if path is not None or not target.startswith("byokg."):
+        return settings.open_graph(path)
+    if "store" not in settings.takes("pipeline"):
+        return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
+    raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:
@@ -389,7 +394,8 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
     """
 
     def note(text: str) -> None:
-        _tell(err, quiet, text)
+        if not quiet:
+            print_line(err, text)
 
     dataset: Dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, note)
@@ -421,7 +427,11 @@ def _run(
 
     def note(text: str) -> None:
         if not quiet:
-            _print_line(err, text)
+            print_line(err, text)
+
+    from byokg.evaluation.records import PREDICTIONS, read_unfinished, read_usage
+    from byokg.evaluation.runner import RunSettings, run_evaluation
+    from byokg.evaluation.tables import metrics_tables, usage_table
 
     grants = settings.run.linking
     shard, examples = part(examples, settings.run)
@@ -460,15 +470,15 @@ def _run(
             metrics = once() if bench.asks is None else bench.asks.run(once, folder, settings, note)
     except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
-        _print_line(err, f"{done}; the same command continues there")
+        print_line(err, f"{done}; the same command continues there")
         raise
     seconds = time.perf_counter() - began
     if counter.done:
         before = f", {counter.before:,} were recorded before" if counter.before else ""
         answered = counter.done - counter.before
-        _tell(err, quiet, f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
+        note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
-        _tell(err, quiet, "this run is finished already; its recorded result:")
+        note("this run is finished already; its recorded result:")
     out.print(metrics_tables(metrics, dataset.name))
     usage = usage_table(read_usage(folder), read_unfinished(folder))
     if usage is not None:
@@ -477,8 +487,8 @@ def _run(
     groups = ("pipeline", "embedding") if bench.asks is None else ("pipeline", "llm", "embedding")
     chosen = [f"{group}={settings.options[group]}" for group in groups]
     granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
-    _print_line(out, f"settings: {' '.join([*chosen, *granted])}")
-    _print_line(out, f"run folder: {folder}")
+    print_line(out, f"settings: {' '.join([*chosen, *granted])}")
+    print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
 
@@ -517,9 +527,9 @@ def _print_estimate(
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")
         spent.append(sum(bench.asks.meter.take(example.id).stages.values(), Spending()))
-    _print_line(out, estimate_text(estimate_run(spent, len(examples))))
+    print_line(out, estimate_text(estimate_run(spent, len(examples))))
     for model in bench.asks.meter.unpriced_models:
-        _print_line(out, f"the price of {model} is not known; add it with prices=FILE")
+        print_line(out, f"the price of {model} is not known; add it with prices=FILE")
 
 
 def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:
@@ -535,6 +545,8 @@ def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[
 
 def default_folder(run: RunSettings, pipeline: str) -> Path:
     """Name a run folder after all that the run belongs to, so equal runs meet there and others never do."""
+    from byokg.evaluation.run_folder import code_version
+
     identity = json.dumps([asdict(run), code_version().digest], sort_keys=True, default=str)
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_HASH_DIGITS]
     name = re.sub(r"[^\w.-]+", "-", run.dataset).strip("-.")
@@ -561,22 +573,14 @@ class _Counter:
 
 def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
     """Print the first failed questions with their reasons."""
+    from byokg.evaluation.records import PREDICTIONS, read_predictions
+
     if not metrics.overall.failed:
         return
     failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
     for prediction in itertools.islice(failed, _FAILURES_LISTED):
         reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
-        _print_line(out, f"failed {prediction.id}: {reason}")
+        print_line(out, f"failed {prediction.id}: {reason}")
     rest = metrics.overall.failed - _FAILURES_LISTED
     if rest > 0:
-        _print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")
-
-
-def _tell(console: Console, quiet: bool, text: str) -> None:
-    if not quiet:
-        _print_line(console, text)
-
-
-def _print_line(console: Console, text: str) -> None:
-    """Print text as it is, in one line however long: it may be copied or parsed."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")

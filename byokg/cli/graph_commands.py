@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from byokg.cli.terminal import folder_given, in_these_words, note, print_json, stderr, stdout
+from byokg.cli.linking_commands import embed
+from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -185,12 +186,12 @@ def _say_more(console: Console, count: int, noun: str, everything: bool) -> None
 
 
 graph_app = typer.Typer(no_args_is_help=True, help="Build a graph, look at one, query or export it.")
+graph_app.command("embed")(embed)
 
 GRAPH = "GRAPH is a folder, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…"
 
 Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Refresh = Annotated[bool, typer.Option("--refresh-schema", help="Read a server's schema anew, though it is cached.")]
 Cypher = Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")]
 Sparql = Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")]
@@ -365,7 +366,6 @@ def info(
 
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
-    from byokg.cli.graph_commands import Indexes, show, summary
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.name_indexes import verify_dense, verify_name_index
     from byokg.open import opened
@@ -444,13 +444,13 @@ def query(
     if layout not in ("table", "json"):
         raise ConfigError(f"--format {layout} is not known; use table or json")
     from byokg.cli.terminal import show
-    from byokg.graph.store import Limits, as_json
+    from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
     store = open_queryable(place, cast("Language | None", language))
     try:
         try:
-            rows = store.run(text, limits=Limits(timeout, max_rows))
+            rows = store.run(text, limits=QueryLimits(timeout, max_rows))
         except QueryRefused:
             raise
         except QueryFailed:

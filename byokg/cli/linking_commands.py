@@ -1,12 +1,12 @@
-"""`byokg link` and `byokg eval-linking`. What is heavy is imported when a command runs.
-
-What `byokg link` and `byokg eval-linking` print.
-"""
+"""`byokg link`, `byokg eval-linking`, `byokg embedder` and `byokg graph embed`: how names are found and compared."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
@@ -14,9 +14,20 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.graph_commands import AsJson
-from byokg.cli.terminal import note, print_json, stdout
-from byokg.errors import ConfigError
+from byokg.cli.terminal import (
+    AsJson,
+    ConfigDir,
+    Words,
+    embedding_shown,
+    folder_given,
+    in_these_words,
+    note,
+    print_json,
+    stderr,
+    stdout,
+    watched,
+)
+from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.linking_quality import LinkingMetrics
 from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.tables import figures, labels, table, two_lines
@@ -172,7 +183,7 @@ def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
 
 Word = TypeVar("Word", bound=str)
 
-_LINKER = "byokg.linking.entities.entity_linker"
+_LINKER = "byokg.linking.entities.EntityLinker"
 _DISAMBIGUATED = "both, disambiguated"
 
 
@@ -195,9 +206,7 @@ def link(
     an address, as for: byokg graph query
     """
     from byokg.cli.config import read_settings
-    from byokg.cli.linking_commands import looked_up, show
-    from byokg.cli.terminal import watched
-    from byokg.linking.entities import METHODS, Fusion, entity_linker
+    from byokg.linking.entities import METHODS, EntityLinker, Fusion
     from byokg.open import opened
 
     known = _one_of("--method", method, METHODS)
@@ -207,12 +216,14 @@ def link(
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
     with opened(place) as store:
-        linker = entity_linker(
+        linker = EntityLinker(
             watched(store, note),
-            *(embedder, known, top),
+            known,
+            top,
             fusion=fused,
             extend=True,
             disambiguate=bool(question.strip()),
+            embedder=embedder,
         )
         found = looked_up(store, linker, mentions, question, top)
     if as_json:
@@ -222,7 +233,8 @@ def link(
 
 
 def evaluate_linking(
-    words: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as for: byokg eval")] = None,
+    words: Words = None,
+    config_dir: ConfigDir = None,
     mentions: Annotated[str, typer.Option(metavar="given|spotted", help="Where mentions come from.")] = "given",
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
@@ -239,8 +251,6 @@ def evaluate_linking(
 
     from byokg.cli.config import Grants, read_settings
     from byokg.cli.evaluation import keyed, narrowed, open_store, picked
-    from byokg.cli.linking_commands import metrics_json, metrics_tables
-    from byokg.cli.terminal import watched
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
@@ -288,7 +298,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     from functools import cache
 
     from byokg.graph.name_indexes import dense_names
-    from byokg.linking.entities import METHODS, entity_linker
+    from byokg.linking.entities import METHODS, EntityLinker
 
     chosen = settings.components["linking"]
     if chosen["_target_"] != _LINKER:
@@ -296,12 +306,12 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared["dense"] = cache(lambda: dense_names(store, embedder))
-    first = entity_linker(store, embedder, "exact", **shared)
+    shared |= {"embedder": embedder, "dense": cache(lambda: dense_names(store, embedder))}
+    first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:
-        named[method] = entity_linker(store, embedder, method, names=first.names, **shared)
-    named[_DISAMBIGUATED] = entity_linker(store, embedder, "both", disambiguate=True, names=first.names, **shared)
+        named[method] = EntityLinker(store, method, names=first.names, **shared)
+    named[_DISAMBIGUATED] = EntityLinker(store, "both", disambiguate=True, names=first.names, **shared)
     return named
 
 
@@ -311,3 +321,115 @@ def _one_of(option: str, given: str, known: Sequence[Word]) -> Word:
         if word == given:
             return word
     raise ConfigError(f"{option} {given} is not known; use one of {', '.join(known)}")
+
+
+# Embedders
+
+
+embedder_app = typer.Typer(
+    no_args_is_help=True, help="Embedders: how fast one is, and making a small one out of a large one."
+)
+
+
+class Quantize(Enum):
+    """How a static embedder keeps its numbers."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    INT8 = "int8"
+
+
+@embedder_app.command("distill")
+def distill_model(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="minilm, a folder, or a model-hub name.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
+    dimensions: Annotated[int, typer.Option(min=1, metavar="D", help="Length of a vector.")] = 128,
+    quantize: Annotated[Quantize, typer.Option(help="How numbers are kept; int8 takes a byte each.")] = Quantize.INT8,
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Branch, tag or commit on the hub.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an embedder that is there already.")] = False,
+) -> None:
+    """Make a static embedder from a sentence-transformers model: a vector for each token, no torch to use it.
+
+    byokg embedder distill BAAI/bge-m3 --out bge-static --dimensions 256
+
+    Then: byokg graph embed DIR embedding=static embedding.path=bge-static
+    """
+    from byokg.files import new_folder
+    from byokg.index.embedders import StaticEmbedder, distill, refuse_taken
+
+    began = time.perf_counter()
+    try:
+        with new_folder(out, overwrite, refuse_taken) as partial:
+            distill(model, partial, dimensions, quantize.value, revision, device)
+    except GraphExists as error:
+        raise in_these_words(error) from None
+    seconds = time.perf_counter() - began
+    size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
+    print(f"distilled {model} to {out}: {StaticEmbedder(out).name}, {size:.1f} MB, in {seconds:.0f} s")
+    print(f"use it with: embedding=static embedding.path={out}")
+
+
+@embedder_app.command("info")
+def embedder_info(
+    words: Words = None,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Load an embedder, and show its name, its dimensions and how fast it is here."""
+    from byokg.cli.config import read_settings
+
+    embedder = read_settings(words or []).build("embedding")
+    texts = [f"name number {number}" for number in range(64)]
+    width = embedder.encode(texts[:1]).shape[1]
+    began = time.perf_counter()
+    embedder.encode(texts)
+    rate = len(texts) / (time.perf_counter() - began)
+    print(f"name        {embedder.name}\ndimensions  {width}\nspeed       {rate:,.0f} short texts a second")
+
+
+def embed(
+    place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")],
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where vectors are kept; else the user's cache folder.")
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no vectors, and use none kept before.")] = False,
+    layout: Annotated[
+        str | None, typer.Option(metavar="flat|pq|ivf|hnsw", help="How vectors are laid out; else chosen by size.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there already.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+) -> None:
+    """Embed the names of a graph's nodes, so that mentions are linked by meaning, too.
+
+    byokg graph embed DIR
+
+    byokg graph embed DIR embedding=bge_m3 embedding.device=cuda
+
+    The index lies in DIR/dense, one for each embedder. What was embedded is kept and never embedded again: the same
+    command goes on after an interruption.
+    """
+    from byokg.cli.config import read_settings
+    from byokg.files import user_cache
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.name_indexes import build_dense, index_folder
+    from byokg.index.vectors import checked_layout
+
+    if cache is not None and no_cache:
+        raise ConfigError("--cache and --no-cache exclude each other; give one")
+    chosen = None if layout is None else checked_layout(layout)
+    folder = folder_given(place, "byokg graph embed")
+    graph = ColumnarGraph.open(folder)
+    embedder = read_settings(words or []).build("embedding")
+    kept = None if no_cache else cache or user_cache() / "embeddings"
+    began = time.perf_counter()
+    try:
+        with embedding_shown("embedding", stderr(), quiet) as progress:
+            names = build_dense(graph, embedder, kept, progress, chosen, overwrite)
+    except GraphExists as error:
+        raise in_these_words(error) from None
+    index = index_folder(folder, embedder)
+    size = sum(path.stat().st_size for path in index.iterdir()) / 1e6
+    seconds = time.perf_counter() - began
+    print(f"embedded {len(names):,} names with {embedder.name} into {index}: {size:.1f} MB, in {seconds:.1f} s")

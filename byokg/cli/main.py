@@ -1,67 +1,107 @@
-"""The `byokg` command. Everything heavy is imported inside the command that needs it, so `--help` is instant."""
+"""The `byokg` command: which commands there are, how they end, and how errors are told.
+
+A command's module is imported when the command is run, so `byokg --help` imports none of them.
+"""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from byokg.cli import data_commands as report_command
-from byokg.cli import linking_commands, score_commands
-from byokg.cli.data_commands import app as data_app
-from byokg.cli.embedder_commands import embed, embedder_app
-from byokg.cli.graph_commands import AsJson, graph_app
-from byokg.cli.language_model import app as cache_app
-from byokg.cli.mcp import app as mcp_app
-from byokg.cli.mcp import bfs
-from byokg.cli.terminal import note, print_json, stderr, stdout
-from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunIncomplete
-
-if TYPE_CHECKING:
-    from byokg.linking.entities import EntityLinker
-
-DEBUG = "BYOKG_DEBUG"
-"""Environment variable that asks for tracebacks and logs."""
+from byokg.cli.terminal import DEBUG, INCOMPLETE, WRONG
+from byokg.errors import ByokgError, RunIncomplete
 
 INTERRUPTED = 1
-WRONG = 2
-INCOMPLETE = 3
 BUG = 70
-"""Exit codes: stopped by Ctrl-C; the settings, files or data are wrong; a run that can be continued (its budget is
-spent, or replies are pending); byokg itself is wrong (EX_SOFTWARE)."""
+"""Exit codes, besides those of `terminal`: stopped by Ctrl-C; byokg itself is wrong (EX_SOFTWARE)."""
 
 _STOPPED = 130
 """What typer returns for Ctrl-C."""
 
+COMMANDS = {
+    "demo": ("eval_commands:demo", "Answer the shipped questions over the shipped graph, and score the answers."),
+    "graph": ("graph_commands:graph_app", "Build a graph, look at one, query or export it."),
+    "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
+    "link": ("linking_commands:link", "Show which nodes a name, a date or an id may mean."),
+    "eval": ("eval_commands:eval_", "Run a pipeline over a data set and score it."),
+    "eval-linking": (
+        "linking_commands:evaluate_linking",
+        "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
+    ),
+    "merge": ("eval_commands:merge", "Put the shards of a run together and score the whole."),
+    "compare": (
+        "score_commands:compare",
+        "Compare runs over the same questions: differences with intervals, by type, questions won and lost.",
+    ),
+    "score": ("score_commands:score", "Score predictions again, under one metric profile or all of them side by side."),
+    "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
+    "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
+    "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
+    "mcp": ("mcp:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
+    "bfs": ("mcp:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
+    "paths": ("mcp:paths", "Find paths between nodes with a path query, and print or draw them."),
+    "embedder": (
+        "linking_commands:embedder_app",
+        "Embedders: how fast one is, and making a small one out of a large one.",
+    ),
+    "cache": ("data_commands:cache_app", "Recorded replies of language models: counts, export, import, removal."),
+    "doctor": (
+        "doctor:doctor",
+        "Check this machine, the installed extras, keys (set or not, never shown) and a graph.",
+    ),
+}
+"""By name, where a command is and what it does, in the order of a user's day."""
+
+
+def load(name: str) -> Any:
+    """Import a command, and return it as click (or the part of it in typer) knows it."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found: Any = getattr(import_module(f"byokg.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    command = get_command(found)
+    command.name = name
+    return command
+
+
+class _Commands(TyperGroup):
+    """Knows commands by name and what they do, and imports the one that is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = load(args[0])
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
-    add_completion=False,
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.\n\n"
+    "Words like dataset=atlas or pipeline.beam=8 are settings of a run: GROUP=OPTION chooses a part, KEY=VALUE changes "
+    "one value, and byokg eval --show prints all of them with what they are for. Words like --json say what a command "
+    "does with it. Start with: byokg demo",
 )
-app.add_typer(graph_app, name="graph")
-app.add_typer(embedder_app, name="embedder")
-graph_app.command("embed")(embed)
-app.command("bfs")(bfs)
-app.command("link")(linking_commands.link)
-app.command("eval-linking")(linking_commands.evaluate_linking)
-app.command("report")(report_command.report)
-app.add_typer(cache_app, name="cache")
-app.command("score")(score_commands.score)
-app.command("compare")(score_commands.compare)
-app.add_typer(data_app, name="data")
-app.add_typer(mcp_app, name="mcp")
 
-Words = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show")
-]
+
+def _not_loaded() -> None:
+    """Stand for a command that is not imported yet."""
+
+
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(_not_loaded)
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,167 +130,6 @@ def _start(
         from byokg.cli.terminal import MaskedLogs
 
         logging.basicConfig(level=logging.INFO, handlers=[MaskedLogs()])
-
-
-@app.command("eval")
-def evaluate(
-    words: Words = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
-    ] = False,
-    sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
-    multirun: Annotated[
-        bool, typer.Option("--multirun", "-m", help="Run every combination of settings with several values.")
-    ] = False,
-) -> None:
-    """Run a pipeline over a data set and score it.
-
-    Settings are KEY=VALUE, for instance:
-
-    byokg eval dataset=atlas
-
-    byokg eval dataset=metaqa dataset.root=DIR dataset.hops=2 limit=500 workers=2
-
-    byokg eval dataset=folder dataset.root=DIR linking.entities=gold out=runs/mine
-
-    byokg eval dataset=folder dataset.root=DIR graph.path=neo4j://HOST graph.id_property=id
-
-    byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
-
-    byokg eval -m dataset=atlas linking=exact,fuzzy pipeline.beam=8,32 out=runs/beams
-
-    The same command continues a run that was interrupted, and shows the result of one that is finished.
-    """
-    if multirun:
-        if show or estimate:
-            raise ConfigError("--show and --estimate are for a single run; leave out -m")
-        from byokg.cli.sweep import sweep
-
-        outcomes = sweep(words or [], stdout(), stderr(), quiet)
-        broken = [outcome for outcome in outcomes if outcome.error]
-        if broken:
-            raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
-        return
-    from byokg.cli.config import read_settings, show_settings
-
-    settings = read_settings(words or [])
-    if show:
-        print(show_settings(settings), end="")
-        return
-    from byokg.cli.evaluation import evaluate as run
-
-    run(settings, stdout(), stderr(), quiet, sample if estimate else None)
-
-
-@app.command("merge")
-def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of all shards of one run.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Run folder to write.")],
-) -> None:
-    """Put the shards of a run together and score the whole.
-
-    byokg eval dataset=atlas shard=1/2 out=runs/part-1
-
-    byokg eval dataset=atlas shard=2/2 out=runs/part-2
-
-    byokg merge runs/part-1 runs/part-2 --out runs/whole
-
-    The result is that of the run in one piece, byte for byte but for the timings.
-    """
-    from byokg.evaluation.records import read_config
-    from byokg.evaluation.runner import merge_runs
-    from byokg.evaluation.tables import metrics_tables
-
-    metrics = merge_runs(folders, out)
-    console = stdout()
-    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
-    console.print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
-
-
-@app.command("ask")
-def ask(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
-    words: Words = None,
-    entity: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
-    ] = None,
-    hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Answer one question and show the evidence.
-
-    byokg ask "Which river flows through Paris?" dataset=atlas
-
-    byokg ask "Who directed Heat?" graph.path=DIR
-
-    byokg ask "Who directed Heat?" graph.path=neo4j://HOST
-    """
-    from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import set_up
-    from byokg.cli.trees import as_json as answer_json
-    from byokg.cli.trees import show, show_trace
-    from byokg.evaluation.records import answered
-    from byokg.types import EntityId, Question
-
-    if not question.strip():
-        raise ConfigError("the question is empty")
-    settings = read_settings(_settings_only(words or [], question))
-    dataset = settings.build("dataset") if settings.options["dataset"] else None
-    with set_up(settings, dataset, note) as bench:
-        topics = tuple(EntityId(id) for id in entity or ())
-        try:
-            bench.store.numbers(topics)
-        except EntityNotFound as error:
-            raise ConfigError(_no_such_entity(error, bench.entities)) from error
-        answer = bench.pipeline.run(Question("ask", question, topics, hops))
-        if as_json:
-            print_json(answer_json(question, answer))
-        elif trace:
-            usage = None if bench.asks is None else bench.asks.meter.take("ask")
-            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
-        else:
-            show(answer, bench.store, stdout())
-
-
-@app.command("trace")
-def trace(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
-    id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
-    graph: Annotated[Path | None, typer.Option(metavar="DIR", help="Graph of the run, for the names of nodes.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
-
-    byokg trace runs/mine WebQTest-12
-    """
-    from byokg.cli.trees import show_trace
-    from byokg.evaluation.records import read_trace
-    from byokg.graph.columnar.graph import ColumnarGraph
-
-    record = read_trace(run, id)
-    if as_json:
-        print_json(record)
-    else:
-        show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
-
-
-@app.command("doctor")
-def doctor(
-    graph: Annotated[
-        str | None, typer.Argument(metavar="GRAPH", help="A graph to check as well: a folder, or a server's address.")
-    ] = None,
-) -> None:
-    """Check this machine, the installed extras, keys (set or not, never shown) and a graph, and say what to do."""
-    from byokg.cli.doctor import diagnose, exit_code, show
-
-    checks = diagnose(graph)
-    show(checks, stdout())
-    raise typer.Exit(exit_code(checks))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -307,24 +186,6 @@ def _one_line(text: str) -> str:
 
 def _debugging() -> bool:
     return os.environ.get(DEBUG, "") not in ("", "0")
-
-
-def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
-    """Refuse a question that was typed without quotes."""
-    if words and "=" not in words[0]:
-        raise ConfigError(
-            f'{words[0]!r} is no setting; put the whole question in quotes: byokg ask "{question} {words[0]} …"'
-        )
-    return words
-
-
-def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
-    """Say which nodes may have been meant where a name was given for an id."""
-    from byokg.types import Mention
-
-    found = linker.candidates(Mention(error.entity))
-    near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
-    return f"--entity {error.entity}: no node has this id{near if found else ''}"
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,10 +31,11 @@ import typer
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ByokgError, ConfigError, MissingExtra
 from byokg.graph.bfsql.response import compact
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools
+from byokg.text import estimate_tokens
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -49,12 +51,22 @@ These tools read one knowledge graph, {name}: {nodes}{edges}. They change nothin
 2. search_entities turns names into ids; all other tools take ids.
 3. bfs_query fetches what is around nodes. Begin with max_hops 1, and filter by types and predicates that matter for \
 the question: what does not match comes back as stubs, ids without data, which tell what could be asked for next.
-4. describe_entity and describe_entities show what a stub stands for. intersect_subgraphs and shortest_paths tell how \
-nodes hang together.
+4. describe_entity and describe_entities show what a stub stands for. intersect_subgraphs, shortest_paths and \
+path_query tell how nodes hang together.
 
 Answer from what the tools return, and name the edges that an answer rests on."""
 
 _log = logging.getLogger("byokg.mcp")
+
+
+class PathFormat(StrEnum):
+    """How `byokg paths` writes what it found."""
+
+    TABLE = "table"
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+    HTML = "html"
 
 
 class GraphServer:
@@ -290,7 +302,6 @@ def serve(
     import asyncio
     import logging
 
-    from byokg.cli.mcp import GraphServer, LogLines, serve_stdio
     from byokg.graph.store import QueryStore
     from byokg.open import close, engines_in, is_address, open_graph, open_queryable
     from byokg.retrieval.graph_tools import GraphTools
@@ -312,7 +323,7 @@ def serve(
                 engine = open_queryable(place, language)
                 stack.callback(close, engine)
                 queries.append(engine)
-        tools = GraphTools(store, queries=queries, budget_tokens=budget_tokens)
+        tools = GraphTools(store, queries=queries, budget_tokens=budget_tokens, path_queries=True)
         graph = GraphServer(store, tools, timeout, budget_tokens)
         stack.callback(graph.close)
         if http:
@@ -334,8 +345,6 @@ def _serve_http(graph: GraphServer, host: str, port: int, token: str | None) -> 
     import socket
 
     import uvicorn
-
-    from byokg.cli.mcp import http_app
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
@@ -379,3 +388,54 @@ def bfs(
     asked = read_request(BfsRequest, sys.stdin.read() if request == "-" else request)
     with opened(place) as store:
         print_json(bfs_query(store, asked, GraphTools(store).nearest))
+
+
+def paths(
+    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph folder, or the address of a server.")],
+    query: Annotated[str, typer.Argument(help="PATHS START … END … VIA …, @FILE, or - for standard input.")],
+    form: Annotated[PathFormat, typer.Option("--format", help="How paths are written.")] = PathFormat.TABLE,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0,
+    rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
+    most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
+) -> None:
+    """Find paths between nodes with a path query, and print or draw them."""
+    from byokg.files import write_file
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.pathql import drawing
+    from byokg.graph.pathql.evaluate import paths as run
+    from byokg.graph.pathql.grammar import parse_rules
+    from byokg.graph.pathql.rules import schema_rules
+    from byokg.graph.pathql.search import PathLimits
+    from byokg.open import opened
+
+    text = sys.stdin.read() if query == "-" else query
+    if query.startswith("@"):
+        text = _text_of(Path(query[1:]))
+    with opened(place) as store:
+        wanted = [] if rules is None else parse_rules(_text_of(rules))
+        if schema:
+            if not isinstance(store, ColumnarGraph):
+                raise ConfigError("--schema is for graph folders; a server infers by itself")
+            wanted += schema_rules(store)
+        found = run(store, text, PathLimits(timeout, most), wanted)
+        match form:
+            case PathFormat.SVG:
+                written = drawing.svg(found)
+            case PathFormat.HTML:
+                written = drawing.page(found)
+            case PathFormat.TABLE | PathFormat.TEXT | PathFormat.JSON:
+                written = getattr(found, form.value)()
+    if out is None:
+        print(written)
+    else:
+        write_file(out, [written.encode(), b"\n"])
+        note(f"wrote {out}")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {str(file)!r}: {error}") from error

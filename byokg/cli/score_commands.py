@@ -7,7 +7,7 @@ What `byokg compare` prints: differences with intervals, where they come from, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,12 +18,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.terminal import note, print_json, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.compare import Anchor, Comparison, RecordedRun, obstacles
-from byokg.evaluation.metrics import Difference
-from byokg.evaluation.scoring import ProfileScores, Values
+from byokg.evaluation.compare import Anchor, Comparison, obstacles
+from byokg.evaluation.metrics import Difference, Values
+from byokg.evaluation.run_folder import Run
+from byokg.evaluation.scoring import ProfileScores
 from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from byokg.evaluation.cases import Case
     from byokg.evaluation.datasets.base import Dataset, Example
+    from byokg.evaluation.profiles import Profile
 
 _FAILURES_LISTED = 5
 
@@ -187,7 +189,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "first": comparison.first.name,
         "second": comparison.second.name,
-        "dataset": comparison.first.dataset,
+        "dataset": comparison.first.dataset["name"],
         "profile": before.profile.name,
         "questions": len(before.values),
         "left_out": comparison.left_out,
@@ -207,7 +209,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def anchor_tables(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], ours: Ours, published_graph: bool
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     like, unlike = _parted(anchors, runs, published_graph)
@@ -234,7 +236,7 @@ def anchor_tables(
 
 
 def anchor_json(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], ours: Ours, published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], ours: Ours, published_graph: bool
 ) -> list[dict[str, Any]]:
     """Return published figures with ours and what keeps them apart, as JSON holds them."""
     reasons = {id(anchor): () for anchor in anchors} | {
@@ -252,14 +254,15 @@ def anchor_json(
 
 
 def _parted(
-    anchors: Sequence[Anchor], runs: Sequence[RecordedRun], published_graph: bool
+    anchors: Sequence[Anchor], runs: Sequence[Run], published_graph: bool
 ) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
     """Part figures that every run can be compared with from the others, with the reasons."""
     like, unlike = [], []
     for anchor in anchors:
         found: dict[str, None] = {}
         for run in runs:
-            for reason in obstacles(anchor, run.dataset, len(run.cases), run.entities, published_graph):
+            asked = run.dataset["name"], len(run.questions), run.config["entities"]
+            for reason in obstacles(anchor, *asked, published_graph):
                 found[reason] = None
         if found:
             unlike.append((anchor, tuple(found)))
@@ -345,7 +348,7 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _beside(anchor: Anchor, runs: Sequence[RecordedRun], ours: Ours) -> tuple[str, ...]:
+def _beside(anchor: Anchor, runs: Sequence[Run], ours: Ours) -> tuple[str, ...]:
     """Return a published figure, and beside it each run's figure made in the same way."""
     system = ", ".join(filter(None, (anchor.system, anchor.model, "trained" if anchor.trained else "")))
     found = ours.get((anchor.profile or "", anchor.metric), {})
@@ -357,15 +360,13 @@ def _plain(difference: Difference) -> dict[str, Any]:
     return {**asdict(difference), "ci95": list(difference.ci95)}
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings; the data set among them.")]
-
 _JUDGE = "judge"
 
 
 def score(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="A run folder, or a file of predictions.")],
     words: Words = None,
+    config_dir: ConfigDir = None,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Metric profile; may be repeated; all, or judge.")
     ] = None,
@@ -386,7 +387,6 @@ def score(
     data set go before those of the file. Profiles: strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog,
     structgpt, webqsp-official, cron, stark, text2cypher; judge asks a language model.
     """
-    from byokg.cli.score_commands import score_json, score_tables
     from byokg.evaluation.profiles import chosen
     from byokg.evaluation.scoring import score_cases
 
@@ -394,8 +394,6 @@ def score(
     profiles = chosen([name for name in names if name != _JUDGE])
     cases = _cases(predictions, words or [])
     if _JUDGE in names:
-        from byokg.cli.language_model import judged
-
         profiles = (*profiles, judged(cases, words or [], note))
     scored = score_cases(cases, profiles, seed)
     title = predictions.resolve().name
@@ -413,11 +411,10 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
     """
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import selected
-    from byokg.evaluation.cases import join
+    from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
-    from byokg.evaluation.external_predictions import read_foreign
     from byokg.evaluation.records import read_predictions
-    from byokg.evaluation.run_folder import read_profile, read_questions
+    from byokg.evaluation.run_folder import is_finished, read_questions
 
     dataset: Dataset | None = None
     asked: Sequence[Example] = ()
@@ -433,15 +430,15 @@ def _cases(predictions: Path, words: Sequence[str]) -> list[Case]:
             # Of the same ids as the predictions, whichever the graph of the run was keyed by.
             examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
         cases = _only(join(examples, read_predictions(predictions)), asked)
-        if read_profile(predictions) is None:
+        if not is_finished(predictions):
             missing = sum(case.status != "ok" for case in cases)
             note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
         return cases
     if predictions.is_file():
         if dataset is None:
-            return read_foreign(predictions)
+            return read_external(predictions)
         left_out = sum(dataset.left_out().values())
-        return _only(read_foreign(predictions, dataset.examples(), left_out), asked)
+        return _only(read_external(predictions, dataset.examples(), left_out), asked)
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
 
 
@@ -481,9 +478,9 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.cli.score_commands import anchor_json, anchor_tables, comparison_json, comparison_tables
-    from byokg.evaluation.compare import compare_runs, read_anchors, read_runs
+    from byokg.evaluation.compare import compare_runs, read_anchors
     from byokg.evaluation.profiles import PROFILES, chosen
+    from byokg.evaluation.run_folder import read_runs
     from byokg.evaluation.scoring import score_cases
 
     if profile not in PROFILES:
@@ -507,3 +504,61 @@ def compare(
         console.print(comparison_tables(one, questions))
     for part in anchor_tables(published, read, ours, published_graph):
         console.print(part)
+
+
+# The judge
+
+
+_EVERY = 100
+"""Cases between two lines about progress."""
+
+
+def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], None]) -> Profile:
+    """Have all cases judged, and return the verdicts as a profile.
+
+    Args:
+        cases: questions with gold answers and predictions.
+        words: settings: `llm`, and whatever else tells how to ask it.
+        note: told in one line what happens.
+
+    Raises:
+        ConfigError: the settings name no language model, or questions have no text.
+        LlmError: the judge cannot be asked.
+    """
+    wordless = sum(not case.question for case in cases)
+    if wordless:
+        raise ConfigError(
+            f"{wordless:,} of {len(cases):,} predictions come without the question, which the judge has to see; "
+            "name the data set: dataset=folder dataset.root=DIR"
+        )
+    from byokg.cli.components import asking
+    from byokg.cli.config import read_settings
+    from byokg.evaluation.scoring import judge_cases, judge_profile
+    from byokg.llm.usage import dollars
+    from byokg.types import Spending
+
+    # The pipeline that asks a model and needs no graph; only its model is made.
+    settings = read_settings([*words, "pipeline=direct"])
+    if "llm" not in settings.components:
+        raise ConfigError("--profile judge asks a language model; add llm=anthropic llm.model=MODEL")
+    asks = asking(settings, note)
+    assert asks is not None
+    try:
+
+        def progress(done: int) -> None:
+            if done % _EVERY == 0:
+                note(f"{done:,} answers judged")
+
+        verdicts = judge_cases(cases, asks.model, asks.prompts, settings.run.workers, progress)
+        spent = Spending()
+        for case in cases:
+            spent = sum(asks.meter.take(case.id).stages.values(), spent)
+    finally:
+        asks.close()
+    replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
+    note(f"{verdicts.model} judged: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
+    if verdicts.unreadable:
+        note(
+            f"no score in {len(verdicts.unreadable):,} replies, which count as 0: {', '.join(verdicts.unreadable[:5])}"
+        )
+    return judge_profile(verdicts)

@@ -9,30 +9,73 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+import typer
 
 from byokg.errors import ConfigError
-from byokg.evaluation.runner import Progress as Done
-from byokg.evaluation.tables import labels, table
-from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.store import GraphStore, Rows
-from byokg.index.dense import Embedded
-from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from byokg.errors import GraphExists
+    from byokg.evaluation.runner import Progress as Done
+    from byokg.graph.store import GraphStore, Rows
+    from byokg.index.dense import Embedded
+    from byokg.open import Server
+    from byokg.types import Cell, EntityId
+
+DEBUG = "BYOKG_DEBUG"
+"""Environment variable that asks for tracebacks and logs."""
+
+WRONG = 2
+INCOMPLETE = 3
+"""Exit codes: the settings, files or data are wrong; a run can be continued (its budget is spent, or replies are
+pending)."""
+
+
+def _use_configs(folder: str | None) -> str | None:
+    if folder is not None:
+        from byokg.cli.components import CONFIG_DIR
+
+        os.environ[CONFIG_DIR] = folder
+    return folder
+
+
+def _completed(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the groups, and behind `GROUP=` its options; bash takes the equals sign for a word of its own."""
+    from byokg.cli.components import groups, options
+
+    known, args = groups(), context.params.get("words") or []
+    group, equals, _ = incomplete.partition("=")
+    if incomplete == "=" or args[-1:] == ["="]:
+        group = args[-1] if incomplete == "=" else "".join(args[-2:-1])
+        return (
+            [option for option in options(group) if option.startswith(incomplete.lstrip("="))] if group in known else []
+        )
+    if equals:
+        return [f"{group}={option}" for option in options(group)] if group in known else []
+    return [f"{group}=" for group in known]
+
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show", autocompletion=_completed),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+ConfigDir = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR", callback=_use_configs, help="Folder of your own GROUP/OPTION.yaml (or BYOKG_CONFIG_DIR)."
+    ),
+]
 
 
 def stdout() -> Console:
@@ -107,7 +150,7 @@ def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Cal
         yield lambda done: None
     elif console.is_terminal:
         with _bar(console) as bar:
-            task = bar.add_task(escape(title), total=total, figures="")
+            task = bar.add_task(title, total=total, figures="")
             yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
     else:
         lines = _Lines(title, console)
@@ -115,8 +158,17 @@ def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Cal
 
 
 def _bar(console: Console) -> Progress:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TextColumn("{task.fields[figures]}"),
@@ -143,7 +195,7 @@ def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Calla
         yield lambda done: None
     elif console.is_terminal:
         with _bar(console) as bar:
-            task = bar.add_task(escape(title), total=None, figures="")
+            task = bar.add_task(title, total=None, figures="")
             yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
     else:
         lines = _Lines(title, console)
@@ -196,14 +248,16 @@ def copied(title: str, nodes: int | None, edges: int | None, console: Console) -
             done, lambda: print_line(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
         )
         return
+    from rich.progress import BarColumn, Progress, TextColumn
+
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.fields[figures]}"),
         console=console,
         transient=True,
     ) as bar:
-        task = bar.add_task(escape(title), total=nodes, figures="listing nodes")
+        task = bar.add_task(title, total=nodes, figures="listing nodes")
         yield lambda done, edges_done: bar.update(
             task, completed=done, figures=f"{pace.text(done)}, {edges_done:,}{of_edges} edges"
         )
@@ -235,9 +289,12 @@ class Watched:
 
 def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
     """Return a store that says, if it is a server, how far the reading of its entities is."""
-    if isinstance(store, CypherStore | SparqlEndpoint):
-        return cast(GraphStore, Watched(store, lambda: store.node_count, note))
-    return store
+    from byokg.open import is_address
+
+    if not is_address(store.name):
+        return store
+    server = cast("Server", store)
+    return cast("GraphStore", Watched(server, lambda: server.node_count, note))
 
 
 class _Pace:
@@ -268,6 +325,8 @@ class _Pace:
 
 def show(rows: Rows, console: Console) -> None:
     """Print a table, and under it how many rows there are."""
+    from byokg.evaluation.tables import labels, table
+
     if rows.columns:
         console.print(table(labels(*rows.columns), (tuple(map(_text, row)) for row in rows.rows)))
     more = "; there are more (raise --max-rows)" if rows.truncated else ""
@@ -276,6 +335,8 @@ def show(rows: Rows, console: Console) -> None:
 
 def _text(cell: Cell) -> str:
     """Write one cell on one line, as a reader of the graph would."""
+    from byokg.types import EdgeCell, NodeCell, PathCell
+
     if isinstance(cell, NodeCell):
         return f"{cell.name} ({cell.id})" if cell.name != cell.id else cell.name
     if isinstance(cell, EdgeCell):

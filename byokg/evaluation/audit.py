@@ -1,6 +1,6 @@
-"""What is wrong with a data set and its graph before anything is asked, and lowers every score over it.
+"""What only a graph can tell about questions: which can be asked of it, and what is wrong with them before a run.
 
-What a question may have to fulfil to be asked, which only the graph can tell.
+Whatever an audit finds lowers every score over the data set, whichever system answers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,33 @@ from byokg.evaluation.datasets.base import Example, as_cell
 from byokg.evaluation.datasets.benchmarks import first_column
 from byokg.evaluation.datasets.folder import holds
 from byokg.graph.paths import shortest_paths
-from byokg.graph.store import GraphStore, Limits, QueryStore
+from byokg.graph.store import GraphStore, QueryLimits, QueryStore
 from byokg.index.names import NameIndex
 from byokg.linking.question_words import read_literal
 from byokg.types import Cell, EntityId, NodeCell
 
 NOTHING_FOUND = "the gold query finds nothing"
 TOO_MANY = "the gold query finds more rows than the graph's limit"
+
+
+Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
+"""Gives the graph that a question is asked of, and the names in it."""
+
+KINDS = {
+    "unresolved template": "the text still holds a slot such as {tail2}",
+    "repeated question": "the same text with the same answers stands further up",
+    "contradicting question": "the same text with other answers stands further up",
+    "no topic entity": "none is annotated, so granting gold entities gives nothing",
+    "topic not in graph": "no annotated topic entity is a node",
+    "answer not in graph": "no gold answer is a node, by id or by name",
+    "some answers not in graph": "full recall cannot be reached",
+    "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
+}
+"""Kinds of findings, in the order in which they are listed, with what they mean."""
+
+_SLOT = re.compile(r"\{\w+\}")
+_TARGETS = 20
+"""Gold answers tried for one question; one within reach is enough."""
 
 
 def with_answer(examples: Sequence[Example], store: GraphStore, names: NameIndex) -> list[Example]:
@@ -51,7 +71,7 @@ class Executed:
     """How many others there are, by reason."""
 
 
-def executed(examples: Sequence[Example], store: QueryStore, limits: Limits | None = None) -> Executed:
+def executed(examples: Sequence[Example], store: QueryStore, limits: QueryLimits | None = None) -> Executed:
     """Run the gold query of each question, and take what it finds as gold.
 
     Args:
@@ -97,26 +117,6 @@ def _fields(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
-"""Gives the graph that a question is asked of, and the names in it."""
-
-KINDS = {
-    "unresolved template": "the text still holds a slot such as {tail2}",
-    "repeated question": "the same text with the same answers stands further up",
-    "contradicting question": "the same text with other answers stands further up",
-    "no topic entity": "none is annotated, so granting gold entities gives nothing",
-    "topic not in graph": "no annotated topic entity is a node",
-    "answer not in graph": "no gold answer is a node, by id or by name",
-    "some answers not in graph": "full recall cannot be reached",
-    "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
-}
-"""Kinds of findings, in the order in which they are listed, with what they mean."""
-
-_SLOT = re.compile(r"\{\w+\}")
-_TARGETS = 20
-"""Gold answers tried for one question; one within reach is enough."""
-
-
 @dataclass(frozen=True)
 class Audit:
     """What was looked at, and what was found."""
@@ -142,7 +142,7 @@ def audit(
     """Look at all questions, and at their graph.
 
     Answers that are times (`answer_type`) are no nodes, and neither are those of a gold query; they are not looked for.
-    Nor are numbers and dates without an id missed where no node is called so: they are what has to be worked out.
+    Nor are numbers and dates without an id that no node is called: the question asks to work them out.
 
     Args:
         examples: the questions.
@@ -204,6 +204,6 @@ def _is_value(answer: str) -> bool:
 
 
 def _answer_nodes(example: Example, store: GraphStore, names: NameIndex) -> list[list[EntityId]]:
-    """Return the nodes that each gold answer means: by id where the set gives ids, or else by an equal name."""
+    """Return the nodes that each gold answer means: by id if the set gives ids, else by an equal name."""
     by_id = [[id] if holds(store, (id,)) else [] for id in example.answer_ids]
     return by_id if any(by_id) else [store.ids(names.exact(name)) for name in example.answers]

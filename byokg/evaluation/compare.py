@@ -1,6 +1,7 @@
-"""Puts runs over the same questions side by side: what differs, by how much, and on which questions.
+"""Puts runs over the same questions side by side, and beside published figures.
 
-Published figures, and what keeps each from being compared with a run of ours.
+Of two runs: what differs, by how much, and on which questions. Of a published figure: what keeps it from being compared
+with a run of ours.
 """
 
 from __future__ import annotations
@@ -9,21 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import yaml
 
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.cases import Case, join
-from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.cases import Case
 from byokg.evaluation.metrics import PAIRED_RESAMPLES, Difference, paired_difference
 from byokg.evaluation.profiles import Profile
-from byokg.evaluation.records import read_config, read_predictions
-from byokg.evaluation.run_folder import METRICS_FILE, flat_settings, read_profile, read_questions
-from byokg.evaluation.scoring import ProfileScores, score_cases, weighted_means
+from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
+from byokg.evaluation.scoring import ProfileScores, group_rows, score_cases
+
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,12 @@ class Anchor:
     value: float
     """In [0, 1]."""
     profile: str | None
-    """Which of our profiles makes the same figure; None where the publication does not say how it scores."""
+    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
     n: int
     """Questions that it was measured on."""
     graph: str
     entities: Literal["gold", "linked"] | None
-    """Whether topic entities were given; None where that is not stated."""
+    """Whether topic entities were given; None if that is not stated."""
     trained: bool
     """Whether the system was trained on questions of this kind."""
     source: str
@@ -73,14 +71,14 @@ def read_anchors(dataset: str) -> list[Anchor]:
 
 
 def obstacles(anchor: Anchor, dataset: str, n: int, entities: str, published_graph: bool) -> tuple[str, ...]:
-    """Return why a run cannot be compared with a published figure; empty where it can.
+    """Return why a run cannot be compared with a published figure; empty if it can.
 
     Args:
         anchor: the figure.
         dataset: name of the run's data set.
         n: questions of the run.
         entities: whether the run's topic entities were `gold` or `linked`.
-        published_graph: the user's word that the run's graph is the published one, which no file tells.
+        published_graph: whether the user says that the run's graph is the published one; no file tells.
     """
     found = []
     words = _words(anchor.dataset)
@@ -113,26 +111,6 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[\w-]+", name.casefold())
 
 
-_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """A run folder as it was read."""
-
-    name: str
-    dataset: str
-    dataset_checksum: str
-    entities: str
-    """Whether topic entities were `gold` or `linked`."""
-    profile: str | None
-    """Of its `metrics.json`; None where the run is not finished."""
-    settings: Mapping[str, str]
-    """All settings by dotted name."""
-    examples: tuple[Example, ...]
-    cases: tuple[Case, ...]
-
-
 @dataclass(frozen=True)
 class TypeDifference:
     """Two runs on the `n` questions of one group, in one metric."""
@@ -147,8 +125,8 @@ class TypeDifference:
 class Comparison:
     """What the second run does otherwise than the first, on the questions of both."""
 
-    first: RecordedRun
-    second: RecordedRun
+    first: Run
+    second: Run
     scores: tuple[ProfileScores, ProfileScores]
     """On the same questions: those that the profile counts in both runs."""
     left_out: int
@@ -165,42 +143,8 @@ class Comparison:
     """What the two runs were told differently, by dotted name."""
 
 
-def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:
-    """Read run folders, each under a name of its own: as much of the end of its path as tells it from the others.
-
-    Raises:
-        RunError: a folder is given twice, or is none that an evaluation wrote.
-    """
-    places = [folder.resolve() for folder in folders]
-    for folder, place in zip(folders, places, strict=True):
-        if places.count(place) > 1:
-            raise RunError(f"{str(folder)!r} is given more than once; a run differs in nothing from itself")
-    depth = 1
-    while len({place.parts[-depth:] for place in places}) < len(places):
-        depth += 1
-    return [_read_run(place, "/".join(place.parts[-depth:])) for place in places]
-
-
-def _read_run(folder: Path, name: str) -> RecordedRun:
-    config = read_config(folder)
-    examples = read_questions(folder)
-    try:
-        return RecordedRun(
-            name=name,
-            dataset=config["dataset"]["name"],
-            dataset_checksum=config["dataset"]["checksum"],
-            entities=config["entities"],
-            profile=read_profile(folder),
-            settings=flat_settings(config),
-            examples=examples,
-            cases=tuple(join(examples, read_predictions(folder))),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder}: its config.yaml lacks {error}; give the folder that an evaluation wrote") from error
-
-
 def compare_runs(
-    runs: Sequence[RecordedRun],
+    runs: Sequence[Run],
     profile: Profile,
     metric: str = "",
     force: bool = False,
@@ -238,14 +182,14 @@ def compare_runs(
     return [_compared(first, other, profile, metric, seed, resamples) for other in others]
 
 
-def differing(first: RecordedRun, second: RecordedRun) -> tuple[str, ...]:
-    """Return why two runs are not about the same questions, scored alike; empty where they are."""
+def differing(first: Run, second: Run) -> tuple[str, ...]:
+    """Return why two runs are not about the same questions, scored alike; empty if they are."""
     reasons = []
-    mine, theirs = ({example.id: example for example in run.examples} for run in (first, second))
-    if first.dataset != second.dataset:
-        reasons.append(f"one asked {first.dataset!r}, the other {second.dataset!r}")
-    elif first.dataset_checksum != second.dataset_checksum:
-        reasons.append(f"the question files of {first.dataset!r} differ")
+    mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
+    if first.dataset["name"] != second.dataset["name"]:
+        reasons.append(f"one asked {first.dataset['name']!r}, the other {second.dataset['name']!r}")
+    elif first.dataset != second.dataset:
+        reasons.append(f"the question files of {first.dataset['name']!r} differ")
     if mine.keys() != theirs.keys():
         reasons.append(
             f"the questions differ ({len(mine.keys() & theirs.keys()):,} in both, "
@@ -255,42 +199,37 @@ def differing(first: RecordedRun, second: RecordedRun) -> tuple[str, ...]:
     if changed:
         reasons.append(f"the gold answers of {len(changed):,} questions differ ({changed[0]!r} first)")
     for run in (first, second):
-        if run.profile is None:
+        if run.metrics is None:
             reasons.append(f"{run.name!r} is not finished: it has no {METRICS_FILE}")
-    if None not in (first.profile, second.profile) and first.profile != second.profile:
-        reasons.append(f"one was scored as {first.profile!r}, the other as {second.profile!r}")
     return tuple(reasons)
 
 
-def _compared(
-    first: RecordedRun, second: RecordedRun, profile: Profile, metric: str, seed: int, resamples: int
-) -> Comparison:
+def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int, resamples: int) -> Comparison:
     theirs = {case.id: case for case in second.cases}
     cases = [case for case in first.cases if case.id in theirs]
     if not cases:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
     before, after = _scored(cases, theirs, profile, seed)
-    both = [case for case, counted in zip(cases, _counted(before) & _counted(after), strict=True) if counted]
-    if not both:
+    counted = (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0)
+    if not counted.any():
         raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
-    shared, cases = len(cases), both
-    if len(both) < shared:
+    shared = len(cases)
+    if not counted.all():
+        cases = [case for case, counts in zip(cases, counted, strict=True) if counts]
         before, after = _scored(cases, theirs, profile, seed)
     names = [each.name for each in profile.metrics]
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
 
-    def mean(scores: ProfileScores, rows: Sequence[int]) -> float:
-        return float(weighted_means(scores.values[rows], scores.weights[rows])[column])
-
     def difference(rows: Sequence[int]) -> list[Difference]:
         weights = before.weights[rows], after.weights[rows]
         return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
 
-    groups: dict[str, list[int]] = {}
-    for row, case in enumerate(cases):
-        for group in profile.groups(case):
-            groups.setdefault(group, []).append(row)
+    def in_group(group: str, rows: Sequence[int]) -> TypeDifference:
+        first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
+        return TypeDifference(len(rows), first_mean, second_mean, difference(rows)[column])
+
+    rows = group_rows(cases, profile)
     return Comparison(
         first=first,
         second=second,
@@ -298,20 +237,14 @@ def _compared(
         left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
-        by_type={
-            group: TypeDifference(
-                len(groups[group]),
-                mean(before, groups[group]),
-                mean(after, groups[group]),
-                difference(groups[group])[column],
-            )
-            for group in sorted(groups)
-        }
-        if len(groups) > 1
-        else {},
+        by_type={group: in_group(group, rows[group]) for group in before.groups},
         won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
-        settings=_told(first.settings, second.settings),
+        settings={
+            key: values
+            for key, values in changed_settings(first.config, second.config).items()
+            if not key.startswith(_SETTINGS_LEFT_OUT)
+        },
     )
 
 
@@ -321,17 +254,3 @@ def _scored(
     [before] = score_cases(cases, [profile], seed)
     [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
     return before, after
-
-
-def _counted(scores: ProfileScores) -> npt.NDArray[np.bool_]:
-    return scores.weights[:, 0] > 0
-
-
-def _told(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the settings that differ."""
-    keys = [key for key in {**first, **second} if not key.startswith(_SETTINGS_LEFT_OUT)]
-    return {
-        key: (first.get(key, "nothing"), second.get(key, "nothing"))
-        for key in keys
-        if first.get(key) != second.get(key)
-    }

@@ -1,11 +1,8 @@
 """Scores entity linkers on the annotated topic entities of a data set, several linkers on the same mentions.
 
-The piece of a question that names an annotated topic entity: the mention a perfect reader would hand to the linker.
-
-Data sets annotate the node, seldom the words. So the words are looked for knowing the node's name, and what is looked
-up in the graph afterwards is the words alone.
-
-How well mentions are linked: the annotated topic entities of questions among the candidates of their mentions.
+Data sets annotate the node, seldom the words that name it. A gold mention is the piece of the question that a perfect
+reader would hand to the linker: it is looked for knowing the node's name, and what is looked up in the graph afterwards
+is the words alone.
 
 The unit is the question. For a question with the topic entities G, and M mentions each with its candidates best first:
 
@@ -14,7 +11,7 @@ The unit is the question. For a question with the topic entities G, and M mentio
 | `recall@k` | share of G that is among the first k candidates of some mention | [0, 1] |
 | `precision@k` | share of the nodes among the first k candidates of the mentions that are in G; 0 for none | [0, 1] |
 | `recall`, `precision` | the same of all candidates, as a pipeline gets them | [0, 1] |
-| `mrr` | mean over G of 1 / best rank in any mention's candidates, 0 where there is none | [0, 1] |
+| `mrr` | mean over G of 1 / best rank in any mention's candidates, 0 if there is none | [0, 1] |
 
 Every question with annotated topic entities counts in every metric, with one denominator: a topic that the graph does
 not hold, one that nothing in the question names, and a question whose linking raised an error score zero and are
@@ -26,14 +23,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from rapidfuzz import fuzz
 
-from byokg.errors import ByokgError, ConfigError, EntityNotFound, RunError
+from byokg.errors import ByokgError, ConfigError, RunError
 from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.folder import holds
 from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
@@ -44,26 +42,31 @@ from byokg.types import EntityId, LinkedEntity, Mention, Node
 MentionType = Literal[
     "exact name", "alias", "misspelt", "part of name", "other words", "literal or id", "not in question", "not in graph"
 ]
-MENTION_TYPES: tuple[MentionType, ...] = (
-    "exact name",
-    "alias",
-    "misspelt",
-    "part of name",
-    "other words",
-    "literal or id",
-    "not in question",
-    "not in graph",
-)
+MENTION_TYPES: tuple[MentionType, ...] = get_args(MentionType)
+
+MentionSource = Literal["given", "spotted"]
+"""`given`: the words of the question that name the annotated entity (see `gold_mention`), which needs the annotation.
+`spotted`: what the offline pipeline finds in the question by itself."""
+
+LINKING_METRICS = ("precision@1", "recall@1", "precision@3", "recall@3", "precision", "recall", "mrr")
+"""Names in reports."""
+
+TOPIC_METRICS = ("recall@1", "recall@3", "recall", "mrr")
+"""Those that a single topic entity has."""
+
+NOTHING_LINKED = dict.fromkeys(LINKING_METRICS, 0.0)
 
 _LONGEST_RUN = 12
 _ALIKE = 0.8
 """Similarity letter by letter, in [0, 1], from which two words, or a mention and a name, are one misspelt."""
 
+_log = logging.getLogger(__name__)
+
 
 def gold_mention(name: str, question: str) -> Mention | None:
     """Find the words of a question that name a topic entity.
 
-    They are the name itself where it stands there (folded). Otherwise they are the run of up to 12 words most like the
+    They are the name itself if it stands there (folded). Otherwise they are the run of up to 12 words most like the
     name, the words of both sorted, among the runs that either begin and end with words of the name (`obama` for Barack
     Obama; words at least 0.8 alike count as one) or are at least 0.8 like the whole name, letter by letter.
 
@@ -72,7 +75,7 @@ def gold_mention(name: str, question: str) -> Mention | None:
         question: its text.
 
     Returns:
-        The mention without ids, or None where nothing in the question names the entity (`the us` for United States of
+        The mention without ids, or None if nothing in the question names the entity (`the us` for United States of
         America is not seen as naming it).
     """
     whole = locate(name, question, ())
@@ -103,7 +106,7 @@ def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()
     """Say how a mention names an entity.
 
     Args:
-        mention: the words, or None where there are none.
+        mention: the words; None if nothing names it.
         name: of the entity in the graph.
         aliases: its other names there.
 
@@ -134,46 +137,14 @@ def _known_word(word: str, parts: Sequence[str]) -> bool:
     return any(word == part or (len(word) > 3 and fuzz.ratio(word, part) >= 100 * _ALIKE) for part in parts)
 
 
-LINKING_METRICS = ("precision@1", "recall@1", "precision@3", "recall@3", "precision", "recall", "mrr")
-"""Names in reports, in the order of the fields of `LinkingScores`."""
-
-TOPIC_METRICS = ("recall@1", "recall@3", "recall", "mrr")
-"""Those that a single topic entity has, in the order of the fields of `TopicScores`."""
-
-
-@dataclass(frozen=True)
-class LinkingScores:
-    """What one question scores; every field is in [0, 1]."""
-
-    precision_at_1: float
-    recall_at_1: float
-    precision_at_3: float
-    recall_at_3: float
-    precision: float
-    recall: float
-    mrr: float
-
-
-NOTHING_LINKED = LinkingScores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class TopicScores:
-    """What one topic entity scores; every field is in [0, 1]."""
-
-    recall_at_1: float
-    recall_at_3: float
-    recall: float
-    mrr: float
-
-
 @dataclass(frozen=True)
 class LinkingOutcome:
     """One question's scores, with its topic entities and how each is mentioned."""
 
-    scores: LinkingScores
-    topics: tuple[tuple[str, TopicScores], ...]
-    """Mention type and scores of each topic entity."""
+    scores: Mapping[str, float]
+    """By names of `LINKING_METRICS`."""
+    topics: tuple[tuple[str, Mapping[str, float]], ...]
+    """Mention type of each topic entity, and its scores by names of `TOPIC_METRICS`."""
     failed: bool = False
 
 
@@ -196,14 +167,18 @@ class LinkingMetrics:
     by_type: Mapping[str, TypeSummary]
 
 
-def score_topic(topic: str, candidates: Sequence[Sequence[str]]) -> TopicScores:
+def score_topic(topic: str, candidates: Sequence[Sequence[str]]) -> dict[str, float]:
     """Score one topic entity against the candidates of each mention, best first, each once."""
-    ranks = [list(one).index(topic) + 1 for one in candidates if topic in one]
-    rank = min(ranks, default=0)
-    return TopicScores(float(0 < rank <= 1), float(0 < rank <= 3), float(rank > 0), 1 / rank if rank else 0.0)
+    rank = min((list(one).index(topic) + 1 for one in candidates if topic in one), default=0)
+    return {
+        "recall@1": float(rank == 1),
+        "recall@3": float(1 <= rank <= 3),
+        "recall": float(rank > 0),
+        "mrr": 1 / rank if rank else 0.0,
+    }
 
 
-def score_linking(topics: Collection[str], candidates: Sequence[Sequence[str]]) -> LinkingScores:
+def score_linking(topics: Collection[str], candidates: Sequence[Sequence[str]]) -> dict[str, float]:
     """Score one question.
 
     Args:
@@ -222,15 +197,9 @@ def score_linking(topics: Collection[str], candidates: Sequence[Sequence[str]]) 
         linked = {id for one in candidates for id in one[:k]}
         return len(linked & gold.keys()) / len(linked) if linked else 0.0
 
-    return LinkingScores(
-        precision_at_1=precision(1),
-        recall_at_1=sum(one.recall_at_1 for one in each) / len(each),
-        precision_at_3=precision(3),
-        recall_at_3=sum(one.recall_at_3 for one in each) / len(each),
-        precision=precision(None),
-        recall=sum(one.recall for one in each) / len(each),
-        mrr=sum(one.mrr for one in each) / len(each),
-    )
+    scores = {name: sum(one[name] for one in each) / len(each) for name in TOPIC_METRICS}
+    scores |= {"precision@1": precision(1), "precision@3": precision(3), "precision": precision(None)}
+    return {name: scores[name] for name in LINKING_METRICS}
 
 
 def aggregate_linking(
@@ -249,7 +218,7 @@ def aggregate_linking(
     """
     if not outcomes:
         raise ValueError("there are no questions to average over")
-    topics: dict[str, list[TopicScores]] = {}
+    topics: dict[str, list[Mapping[str, float]]] = {}
     for outcome in outcomes:
         for kind, scores in outcome.topics:
             topics.setdefault(kind, []).append(scores)
@@ -258,32 +227,18 @@ def aggregate_linking(
         n=len(outcomes),
         topics=sum(map(len, topics.values())),
         failed=sum(outcome.failed for outcome in outcomes),
-        estimates=_estimates([astuple(outcome.scores) for outcome in outcomes], LINKING_METRICS, seed, resamples),
-        by_type={
-            kind: TypeSummary(
-                len(topics[kind]), _estimates([astuple(one) for one in topics[kind]], TOPIC_METRICS, seed, resamples)
-            )
-            for kind in order
-        },
+        estimates=_estimates([outcome.scores for outcome in outcomes], seed, resamples),
+        by_type={kind: TypeSummary(len(topics[kind]), _estimates(topics[kind], seed, resamples)) for kind in order},
     )
 
 
-def _estimates(
-    rows: Sequence[tuple[float, ...]], names: Sequence[str], seed: int, resamples: int
-) -> dict[str, Estimate]:
-    table = np.array(rows, np.float64)
+def _estimates(rows: Sequence[Mapping[str, float]], seed: int, resamples: int) -> dict[str, Estimate]:
+    table = np.array([list(row.values()) for row in rows], np.float64)
     low, high = bootstrap(table, seed, resamples)
     return {
         name: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
-        for column, name in enumerate(names)
+        for column, name in enumerate(rows[0])
     }
-
-
-MentionSource = Literal["given", "spotted"]
-"""`given`: the words of the question that name the annotated entity (see `gold_mentions`), which needs the annotation.
-`spotted`: what the offline pipeline finds in the question by itself."""
-
-_log = logging.getLogger(__name__)
 
 
 class Spotter(Protocol):
@@ -318,7 +273,7 @@ def evaluate_linking(
         examples: questions; those without annotated topic entities are left out, at least one must have some.
         store: the graph; `topic_ids` are its ids, save for those it does not hold.
         mentions: where mentions come from.
-        spotter: finds them where they are `spotted`.
+        spotter: finds them if they are `spotted`.
         seed: of the confidence intervals.
         on_progress: told the linker, and how many of how many questions are done.
 
@@ -334,7 +289,7 @@ def evaluate_linking(
     annotated = [example for example in examples if example.topic_ids]
     if not annotated:
         raise RunError("no question of this data set has its topic entities annotated, so linking cannot be scored")
-    known = _known_examples(store, annotated)
+    known = _known_topics(store, annotated)
     asked = [_asked(example, known, spotter if mentions == "spotted" else None) for example in annotated]
     measured = {}
     for name, linker in linkers.items():
@@ -347,20 +302,11 @@ def evaluate_linking(
     return measured
 
 
-def _known_examples(store: GraphStore, examples: Sequence[Example]) -> dict[EntityId, Node]:
+def _known_topics(store: GraphStore, examples: Sequence[Example]) -> dict[EntityId, Node]:
     """Return the topic entities that the graph holds."""
     ids = list(dict.fromkeys(id for example in examples for id in example.topic_ids))
-    try:
-        return dict(zip(ids, store.nodes(ids), strict=True))
-    except EntityNotFound:
-        pass
-    known = {}
-    for id in ids:
-        try:
-            known[id] = store.nodes([id])[0]
-        except EntityNotFound:
-            continue
-    return known
+    known = ids if holds(store, ids) else [id for id in ids if holds(store, [id])]
+    return dict(zip(known, store.nodes(known), strict=True))
 
 
 def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _Asked:

@@ -1,23 +1,20 @@
-"""The `strict` metric profile: normalised answers compared as whole strings, never as substrings.
+"""The `strict` metric profile, means with intervals, where questions are lost, and whether two systems differ.
 
-An answer is right when its normalised name equals a normalised gold name. Names decide, ids do not:
-data sets give their gold answers as names, some give ids for part of them, and answers such as years
-or counts are no nodes at all. So two nodes with one name count once, as one answer.
+Strict means normalised answers compared as whole strings, never as substrings. An answer is right when its normalised
+name equals a normalised gold name. Names decide, ids do not: data sets give their gold answers as names, some give ids
+for part of them, and answers such as years or counts are no nodes at all. So two nodes with one name count once, as one
+answer.
 
 Pipelines hand over answers best first: by score descending, then by the number of walks that support
 the answer descending, then in node order. Metrics need that order for Hits@1 only, which looks at the
 first answer; all others treat the answers as a set.
 
 Every question counts in every metric, with one denominator: a question without an outcome (failed or
-skipped) scores zero and is counted.
+skipped) scores zero and is counted. It is also attributed to the first stage that lost it (not linked, linked but not
+retrieved, retrieved but not answered), so these counts add up to the number of questions.
 
-Where along the way each question is lost: not linked, linked but not retrieved, retrieved but not answered.
-
-A question is attributed to the first stage that lost it, so the counts add up to the number of questions.
-
-What of a question's gold answers is in its evidence, as a run records it.
-
-Whether two systems that answered the same questions differ by more than chance.
+Two systems that answered the same questions are compared question by question, with a paired bootstrap and, for metrics
+of 0 and 1, McNemar's exact test.
 """
 
 from __future__ import annotations
@@ -33,12 +30,37 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+Values = npt.NDArray[np.float64]
+
 Stage = Literal["failed", "not_linked", "not_retrieved", "not_answered", "answered"]
 """`failed`: there is no outcome. `not_linked`: none of the annotated topic entities was linked. `not_retrieved`: no
 gold answer is in the evidence. `not_answered`: one is, but no answer is right. `answered`: an answer is right (Hit), be
 it one that the evidence does not hold."""
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
+
+METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
+"""Names in reports, in the order of the fields of `Scores`."""
+
+RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
+"""Names in reports; see `retrieval_metrics`."""
+
+PROFILE = "strict"
+
+RESAMPLES = 1000
+
+PAIRED_RESAMPLES = 10_000
+
+_RANKS = (1, 5, 10, 20, None)
+
+UNSTATED = "(none)"
+"""Where the breakdowns put questions that state no type, or no hop count."""
+
+_NOT_A_WORD = re.compile(r"[^\w\s]|_")
+_THOUSANDS = re.compile("(?<=\\d)[,'\u2019](?=\\d{3}(?!\\d))")
+_ARTICLES = frozenset(("a", "an", "the"))
+_DASH = re.compile("[\u2010-\u2015\u2212]")
+_KEPT = frozenset("#%")
 
 
 def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Stage:
@@ -47,7 +69,7 @@ def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Sta
     Args:
         hit: any answer is right.
         failed: the question has no outcome.
-        linked: share of its topic entities that were linked, in [0, 1]; None where they were granted or are not
+        linked: share of its topic entities that were linked, in [0, 1]; None if they were granted or are not
             annotated, so that none can be lost.
         retrieved: any gold answer is in the evidence.
     """
@@ -70,41 +92,19 @@ def count_stages(stages: Iterable[Stage]) -> dict[Stage, int]:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What the evidence of one question holds; recorded with its prediction."""
+    """Which gold answers the evidence of one question contains, as its prediction records it."""
 
     ranks: tuple[int | None, ...]
-    """For each distinct gold answer, the rank from 1 of the first evidence item that holds it; None where none does."""
+    """For each distinct gold answer, the rank from 1 of the first evidence item with it; None if none has it."""
     support: tuple[int, int] | None = None
-    """How many of how many annotated triples are in the evidence; None where none is annotated."""
+    """Annotated triples in the evidence, and annotated triples in all; None if none are annotated."""
     tokens: int | None = None
-    """Of graph context in the last prompt; None where no prompt had any."""
+    """Tokens of graph context in the last prompt; None if no prompt had any."""
 
     def recall(self, k: int | None = None) -> float:
         """Return the share of gold answers that the first k items hold, in [0, 1]; of all items without k."""
         found = sum(rank is not None and (k is None or rank <= k) for rank in self.ranks)
         return found / len(self.ranks)
-
-
-METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
-"""Names in reports, in the order of the fields of `Scores`."""
-
-RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
-"""Names in reports; see `retrieval_metrics`."""
-
-PROFILE = "strict"
-
-RESAMPLES = 1000
-
-_RANKS = (1, 5, 10, 20, None)
-
-UNSTATED = "(none)"
-"""Where the breakdowns put questions that state no type, or no hop count."""
-
-_NOT_A_WORD = re.compile(r"[^\w\s]|_")
-_THOUSANDS = re.compile("(?<=\\d)[,'\u2019](?=\\d{3}(?!\\d))")
-_ARTICLES = frozenset(("a", "an", "the"))
-_DASH = re.compile("[\u2010-\u2015\u2212]")
-_KEPT = frozenset("#%")
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,9 @@ class Outcome:
     type: str = ""
     hops: int | None = None
     linked: float | None = None
-    """Share of the annotated topic entities that were linked, in [0, 1]; None where there were none to be found."""
+    """Share of the annotated topic entities that were linked, in [0, 1]; None if none had to be found."""
     retrieved: Retrieved | None = None
-    """What the evidence holds; None where nothing was recorded of it."""
+    """Which gold answers the evidence contains; None if that was not recorded."""
 
     @property
     def stage(self) -> Stage:
@@ -171,14 +171,13 @@ class Summary:
     failed: int
     estimates: Mapping[str, Estimate]
     linked: PartEstimate | None = None
-    """Mean share of topic entities linked; None where no question has any to be found. No metric of answers: it has a
-    denominator of its own."""
+    """Mean share of topic entities linked; None if no question had any to link. It has a denominator of its own."""
     retrieval: Mapping[str, PartEstimate] = field(default_factory=dict)
-    """By names of `RETRIEVAL_METRICS`, those that any question has; empty where nothing was recorded of evidence."""
+    """By names of `RETRIEVAL_METRICS`, those that any question has; empty if no evidence was recorded."""
     median_tokens: float | None = None
-    """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None where there are none."""
+    """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None if there are none."""
     loss: Mapping[Stage, int] = field(default_factory=dict)
-    """Questions by the stage that lost them, all stages in order; empty where nothing was recorded of evidence."""
+    """Questions by the stage that lost them, all stages in order; empty if no evidence was recorded."""
 
 
 @dataclass(frozen=True)
@@ -307,9 +306,7 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
     return (outcome.linked, *(found.recall(k) for k in _RANKS), support, found.tokens)
 
 
-def _summary(
-    outcomes: Sequence[Outcome], table: npt.NDArray[np.float64], recorded: bool, seed: int, resamples: int
-) -> Summary:
+def _summary(outcomes: Sequence[Outcome], table: Values, recorded: bool, seed: int, resamples: int) -> Summary:
     stated = ~np.isnan(table)
     values = np.where(stated, table, 0.0)
     counts = stated.sum(axis=0)
@@ -340,11 +337,8 @@ def _summary(
 
 
 def bootstrap(
-    table: npt.NDArray[np.float64],
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    weights: npt.NDArray[np.float64] | None = None,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None
+) -> tuple[Values, Values]:
     """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
 
     Arguments as for `resampled_means`.
@@ -356,20 +350,15 @@ def bootstrap(
     if not np.isnan(means).any():
         low, high = np.quantile(means, (0.025, 0.975), axis=0)
         return low, high
-    low, high = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    ends = np.full((2, table.shape[1]), np.nan)
     for column in range(table.shape[1]):
         known = means[~np.isnan(means[:, column]), column]
         if len(known):
-            low[column], high[column] = np.quantile(known, (0.025, 0.975))
-    return low, high
+            ends[:, column] = np.quantile(known, (0.025, 0.975))
+    return ends[0], ends[1]
 
 
-def resampled_means(
-    table: npt.NDArray[np.float64],
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    weights: npt.NDArray[np.float64] | None = None,
-) -> npt.NDArray[np.float64]:
+def resampled_means(table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None) -> Values:
     """Return each column's mean in every resample of the rows.
 
     A resample is held as how often it drew each row, one at a time, so memory stays at O(N); all columns see the same
@@ -382,7 +371,7 @@ def resampled_means(
         weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally.
 
     Returns:
-        (R, M); NaN where a resample has no weight in a column.
+        (R, M); NaN if a resample has no weight in a column.
     """
     generator = np.random.default_rng(seed)
     n, columns = table.shape
@@ -400,11 +389,6 @@ def resampled_means(
         total = sums[columns:][kinds.ravel()] if weights is not None else np.full(columns, float(n))
         means[number] = np.where(total > 0, sums[:columns] / np.where(total > 0, total, 1.0), np.nan)
     return means
-
-
-PAIRED_RESAMPLES = 10_000
-
-Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,17 @@
-"""All metric profiles by name, in the order in which tables list them.
+"""Metric profiles: each is one publication's way of scoring a prediction, under its own name.
 
-What a metric profile is: one publication's way of scoring a prediction, under its own name.
-
-`strict`, the default: whole normalised names compared as sets; see `byokg.evaluation.metrics`.
-
-`rog`, `gnn-rag` and `gcr`: a gold answer counts wherever its letters occur in the prediction.
-
-A gold answer matches a text when its normalised form is a substring of the text's, so "Tirana" gives credit for
-"Iran". The figures are the publications' own; they are not comparable with whole-name matching.
-
-Differs: where nothing at all is predicted, every figure is 0. The published code gives a Hit for a gold answer of
-punctuation alone, which normalises to nothing and so occurs in every text.
-
-`subgraphrag`: one line an answer, each gold answer paired with one line at most.
-
-`byokg` and `text2cypher`: the figures of ByoKG-RAG.
-
-`tog` and `structgpt`: one reply a question, right or wrong.
-
-Both papers call the figure Hits@1. Nothing is ranked, and a reply that lists ten answers is right by any of them, so
-here it is a Hit.
-
-`cron` and `stark`: what stands where in a ranking.
-
-`webqsp-official`: sets of ids, against whichever annotated reading of the question fits best.
+- `strict`, the default: whole normalised names compared as sets; see `byokg.evaluation.metrics`.
+- `byokg` and `text2cypher`: the figures of ByoKG-RAG.
+- `rog`, `gnn-rag` and `gcr`: a gold answer counts wherever its letters occur in the prediction. A gold answer matches a
+  text when its normalised form is a substring of the text's, so "Tirana" gives credit for "Iran". The figures are the
+  publications' own; they are not comparable with whole-name matching.
+  Differs: if nothing at all is predicted, every figure is 0. The published code gives a Hit for a gold answer of
+  punctuation alone, which normalises to nothing and so occurs in every text.
+- `subgraphrag`: one line an answer, each gold answer paired with one line at most.
+- `tog` and `structgpt`: one reply a question, right or wrong. Both papers call the figure Hits@1. Nothing is ranked,
+  and a reply that lists ten answers is right by any of them, so here it is a Hit.
+- `webqsp-official`: sets of ids, against whichever annotated reading of the question fits best.
+- `cron` and `stark`: what stands where in a ranking.
 """
 
 from __future__ import annotations
@@ -59,18 +47,6 @@ class Metric:
     """Questions count by `Profile.weigh` in its mean, not each the same (micro average)."""
 
 
-def _type_alone(case: Case) -> tuple[str, ...]:
-    return (case.type or UNSTATED,)
-
-
-def _always(case: Case) -> bool:
-    return True
-
-
-def _equally(case: Case) -> float:
-    return 1.0
-
-
 @dataclass(frozen=True)
 class Profile:
     """A way of scoring. Profiles are compared side by side, so none of them changes a prediction."""
@@ -84,18 +60,14 @@ class Profile:
     nulls: Literal["zero", "skipped"] = "zero"
     """What becomes of a question without a prediction. Skipping is what some publications do: it makes the denominator
     smaller, so the number skipped stands beside the figure."""
-    scorable: Callable[[Case], bool] = _always
+    scorable: Callable[[Case], bool] = lambda case: True
     """Tell whether a case has what this profile compares."""
     needs: str = ""
     """What a case lacks that is not scorable."""
-    weigh: Callable[[Case], float] = _equally
+    weigh: Callable[[Case], float] = lambda case: 1.0
     """How much a question counts in pooled metrics; above 0."""
-    groups: Callable[[Case], tuple[str, ...]] = _type_alone
+    groups: Callable[[Case], tuple[str, ...]] = lambda case: (case.type or UNSTATED,)
     """The rows of the breakdown in which a question counts."""
-
-
-def _strict_score(case: Case) -> tuple[float, ...]:
-    return astuple(score(case.answers, case.gold))
 
 
 STRICT = Profile(
@@ -109,7 +81,7 @@ STRICT = Profile(
         Metric("f1", "harmonic mean of the question's precision and recall"),
         Metric("em", "predicted and gold answers are equal as sets"),
     ),
-    score=_strict_score,
+    score=lambda case: astuple(score(case.answers, case.gold)),
 )
 
 
@@ -127,19 +99,16 @@ def normalise_letters(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def _matched(case: Case) -> int:
-    """Count the gold answers that occur in the whole prediction."""
-    text = normalise_letters(" ".join(case.answers))
-    return sum(normalise_letters(gold) in text for gold in case.gold)
-
-
 def _rog(case: Case) -> tuple[float, ...]:
-    if not case.answers:
-        return (0.0, 0.0, 0.0, 0.0, 0.0)
-    matched = _matched(case)
-    precision, recall = matched / len(case.answers), matched / len(case.gold)
-    f1 = 2 * precision * recall / (precision + recall) if matched else 0.0
-    return recall, float(matched > 0), precision, recall, f1
+    text = normalise_letters(" ".join(case.answers))
+    matched = sum(normalise_letters(gold) in text for gold in case.gold) if case.answers else 0
+    return _substring_scores(matched / max(len(case.answers), 1), matched / len(case.gold))
+
+
+def _substring_scores(precision: float, recall: float) -> tuple[float, ...]:
+    """Return accuracy, which is recall by another name, hit, precision, recall and F1."""
+    f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+    return recall, float(recall > 0), precision, recall, f1
 
 
 def _gnn_rag(case: Case) -> tuple[float, ...]:
@@ -150,14 +119,12 @@ def _gnn_rag(case: Case) -> tuple[float, ...]:
 
 def _gcr(case: Case) -> tuple[float, ...]:
     if not case.answers:
-        return (0.0, 0.0, 0.0, 0.0, 0.0)
+        return _substring_scores(0.0, 0.0)
     golds = [normalise_letters(gold) for gold in dict.fromkeys(case.gold)]
     lines = [normalise_letters(line) for line in case.answers]
     text = normalise_letters(" ".join(case.answers))
     recall = sum(gold in text for gold in golds) / len(golds)
-    precision = sum(any(gold in line for gold in golds) for line in lines) / len(lines)
-    f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
-    return recall, float(recall > 0), precision, recall, f1
+    return _substring_scores(sum(any(gold in line for gold in golds) for line in lines) / len(lines), recall)
 
 
 _SHARED = (
@@ -202,7 +169,7 @@ _MARK = "ans:"
 def _said(case: Case) -> list[str]:
     """Return the distinct answers, longest first: the lines that begin with `ans:`.
 
-    Differs: a list of answers, as a run has, holds no prose, so it needs no mark; where one line of it has the mark,
+    Differs: a list of answers, as a run has, holds no prose, so it needs no mark; if one line of it has the mark,
     only such lines count.
     """
     marked = [line.strip()[len(_MARK) :] for line in case.answers if line.strip().lower().startswith(_MARK)]
@@ -232,11 +199,6 @@ def _subgraphrag_score(case: Case) -> tuple[float, ...]:
     return float(matched > 0), precision, matched / len(golds), f1, f1, float(f1 == 1.0)
 
 
-def _answers(case: Case) -> float:
-    """Return what makes a mean of the questions' F1 the F1 over all answers pooled: how many there are."""
-    return float(len(_said(case)) + len(_golds(case)))
-
-
 SUBGRAPHRAG = Profile(
     name="subgraphrag",
     source="SubgraphRAG (arXiv:2410.20724)",
@@ -249,12 +211,13 @@ SUBGRAPHRAG = Profile(
         Metric("em", "f1 is 1"),
     ),
     score=_subgraphrag_score,
-    weigh=_answers,
+    # Weighed by how many answers there are, the mean of the questions' F1 is the F1 over all answers pooled.
+    weigh=lambda case: float(len(_said(case)) + len(_golds(case))),
 )
 
 
 _NODE = frozenset(field.name for field in fields(NodeCell))
-"""What a node in a result is recorded with (`requirements.executed`)."""
+"""What a node in a result is recorded with (`audit.executed`)."""
 
 
 def _byokg(case: Case) -> tuple[float, ...]:
@@ -292,10 +255,6 @@ def _text2cypher(case: Case) -> tuple[float, ...]:
     return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold)
 
 
-def _has_rows(case: Case) -> bool:
-    return any(True for _ in _values(case.rows))
-
-
 BYOKG = Profile(
     name="byokg",
     source='ByoKG-RAG (arXiv:2507.04127v1), "Metrics"',
@@ -317,7 +276,7 @@ TEXT2CYPHER = Profile(
         Metric("em", "the answers are the values of the gold rows"),
     ),
     score=_text2cypher,
-    scorable=_has_rows,
+    scorable=lambda case: any(True for _ in _values(case.rows)),
     needs="rows of the gold query",
 )
 
@@ -374,7 +333,7 @@ def _has_ids(case: Case) -> bool:
 
 
 def _first_right(ranking: Sequence[str], gold: set[str]) -> int:
-    """Return the rank, from 1, of the first gold answer; 0 where there is none."""
+    """Return the rank, from 1, of the first gold answer; 0 if there is none."""
     return next((rank for rank, one in enumerate(ranking, start=1) if one in gold), 0)
 
 
@@ -389,14 +348,9 @@ def _cron(case: Case) -> tuple[float, ...]:
 
 def _cron_groups(case: Case) -> tuple[str, ...]:
     """Return the type, whether it is simple or complex, and what kind of thing the answer is."""
-    groups = [case.type or UNSTATED]
-    if case.type in _SIMPLE:
-        groups.append("simple")
-    elif case.type in _COMPLEX:
-        groups.append("complex")
-    if case.answer_type:
-        groups.append(f"{case.answer_type} answer")
-    return tuple(groups)
+    kind = "simple" if case.type in _SIMPLE else "complex" if case.type in _COMPLEX else ""
+    answer = f"{case.answer_type} answer" if case.answer_type else ""
+    return (case.type or UNSTATED, *filter(None, (kind, answer)))
 
 
 def _stark(case: Case) -> tuple[float, ...]:
@@ -424,7 +378,7 @@ STARK = Profile(
         Metric("hits@1", "the first node is a gold answer"),
         Metric("hits@5", "a gold answer is among the first five nodes"),
         Metric("recall@20", "share of gold answers among the first twenty nodes"),
-        Metric("mrr", "1 over the rank of the first gold answer, 0 where there is none"),
+        Metric("mrr", "1 over the rank of the first gold answer, 0 if there is none"),
     ),
     score=_stark,
     scorable=_has_ids,
@@ -448,11 +402,6 @@ def _webqsp_score(case: Case) -> tuple[float, ...]:
     return (*best, float(best[0] == 1.0))
 
 
-def _all_have_ids(case: Case) -> bool:
-    """Tell whether both sides have ids; of nothing predicted there are none to have."""
-    return bool(case.gold_ids or case.parses) and bool(case.answer_ids or not case.answers)
-
-
 WEBQSP_OFFICIAL = Profile(
     name="webqsp-official",
     # Differs: the official script leaves out questions without a prediction; here they score zero.
@@ -464,30 +413,15 @@ WEBQSP_OFFICIAL = Profile(
         Metric("em", "the best F1 is 1"),
     ),
     score=_webqsp_score,
-    scorable=_all_have_ids,
+    scorable=lambda case: bool(case.gold_ids or case.parses) and bool(case.answer_ids or not case.answers),
     needs="ids of gold and predicted answers",
 )
 
 
-PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {
-        profile.name: profile
-        for profile in (
-            STRICT,
-            BYOKG,
-            ROG,
-            GNN_RAG,
-            GCR,
-            SUBGRAPHRAG,
-            TOG,
-            STRUCTGPT,
-            WEBQSP_OFFICIAL,
-            CRON,
-            STARK,
-            TEXT2CYPHER,
-        )
-    }
-)
+_ALL = (STRICT, BYOKG, ROG, GNN_RAG, GCR, SUBGRAPHRAG, TOG, STRUCTGPT, WEBQSP_OFFICIAL, CRON, STARK, TEXT2CYPHER)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for profile in _ALL})
+"""All profiles by name, in the order in which tables list them."""
 
 ALL = "all"
 

@@ -1,35 +1,33 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
-- `questions.jsonl`, one line per question: what was asked, with gold answers and annotations; see `asked`.
+- `questions.jsonl`, one line per question: what was asked, with gold answers and annotations.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
   (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
-  the answer is no node), `error` (null, or `type` and `message`), `linked` (null where topic entities are not
+  the answer is no node), `error` (null, or `type` and `message`), `linked` (null if topic entities are not
   annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
-  (what the language model answered in its first round, before it saw the graph), `retrieved` (null where the question
-  failed; else the fields of `retrieved.Retrieved`).
-- `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see `evaluation/trace.py`.
+  (what the language model answered in its first round, before it saw the graph), `retrieved` (null if the question
+  failed; else the fields of `metrics.Retrieved`).
+- `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
   `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
-- `unfinished.json`, where a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
-- `metrics.json`: what the run scored; see `evaluation/metrics_file.py`.
+- `unfinished.json`, if a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
+- `metrics.json`: what the run scored; see `evaluation/run_folder.py`.
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
 
-What led to a question's answers, as a line of `trace.jsonl` holds it after `schema` and `id`.
+A line of `trace.jsonl` holds, after `schema` and `id`:
 
 - `rounds`, each with `number`, `artifacts` (what the KG-Linker wrote), `linked` (what that turned out to be, with
   scores), `evidence` and `steps` (what retrievers noted on their way, in order: `stage`, `given`, `got`), all fields of
   these records as in `byokg/types.py`. Evidence begins with its `id` and `kind`; it has `retriever`, `score`, `round`
   and what its kind has. A walk is a list of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the
-  edge's properties where it has any. Of a metapath's ends, and of a query's rows, the first 20 are written, and
+  edge's properties if it has any. Of a metapath's ends, and of a query's rows, the first 20 are written, and
   `n_ends` or `n_rows` says how many there are.
-- `calls`, where language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
+- `calls`, if language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
   lines of evidence in it, see `pipeline/context.py`) and `reply` (key of the recorded reply).
 - `answers`, best first, each with `name`, `id`, `score` and `citations`.
-
-Equal runs write equal bytes: seconds, tokens and money are in `timings.jsonl`.
 """
 
 from __future__ import annotations
@@ -70,6 +68,19 @@ from byokg.types import Path as GraphPath
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+SCHEMA = 1
+
+CONFIG = "config.yaml"
+PREDICTIONS = "predictions.jsonl"
+TRACE = "trace.jsonl"
+TIMINGS = "timings.jsonl"
+UNFINISHED = "unfinished.json"
+
+Status = Literal["ok", "failed", "skipped"]
+
+_ID = re.compile(rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*")')
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
 _PLAIN = frozenset({str, int, bool, tuple, Triple, type(None)})
 """Types of most fields, which are written as they are; looking at each more closely would take longer than the rest."""
@@ -156,20 +167,6 @@ encode = json.JSONEncoder(
 `TypeError` for what is no record."""
 
 
-SCHEMA = 1
-
-CONFIG = "config.yaml"
-PREDICTIONS = "predictions.jsonl"
-TRACE = "trace.jsonl"
-TIMINGS = "timings.jsonl"
-UNFINISHED = "unfinished.json"
-
-Status = Literal["ok", "failed", "skipped"]
-
-_ID = re.compile(rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*")')
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
-
-
 @dataclass(frozen=True)
 class Lines:
     """One question's three lines, each ending in a newline."""
@@ -199,7 +196,7 @@ class LinkedTopics:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a run says about one question; see the module's text for the fields."""
+    """What a run says about one question, with the fields of its line in `predictions.jsonl` in their order."""
 
     id: str
     status: Status
@@ -235,8 +232,8 @@ def answered(
         answer: what the pipeline returned; an answer without items is an outcome, too.
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
         usage: what language models took, as a meter counted it; None takes what the answer says.
-        topics: annotated topic entities that the pipeline had to find; none where there are none to be found.
-        retrieved: what of the gold answers the evidence holds.
+        topics: annotated topic entities that the pipeline had to find; empty if none are annotated.
+        retrieved: which gold answers the evidence contains.
 
     Raises:
         ValueError: a score is not finite.
@@ -256,8 +253,8 @@ def answered(
         retrieved=retrieved,
     )
     return Lines(
-        predictions=_line(prediction.id, _prediction(prediction)),
-        trace=_line(prediction.id, trace_fields(answer.rounds, usage, items)),
+        predictions=_line(**vars(prediction)),
+        trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items)),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 
@@ -274,8 +271,8 @@ def failed(
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
     prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
     return Lines(
-        predictions=_line(id, _prediction(prediction)),
-        trace=_line(id, trace_fields((), usage, ())),
+        predictions=_line(**vars(prediction)),
+        trace=_line(id, **trace_fields((), usage, ())),
         timings=_timing(id, {}, seconds, usage),
     )
 
@@ -316,32 +313,29 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         RunError: it is not one; the message gives `place`.
     """
     try:
-        record = json.loads(line)
+        record = as_tuples(json.loads(line))
         if record["schema"] > SCHEMA:
             raise RunError(f"{place}: schema {record['schema']}, this byokg reads up to {SCHEMA}; upgrade byokg")
+        # Runs of earlier versions have no linked, drafts and retrieved.
+        linked, retrieved = record.get("linked"), record.get("retrieved")
         return Prediction(
-            id=record["id"],
-            status=record["status"],
-            answers=tuple(record["answers"]),
-            answer_ids=tuple(record["answer_ids"]),
-            grounded=tuple(record["grounded"]),
-            citations=tuple(map(tuple, record["citations"])),
+            **{name: record[name] for name in ("id", "status", "answers", "answer_ids", "grounded", "citations")},
             error=None if record["error"] is None else Failure(**record["error"]),
-            linked=_read_linked(record.get("linked")),  # runs of earlier versions have none of these
-            drafts=tuple(record.get("drafts", ())),
-            retrieved=_read_retrieved(record.get("retrieved")),
+            linked=None if linked is None else LinkedTopics(**linked),
+            drafts=record.get("drafts", ()),
+            retrieved=None if retrieved is None else Retrieved(**retrieved),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
 
 
-def read_usage(folder: Path) -> list[dict[str, Spending]]:
-    """Return what language models took for each recorded question, by stage; empty where none was asked.
+def read_usage(folder: Path) -> list[Mapping[str, Spending]]:
+    """Return what language models took for each recorded question, by stage; empty if none was asked.
 
     Raises:
         RunError: the file is missing, or a line of it is not a timing.
     """
-    return [_read_usage(record.get("usage", {})) for record in _records(folder / TIMINGS)]
+    return [timing.usage for timing in read_timings(folder)]
 
 
 def read_timings(folder: Path) -> Iterator[Timing]:
@@ -352,7 +346,7 @@ def read_timings(folder: Path) -> Iterator[Timing]:
     """
     for record in _records(folder / TIMINGS):
         try:
-            yield Timing(record["id"], record["seconds"], _read_usage(record.get("usage", {})))
+            yield Timing(record["id"], record["seconds"], record.get("usage", {}))
         except KeyError as error:
             raise RunError(f"{folder / TIMINGS}: a record lacks {error}; start the run again") from error
 
@@ -419,40 +413,34 @@ def read_unfinished(folder: Path) -> dict[str, Spending]:
     if not (folder / UNFINISHED).exists():
         return {}
     [record] = _records(folder / UNFINISHED)
-    return _read_usage(record["usage"])
+    return dict(record["usage"])
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file of JSON lines."""
+    """Yield the records of a file of JSON lines, what they say of language models' usage as `Spending` by stage."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
                     record = json.loads(line)
-                    _read_usage(record.get("usage", {}))
-                    yield record
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    if usage := record.get("usage"):
+                        record["usage"] = {stage: _spending(**each) for stage, each in usage.items()}
+                except (ValueError, TypeError, AttributeError) as error:
                     raise RunError(f"{path}:{number}: is no record of a run ({error!r})") from error
+                yield record
     except FileNotFoundError as error:
         raise RunError(f"no {path.name} in {str(path.parent)!r}; give the folder that an evaluation wrote") from error
 
 
-def _line(id: str, fields: Mapping[str, object]) -> bytes:
+def as_tuples(value: Any) -> Any:
+    """Return a value read from JSON with tuples, as records hold them, in place of its lists."""
+    if isinstance(value, dict):
+        return {key: as_tuples(entry) for key, entry in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+
+def _line(id: str, **fields: object) -> bytes:
     return json_line({"schema": SCHEMA, "id": id, **fields}, encode)
-
-
-def _prediction(prediction: Prediction) -> dict[str, object]:
-    return {
-        "status": prediction.status,
-        "answers": prediction.answers,
-        "answer_ids": prediction.answer_ids,
-        "grounded": prediction.grounded,
-        "citations": prediction.citations,
-        "error": None if prediction.error is None else dataclasses.asdict(prediction.error),
-        "linked": None if prediction.linked is None else dataclasses.asdict(prediction.linked),
-        "drafts": prediction.drafts,
-        "retrieved": None if prediction.retrieved is None else dataclasses.asdict(prediction.retrieved),
-    }
 
 
 def _linked_topics(topics: Sequence[EntityId], linked: Collection[EntityId]) -> LinkedTopics | None:
@@ -460,26 +448,10 @@ def _linked_topics(topics: Sequence[EntityId], linked: Collection[EntityId]) -> 
     return LinkedTopics(gold, tuple(id for id in gold if id in linked)) if gold else None
 
 
-def _read_linked(record: Mapping[str, Any] | None) -> LinkedTopics | None:
-    return None if record is None else LinkedTopics(tuple(record["gold"]), tuple(record["found"]))
-
-
-def _read_retrieved(record: Mapping[str, Any] | None) -> Retrieved | None:
-    if record is None:
-        return None
-    support = record["support"]
-    return Retrieved(tuple(record["ranks"]), None if support is None else (support[0], support[1]), record["tokens"])
-
-
 def _timing(id: str, stages: Mapping[str, float], total: float, usage: QuestionUsage) -> bytes:
     seconds = {stage: round(float(value), 6) for stage, value in {**stages, "total": total}.items()}
-    return _line(id, {"seconds": seconds, **({"usage": usage.stages} if usage.stages else {})})
+    return _line(id, seconds=seconds, **({"usage": usage.stages} if usage.stages else {}))
 
 
-def _read_usage(stages: Mapping[str, Any]) -> dict[str, Spending]:
-    return {
-        stage: Spending(
-            Consumption(**record["asked"]), Consumption(**record["replayed"]), record["failed"], record["retries"]
-        )
-        for stage, record in stages.items()
-    }
+def _spending(asked: Mapping[str, Any], replayed: Mapping[str, Any], failed: int, retries: int) -> Spending:
+    return Spending(Consumption(**asked), Consumption(**replayed), failed, retries)

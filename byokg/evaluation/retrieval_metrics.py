@@ -19,9 +19,9 @@ from itertools import chain
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Retrieved, normalise
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.usage import QuestionUsage
 from byokg.pipeline.context import shown_text
+from byokg.text import estimate_tokens
 from byokg.types import (
     INVERSE,
     Cell,
@@ -48,14 +48,14 @@ def retrieved(
 ) -> Retrieved:
     """Find the gold answers and support triples in the evidence of one question.
 
-    A node is a gold answer by its id; where the data set gives no ids, by being one of `nodes`, or by its own id being
+    A node is a gold answer by its id; if the data set gives no ids, by being one of `nodes`, or by its own id being
     the gold name. A value that a query returned, or a property, is one by being the gold name.
 
     Args:
         example: the question with its annotations.
         evidence: in the order in which it came.
-        tokens: of graph context in the last prompt; None where there was none.
-        nodes: for each gold answer, the nodes that have its name; read where the data set gives no ids.
+        tokens: of graph context in the last prompt; None if it had none.
+        nodes: for each gold answer, the nodes that have its name; read only if the data set gives no ids.
     """
     golds = _golds(example, nodes)
     unknown = set() if example.answer_ids else {name for _, name in golds if name is not None}
@@ -82,7 +82,7 @@ def retrieved(
 
 
 def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_tokens) -> int | None:
-    """Return the tokens of graph context in the last prompt that had any; None where no prompt had any.
+    """Return the tokens of graph context in the last prompt that had any; None if no prompt had any.
 
     Args:
         usage: what was asked.

@@ -6,20 +6,13 @@ the folder again cuts what is torn and keeps the questions that are in all three
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
 as finished. Whole files are replaced by renaming, never rewritten in place.
 
-Which code made a run.
-
-`questions.jsonl` of a run folder: what was asked, with gold answers and annotations.
-
-So the folder can be scored again, compared and shown without the data set.
-
-One line a question, in the order asked: the fields of `Example` that are not empty, under their names. Lists are as in
+`questions.jsonl` says what was asked, so the folder can be scored again, compared and shown without the data set: one
+line a question, in the order asked, with the fields of `Example` that are not empty, under their names. Lists are as in
 the `folder` layout, so the file can be asked again with `dataset=folder`.
 
-`metrics.json` of a run folder: what the run scored, and that it is finished.
-
-`schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`; `linked` with its own `n`
-where topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` where prompts
-were given graph context, and `loss`, the number of questions that each stage lost (`loss.STAGES`).
+`metrics.json` has `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
+`linked` with its own `n` if topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`,
+`median_tokens` if prompts were given graph context, and `loss`, the number of questions that each stage lost.
 """
 
 from __future__ import annotations
@@ -40,6 +33,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from byokg.errors import RunError
+from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
     METRICS,
@@ -60,18 +54,29 @@ from byokg.evaluation.records import (
     UNFINISHED,
     Lines,
     Prediction,
+    Timing,
+    as_tuples,
     config_yaml,
     line_id,
     read_config,
     read_predictions,
+    read_timings,
     read_unfinished,
     unfinished_json,
 )
 from byokg.files import json_line, remove_left_behind, write_file
 from byokg.types import Spending
 
+QUESTIONS = "questions.jsonl"
+METRICS_FILE = "metrics.json"
+LOCK = ".lock"
+"""Stays in the folder; the lock itself is the operating system's and ends with the process."""
+
+_RECORDS = (PREDICTIONS, TRACE, TIMINGS)
+_DIFFERENCES_SHOWN = 5
 _PACKAGE = Path(__file__).resolve().parents[1]
 _GIT_TIMEOUT_S = 5
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Example))
 
 
 @dataclass(frozen=True)
@@ -121,11 +126,6 @@ def _commit() -> str | None:
     return commit + ("+" if changes else "")
 
 
-QUESTIONS = "questions.jsonl"
-
-_FIELDS = frozenset(field.name for field in dataclasses.fields(Example))
-
-
 def questions_jsonl(examples: Sequence[Example]) -> bytes:
     """Return the content of the file."""
     return b"".join(map(_line, examples))
@@ -154,20 +154,10 @@ def _line(example: Example) -> bytes:
 
 def _example(line: bytes, place: str) -> Example:
     try:
-        fields = {name: _tuples(value) for name, value in json.loads(line).items() if name in _FIELDS}
+        fields = {name: as_tuples(value) for name, value in json.loads(line).items() if name in _FIELDS}
         return Example(**fields)
     except (ValueError, TypeError, AttributeError) as error:
         raise RunError(f"{place}: is no question ({error}); start the run again in another folder") from error
-
-
-def _tuples(value: Any) -> Any:
-    """Return lists as the tuples that records hold."""
-    if isinstance(value, dict):
-        return {key: _tuples(entry) for key, entry in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-METRICS_FILE = "metrics.json"
 
 
 def metrics_json(metrics: Metrics) -> str:
@@ -190,7 +180,7 @@ def read_metrics(folder: Path) -> Metrics:
     """
     path = folder / METRICS_FILE
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = as_tuples(json.loads(path.read_text(encoding="utf-8")))
         if record["schema"] != SCHEMA or record["profile"] != PROFILE:
             raise RunError(f"{path}: schema {record['schema']}, profile {record['profile']!r} cannot be read here")
         return Metrics(
@@ -204,29 +194,18 @@ def read_metrics(folder: Path) -> Metrics:
         raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
 
 
-def read_profile(folder: Path) -> str | None:
-    """Return the metric profile of `metrics.json`; None where the run is not finished.
-
-    Raises:
-        RunError: the file is not what an evaluation writes.
-    """
-    path = folder / METRICS_FILE
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["profile"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: cannot be read ({error!r}); remove it and start the run again") from error
+def is_finished(folder: Path) -> bool:
+    """Tell whether the run of a folder is finished; `metrics.json` is written last."""
+    return (folder / METRICS_FILE).is_file()
 
 
 def _summary(summary: Summary) -> dict[str, object]:
     record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
-    for metric, estimate in summary.estimates.items():
-        record[metric] = {"value": estimate.value, "ci95": list(estimate.ci95)}
+    record |= {metric: vars(estimate) for metric, estimate in summary.estimates.items()}
     if summary.linked is not None:
         record["linked"] = _part(summary.linked)
     if summary.loss:
-        record["retrieval"] = {name: _part(summary.retrieval[name]) for name in summary.retrieval}
+        record["retrieval"] = {name: _part(part) for name, part in summary.retrieval.items()}
         if summary.median_tokens is not None:
             record["median_tokens"] = summary.median_tokens
         record["loss"] = dict(summary.loss)
@@ -234,36 +213,88 @@ def _summary(summary: Summary) -> dict[str, object]:
 
 
 def _part(share: PartEstimate) -> dict[str, object]:
-    return {"n": share.n, "value": share.value, "ci95": list(share.ci95)}
+    return {"n": share.n, **vars(share)}
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
-    estimates = {}
-    for metric in METRICS:
-        low, high = record[metric]["ci95"]
-        estimates[metric] = Estimate(record[metric]["value"], (low, high))
     retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
     return Summary(
         record["n"],
         record["failed"],
-        estimates,
-        _read_part(record["linked"]) if "linked" in record else None,
-        {name: _read_part(retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
+        {metric: Estimate(**record[metric]) for metric in METRICS},
+        PartEstimate(**record["linked"]) if "linked" in record else None,
+        {name: PartEstimate(**retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
         record.get("median_tokens"),
         {stage: loss[stage] for stage in STAGES if stage in loss},
     )
 
 
-def _read_part(share: Mapping[str, Any]) -> PartEstimate:
-    low, high = share["ci95"]
-    return PartEstimate(share["value"], (low, high), share["n"])
+@dataclass(frozen=True)
+class Run:
+    """A run as its folder tells it, without its traces."""
+
+    name: str
+    folder: Path
+    config: Mapping[str, Any]
+    questions: tuple[Example, ...]
+    """In data-set order."""
+    predictions: Mapping[str, Prediction]
+    """By question; likewise `timings`."""
+    timings: Mapping[str, Timing]
+    metrics: Metrics | None
+    """None if the run is not finished."""
+
+    @property
+    def dataset(self) -> Mapping[str, str]:
+        """Return name and checksum of the data set."""
+        return self.config["dataset"]  # type: ignore[no-any-return]
+
+    @property
+    def cases(self) -> list[Case]:
+        """Return each question with its prediction, in data-set order."""
+        return join(self.questions, self.predictions.values())
 
 
-LOCK = ".lock"
-"""Stays in the folder; the lock itself is the operating system's and ends with the process."""
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """Read run folders, each named by as much of the end of its path as tells it from the others.
 
-_RECORDS = (PREDICTIONS, TRACE, TIMINGS)
-_DIFFERENCES_SHOWN = 5
+    Raises:
+        RunError: a folder is given twice, or is none that an evaluation wrote.
+    """
+    runs = [_read_run(folder, name) for folder, name in zip(folders, run_names(folders), strict=True)]
+    for run in runs:
+        for key in ("dataset", "entities"):
+            if key not in run.config:
+                raise RunError(f"{run.folder}: its {CONFIG} lacks {key!r}; give the folder that an evaluation wrote")
+    return runs
+
+
+def run_names(folders: Sequence[Path]) -> list[str]:
+    """Name folders by the last part of their paths, and by as many more parts as tell all of them apart.
+
+    Raises:
+        RunError: a folder is given twice.
+    """
+    parts = [folder.resolve().parts for folder in folders]
+    if len(set(parts)) < len(parts):
+        again = next(folder for folder, its in zip(folders, parts, strict=True) if parts.count(its) > 1)
+        raise RunError(f"run folder {str(again)!r} is given twice; name each run once")
+    length = 1
+    while len({its[-length:] for its in parts}) < len(parts):
+        length += 1
+    return ["/".join(its[-length:]).removeprefix("//") for its in parts]
+
+
+def _read_run(folder: Path, name: str) -> Run:
+    return Run(
+        name=name,
+        folder=folder,
+        config=read_config(folder),
+        questions=read_questions(folder),
+        predictions={each.id: each for each in read_predictions(folder)},
+        timings={each.id: each for each in read_timings(folder)},
+        metrics=read_metrics(folder) if is_finished(folder) else None,
+    )
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -405,7 +436,7 @@ class RunFolder:
         (self.path / METRICS_FILE).unlink(missing_ok=True)
         for name in _RECORDS:
             (self.path / name).touch()
-        held = [_index(self.path / name) for name in _RECORDS]
+        held = [index_lines(self.path / name) for name in _RECORDS]
         common = set(self._ids).intersection(*held)
         order = [id for id in held[0] if id in common]
         for name in _RECORDS:
@@ -446,15 +477,20 @@ def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Name the first settings in which two configurations differ, with both values; empty where there is none."""
-    before, after = flat_settings(there), flat_settings(now)
-    keys = [key for key in after | before if before.get(key) != after.get(key)]
-    shown = "; ".join(
-        f"{key}: {before.get(key, 'nothing')} there, {after.get(key, 'nothing')} now"
-        for key in keys[:_DIFFERENCES_SHOWN]
-    )
-    more = f"; and {len(keys) - _DIFFERENCES_SHOWN} more" if len(keys) > _DIFFERENCES_SHOWN else ""
-    return shown + more
+    """Name the first settings in which two configurations differ, with both values; empty if they are equal."""
+    found = [f"{key}: {before} there, {after} now" for key, (before, after) in changed_settings(there, now).items()]
+    more = len(found) - _DIFFERENCES_SHOWN
+    return "; ".join([*found[:_DIFFERENCES_SHOWN], *([f"and {more} more"] if more > 0 else [])])
+
+
+def changed_settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return both values, as Python writes them, of the settings in which two configurations differ, by dotted name."""
+    before, after = ({key: repr(value) for key, value in flat_settings(config).items()} for config in (first, second))
+    return {
+        key: (before.get(key, "nothing"), after.get(key, "nothing"))
+        for key in before | after
+        if before.get(key) != after.get(key)
+    }
 
 
 def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -464,16 +500,16 @@ def _belonging(config: Mapping[str, Any]) -> dict[str, Any]:
     return belonging
 
 
-def flat_settings(config: object, key: str = "") -> dict[str, str]:
-    """Return each setting's dotted name and value, the value as Python writes it."""
+def flat_settings(config: object, key: str = "") -> dict[str, Any]:
+    """Return each setting's dotted name and value."""
     if not isinstance(config, Mapping) or not config:
-        return {key: repr(config)}
+        return {key: config}
     entries = (flat_settings(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
     return {path: value for entry in entries for path, value in entry.items()}
 
 
-def _index(path: Path) -> dict[str, tuple[int, int]]:
-    """Return where each question's line is, as offset and length in bytes; the first where there are several."""
+def index_lines(path: Path) -> dict[str, tuple[int, int]]:
+    """Return where each question's line is, as offset and length in bytes; the first if it has several."""
     places: dict[str, tuple[int, int]] = {}
     offset = 0
     with path.open("rb") as file:
@@ -487,7 +523,7 @@ def _index(path: Path) -> dict[str, tuple[int, int]]:
 
 def _keep(path: Path, ids: Sequence[str]) -> None:
     """Make the file hold exactly these questions' lines, in this order."""
-    places = _index(path)
+    places = index_lines(path)
     end = 0
     for id in ids:
         offset, length = places[id]

@@ -1,13 +1,12 @@
-"""Runs a pipeline over questions, many at a time, and scores it.
+"""Runs a pipeline over the chosen questions of a data set, many at a time, and scores it.
 
-Which questions of a data set are asked: by id, type, random draw, count and shard, always in the set's order.
+Questions are chosen by id, type, random draw, count and shard, always in the set's order. A draw takes the questions
+whose hashed seed and id are lowest, so it depends on nothing but these: a larger sample contains the smaller ones, and
+a question that is added to the file displaces at most one other. The shards of a run can be merged: the folder that
+comes out is that of the same run done in one piece.
 
-A draw takes the questions whose hashed seed and id are lowest, so it depends on nothing but these: a larger sample
-contains the smaller ones, and a question that is added to the file displaces at most one other.
-
-Puts the shards of a run together: the folder that comes out is that of the same run done in one piece.
-
-Asks each question of its own graph, as data sets with subgraphs are published (RoG's WebQSP and CWQ).
+A pipeline may also be made anew for each question, over a graph of the question's own, as data sets with subgraphs are
+published (RoG's WebQSP and CWQ).
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
 from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
 from byokg.evaluation.records import (
@@ -54,13 +54,23 @@ from byokg.evaluation.run_folder import (
     questions_jsonl,
     read_questions,
 )
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import GraphStore
-from byokg.llm.failures import Deadline
+from byokg.llm.calling import Deadline
 from byokg.llm.usage import QuestionUsage, UsageMeter
+from byokg.text import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")
+
+_APART = ("shard", "questions", "hash")
+"""What differs between the shards of one run."""
+
+_WAITING_PER_WORKER = 2
+
+_HELD = 32
+"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,23 +92,10 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def of(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """Return this part of the questions. Raises `ConfigError` where there are fewer questions than parts."""
+        """Return this part of the questions. Raises `ConfigError` if there are fewer questions than parts."""
         if len(examples) < self.count:
             raise ConfigError(f"shard={self} divides {len(examples)} questions; use at most that many shards")
         return examples[self.number - 1 :: self.count]
-
-
-@dataclass(frozen=True)
-class Draw:
-    """How many questions are taken, in the order of the fields."""
-
-    per_type: int | None = None
-    """So many of each type, drawn; all of a type that has fewer."""
-    sample: int | None = None
-    """So many in all, drawn; all where there are fewer."""
-    limit: int | None = None
-    """The first of those."""
-    seed: int = 0
 
 
 def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
@@ -118,28 +115,43 @@ def named(examples: Sequence[Example], ids: Collection[str], types: Collection[s
     return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
 
 
-def drawn(examples: Sequence[Example], draw: Draw) -> list[Example]:
-    """Return the questions that a draw takes, in the order given."""
+def drawn(
+    examples: Sequence[Example],
+    per_type: int | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> list[Example]:
+    """Return some of the questions, in the order given.
+
+    Args:
+        examples: the questions.
+        per_type: so many of each type are drawn; all of a type that has fewer.
+        sample: so many of those are drawn; all if there are fewer.
+        limit: of those, the first are taken.
+        seed: of the draws.
+    """
     kept = list(examples)
-    if draw.per_type is not None:
+    if per_type is not None:
         lots: dict[str, list[Example]] = {}
         for example in kept:
             lots.setdefault(example.type, []).append(example)
-        chosen = {each.id for lot in lots.values() for each in _lowest(lot, draw.per_type, draw.seed)}
-        kept = [example for example in kept if example.id in chosen]
-    if draw.sample is not None:
-        chosen = {each.id for each in _lowest(kept, draw.sample, draw.seed)}
-        kept = [example for example in kept if example.id in chosen]
-    return kept[: draw.limit]
+        kept = _only(kept, (each for lot in lots.values() for each in _lowest(lot, per_type, seed)))
+    if sample is not None:
+        kept = _only(kept, _lowest(kept, sample, seed))
+    return kept[:limit]
+
+
+def _only(examples: Sequence[Example], chosen: Iterable[Example]) -> list[Example]:
+    ids = {example.id for example in chosen}
+    return [example for example in examples if example.id in ids]
 
 
 def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
-    return sorted(examples, key=lambda example: hashlib.sha256(f"{seed} {example.id}".encode()).digest())[:count]
+    def lot(example: Example) -> bytes:
+        return hashlib.sha256(f"{seed} {example.id}".encode("utf-8", "surrogatepass")).digest()
 
-
-_WAITING_PER_WORKER = 2
-
-_log = logging.getLogger(__name__)
+    return sorted(examples, key=lot)[:count]
 
 
 class Pipeline(Protocol):
@@ -278,19 +290,14 @@ def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed
     Raises:
         RunError: a prediction is for a question that was not asked.
     """
-    outcomes = {example.id: outcome(example, None) for example in examples}
-    asked = {example.id: example for example in examples}
-    recorded = set()
-    for prediction in predictions:
-        if prediction.id not in asked:
-            raise RunError(f"there is a prediction for {prediction.id!r}, which is no question of this data set")
-        outcomes[prediction.id] = outcome(asked[prediction.id], prediction)
-        recorded.add(prediction.id)
-    if any(each.linked is not None for each in outcomes.values()):
+    found = by_question(examples, predictions)
+    outcomes = [outcome(example, found.get(example.id)) for example in examples]
+    if any(each.linked is not None for each in outcomes):
         # A question without a prediction linked nothing, if there was something to link.
-        for id in outcomes.keys() - recorded:
-            outcomes[id] = replace(outcomes[id], linked=0.0 if asked[id].topic_ids else None)
-    return aggregate(list(outcomes.values()), seed)
+        for place, example in enumerate(examples):
+            if example.id not in found and example.topic_ids:
+                outcomes[place] = replace(outcomes[place], linked=0.0)
+    return aggregate(outcomes, seed)
 
 
 def outcome(example: Example, prediction: Prediction | None) -> Outcome:
@@ -378,7 +385,7 @@ def _answer_all(ask: _Asker, examples: Sequence[Example], workers: int, folder: 
         How many questions wait for replies; they are not recorded.
 
     Raises:
-        RunIncomplete: the budget is spent; the questions then in flight are finished as far as it goes.
+        RunIncomplete: the budget is spent; the questions then in flight are finished as far as the budget allows.
     """
     finished: SimpleQueue[Future[_Answered]] = SimpleQueue()
     unrecorded: dict[Future[_Answered], None] = {}
@@ -460,10 +467,6 @@ def _plain(value: object, key: str) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry, f"{key}[{position}]") for position, entry in enumerate(value)]
     raise ConfigError(f"{key} is a {type(value).__name__}; a run's settings are text, numbers, lists and mappings")
-
-
-_APART = ("shard", "questions")
-"""What differs between the shards of one run."""
 
 
 @dataclass(frozen=True)
@@ -548,7 +551,7 @@ def _refuse_incomplete(parts: Sequence[_Part]) -> None:
 
 
 def _common(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key not in (*_APART, "hash")}
+    return {key: value for key, value in config.items() if key not in _APART}
 
 
 def _lines(part: _Part) -> list[tuple[str, Lines]]:
@@ -557,10 +560,6 @@ def _lines(part: _Part) -> list[tuple[str, Lines]]:
         raise RunError(f"the records in {str(part.folder)!r} are damaged; start that shard again")
     # A finished run has its lines in the order of its questions; timings, too.
     return [(example.id, Lines(*lines)) for example, *lines in zip(part.examples, *files, strict=True)]
-
-
-_HELD = 32
-"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
 
 
 class PerQuestionPipeline:
@@ -577,5 +576,5 @@ class PerQuestionPipeline:
         self._pipeline = lru_cache(_HELD)(lambda id: make(dataset.subgraph(id)))
 
     def run(self, question: Question) -> Answer:
-        """Answer the question from its graph. Raises `DatasetError` where the data set has none for it."""
+        """Answer the question from its graph. Raises `DatasetError` if the data set has none for it."""
         return self._pipeline(question.id).run(question)

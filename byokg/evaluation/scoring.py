@@ -1,7 +1,6 @@
 """Scores the same predictions under several metric profiles, all questions resampled alike.
 
-A language model as judge of answers: right, right in part, wrong.
-
+One more profile has a language model judge the answers: right, right in part, wrong.
 Source: ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher).
 """
 
@@ -12,95 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byokg.errors import LlmUnusable
 from byokg.evaluation.cases import Case
-from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
+from byokg.evaluation.metrics import RESAMPLES, Estimate, Values, bootstrap
 from byokg.evaluation.profiles import Metric, Profile
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_score
 from byokg.prompts.template import PromptLibrary
 
-STAGE = "judge"
-
-NAME = "judge"
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """What the judge said of each question."""
-
-    model: str
-    scores: dict[str, float]
-    """1, 0.5 or 0, by question id; of those that have a prediction. Nothing predicted is 0, and is not asked about."""
-    unreadable: tuple[str, ...]
-    """Ids of questions to which no score was given; they count as 0."""
-
-
-def judge_cases(
-    cases: Sequence[Case],
-    model: LanguageModel,
-    prompts: PromptLibrary | None = None,
-    workers: int = 1,
-    on_progress: Callable[[int], None] | None = None,
-) -> Verdicts:
-    """Ask about every case that has a prediction.
-
-    The expected answer is the result of the gold query where the data set has one, else the gold answers.
-
-    Args:
-        cases: questions with gold answers and predictions.
-        model: the judge; its replies are recorded as its store says.
-        prompts: the prompts; None takes those that ship with the package.
-        workers: cases judged at the same time.
-        on_progress: told how many are judged.
-
-    Raises:
-        LlmError: the judge cannot be asked.
-    """
-    prompt = (prompts or PromptLibrary())[NAME]
-
-    def judge(case: Case) -> float | None:
-        filled = prompt.fill(question=case.question, expected=_expected(case), given=case.text)
-        try:
-            return read_score(model.reply(prompt_messages(filled), stage=STAGE, question_id=case.id).text)
-        except LlmUnusable:
-            return None
-
-    predicted = [case for case in cases if case.status == "ok"]
-    asked = [case for case in predicted if case.text.strip()]
-    scores = {case.id: 0.0 for case in predicted}
-    unreadable = []
-    with ThreadPoolExecutor(workers, thread_name_prefix="judge") as pool:
-        for done, (case, verdict) in enumerate(zip(asked, pool.map(judge, asked), strict=True), start=1):
-            if verdict is None:
-                unreadable.append(case.id)
-            else:
-                scores[case.id] = verdict
-            if on_progress is not None:
-                on_progress(done)
-    return Verdicts(model.name, scores, tuple(unreadable))
-
-
-def judge_profile(verdicts: Verdicts) -> Profile:
-    """Return the verdicts as a metric profile, to stand beside others."""
-    return Profile(
-        name=NAME,
-        source=f'ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher), judged by {verdicts.model}',
-        metrics=(Metric("judged", "1, 0.5 or 0 as a language model judges the answer"),),
-        score=lambda case: (verdicts.scores[case.id],),
-    )
-
-
-def _expected(case: Case) -> str:
-    if case.rows:
-        return "\n".join(" | ".join("null" if value is None else str(value) for value in row) for row in case.rows)
-    return "\n".join(case.gold)
-
-
-Values = npt.NDArray[np.float64]
+JUDGE = "judge"
+"""Name of its profile, of its prompt, and of the stage that it is counted under."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +47,13 @@ class ProfileScores:
     unscorable: int
     failed: int
     estimates: Mapping[str, Estimate]
-    """By metric; empty where no question is counted."""
+    """By metric; empty if no question is counted."""
     groups: Mapping[str, GroupFigures]
-    """By group of the profile, in the order of their names; empty where there is one group only."""
+    """By group of the profile, in the order of their names; empty if there is one group only."""
     values: Values
-    """(N, M) of N questions and M metrics, 0 where a question is not counted."""
+    """(N, M) of N questions and M metrics, 0 if a question is not counted."""
     weights: Values
-    """(N, M), how much each value counts in its mean; 0 where a question is not counted."""
+    """(N, M), how much each value counts in its mean; 0 if a question is not counted."""
 
 
 def score_cases(
@@ -215,19 +137,94 @@ def _scores(
     )
 
 
+def group_rows(cases: Sequence[Case], profile: Profile) -> dict[str, list[int]]:
+    """Return the positions of the cases in each group of a profile, in the order of the groups' names."""
+    rows: dict[str, list[int]] = {}
+    for row, case in enumerate(cases):
+        for group in profile.groups(case):
+            rows.setdefault(group, []).append(row)
+    return dict(sorted(rows.items()))
+
+
 def _groups(cases: Sequence[Case], profile: Profile, values: Values, weights: Values) -> dict[str, GroupFigures]:
-    members: dict[str, list[int]] = {}
-    for case, row, counted in zip(cases, range(len(cases)), weights[:, 0] > 0, strict=True):
-        if counted:
-            for group in profile.groups(case):
-                members.setdefault(group, []).append(row)
-    if len(members) < 2:
-        return {}
+    counted = np.flatnonzero(weights[:, 0]).tolist()
+    members = group_rows([cases[row] for row in counted], profile)
     names = [metric.name for metric in profile.metrics]
-    return {
-        group: GroupFigures(
-            len(members[group]),
-            dict(zip(names, weighted_means(values[members[group]], weights[members[group]]).tolist(), strict=True)),
-        )
-        for group in sorted(members)
-    }
+    figures = {}
+    for group, places in members.items():
+        rows = [counted[place] for place in places]
+        means = weighted_means(values[rows], weights[rows]).tolist()
+        figures[group] = GroupFigures(len(rows), dict(zip(names, means, strict=True)))
+    return figures if len(figures) > 1 else {}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What the judge said of each question."""
+
+    model: str
+    scores: dict[str, float]
+    """1, 0.5 or 0, by question id; of those that have a prediction. Nothing predicted is 0, and is not asked about."""
+    unreadable: tuple[str, ...]
+    """Ids of questions to which no score was given; they count as 0."""
+
+
+def judge_cases(
+    cases: Sequence[Case],
+    model: LanguageModel,
+    prompts: PromptLibrary | None = None,
+    workers: int = 1,
+    on_progress: Callable[[int], None] | None = None,
+) -> Verdicts:
+    """Ask about every case that has a prediction.
+
+    The expected answer is the result of the gold query if the data set has one, else the gold answers.
+
+    Args:
+        cases: questions with gold answers and predictions.
+        model: the judge; its replies are recorded as its store says.
+        prompts: the prompts; None takes those that ship with the package.
+        workers: cases judged at the same time.
+        on_progress: told how many are judged.
+
+    Raises:
+        LlmError: the judge cannot be asked.
+    """
+    prompt = (prompts or PromptLibrary())[JUDGE]
+
+    def judge(case: Case) -> float | None:
+        filled = prompt.fill(question=case.question, expected=_expected(case), given=case.text)
+        try:
+            return read_score(model.reply(prompt_messages(filled), stage=JUDGE, question_id=case.id).text)
+        except LlmUnusable:
+            return None
+
+    predicted = [case for case in cases if case.status == "ok"]
+    asked = [case for case in predicted if case.text.strip()]
+    scores = {case.id: 0.0 for case in predicted}
+    unreadable = []
+    with ThreadPoolExecutor(workers, thread_name_prefix="judge") as pool:
+        for done, (case, verdict) in enumerate(zip(asked, pool.map(judge, asked), strict=True), start=1):
+            if verdict is None:
+                unreadable.append(case.id)
+            else:
+                scores[case.id] = verdict
+            if on_progress is not None:
+                on_progress(done)
+    return Verdicts(model.name, scores, tuple(unreadable))
+
+
+def judge_profile(verdicts: Verdicts) -> Profile:
+    """Return the verdicts as a metric profile, to stand beside others."""
+    return Profile(
+        name=JUDGE,
+        source=f'ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher), judged by {verdicts.model}',
+        metrics=(Metric("judged", "1, 0.5 or 0 as a language model judges the answer"),),
+        score=lambda case: (verdicts.scores[case.id],),
+    )
+
+
+def _expected(case: Case) -> str:
+    if case.rows:
+        return "\n".join(" | ".join("null" if value is None else str(value) for value in row) for row in case.rows)
+    return "\n".join(case.gold)

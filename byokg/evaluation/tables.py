@@ -12,8 +12,8 @@ from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from byokg.evaluation.metrics import METRICS, Estimate, Metrics, PartEstimate, Stage, Summary
-from byokg.llm.estimate import dollars
+from byokg.evaluation.metrics import METRICS, STAGES, Estimate, Metrics, PartEstimate, Summary
+from byokg.llm.usage import dollars
 from byokg.types import Spending
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
@@ -26,13 +26,6 @@ _EVIDENCE = {
     "recall@20": "first 20",
     "recall": "all items",
     "support": "support triples",
-}
-_STAGES: Mapping[Stage, str] = {
-    "failed": "failed",
-    "not_linked": "not linked",
-    "not_retrieved": "not retrieved",
-    "not_answered": "not answered",
-    "answered": "answered",
 }
 _NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
@@ -68,7 +61,7 @@ def table(
 
 
 def labels(*headings: str, one_line: bool = False) -> list[Column]:
-    """Return columns of text to the left, broken into lines where there is no room unless `one_line`."""
+    """Return columns of text to the left, wrapped if there is no room, unless `one_line`."""
     return [Column(Text(heading), overflow="fold", no_wrap=one_line) for heading in headings]
 
 
@@ -189,8 +182,8 @@ def _loss(metrics: Metrics) -> Table:
     """Show how many questions each stage lost, overall and by type."""
     groups = {"all": metrics.overall, **(metrics.by_type if len(metrics.by_type) > 1 else {})}
     return table(
-        [*labels(""), *figures(*_STAGES.values())],
-        [(name, *(f"{summary.loss[stage]:,}" for stage in _STAGES)) for name, summary in groups.items()],
+        [*labels(""), *figures(*(stage.replace("_", " ") for stage in STAGES))],
+        [(name, *(f"{summary.loss[stage]:,}" for stage in STAGES)) for name, summary in groups.items()],
         "where questions are lost",
     )
 

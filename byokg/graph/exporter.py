@@ -6,8 +6,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import date
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +17,7 @@ import pyarrow as pa
 from byokg.errors import GraphError, GraphExists
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import KINDS, NodeColumns, is_date, placed, text_column
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import triples
 from byokg.types import Node, Properties, Triple, Value
@@ -30,7 +29,6 @@ _BATCH = 4096
 """Nodes asked for at once, and then the edges out of them."""
 
 _NEEDS_QUOTES = re.compile('[",\\r\\n]|^\\s|\\s$')
-_ARROW = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 _INT64 = range(-(1 << 63), 1 << 63)
 _NODE_COLUMNS, _EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tail")
 
@@ -81,40 +79,33 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     rows[numbers] = np.arange(len(ids))
     names: list[str] = []
     types: list[str] = []
-    of_nodes, of_edges = _Columns(), _Columns()
+    of_nodes: list[Properties] = []
+    of_edges: list[Properties] = []
     ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
-    edge_count = 0
     for start in range(0, len(ids), _BATCH):
         for node in store.nodes(ids[start : start + _BATCH]):
             names.append(node.name)
             types.append(node.type)
-            of_nodes.add(node.properties)
+            of_nodes.append(node.properties)
         batch = store.edges(numbers[start : start + _BATCH], Direction.OUT)
         tail = np.asarray(batch.tail, np.int64)
         if len(tail) and (int(tail.max()) >= len(rows) or int(rows[tail].min()) < 0):
             raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
         ends.append(np.stack((rows[batch.head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1))
-        for properties in store.edge_properties(batch.edge):
-            of_edges.add(properties)
-        edge_count += len(batch)
+        of_edges += store.edge_properties(batch.edge)
         if progress:
-            progress(len(names), edge_count)
+            progress(len(names), len(of_edges))
     codes = np.concatenate(ends)
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
+    codes[:, 1] = np.argsort(order)[relation]
     return ColumnarGraph.assemble(
-        name=store.name,
-        ids=pa.array(ids, pa.large_string()),
-        names=pa.array(names, pa.large_string()),
-        types=pa.array(types, pa.large_string()),
-        node_properties=of_nodes.arrays(),
-        relations=[labels[number] for number in used[order].tolist()],
-        head=codes[:, 0],
-        relation=np.argsort(order)[relation],
-        tail=codes[:, 2],
-        edge_properties=of_edges.arrays(),
-        drop_duplicates=False,
+        store.name,
+        NodeColumns(text_column(ids), text_column(names), text_column(types), _columns(of_nodes)),
+        [labels[number] for number in used[order].tolist()],
+        codes,
+        _columns(of_edges),
         source={"kind": "copy", "store": store.name},
     )
 
@@ -124,35 +115,22 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
         raise GraphExists(folder, "something is there already; choose another folder")
 
 
-class _Columns:
-    """Properties of many rows, kept by property."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._held: dict[str, tuple[list[int], list[Value]]] = {}
-
-    def add(self, properties: Properties) -> None:
-        """Take the properties of the next row."""
+def _columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
+    """Return a column for each property, null in rows that lack it."""
+    held: dict[str, tuple[list[int], list[Value]]] = {}
+    for row, properties in enumerate(rows):
         for key, value in properties.items():
-            rows, values = self._held.setdefault(key, ([], []))
-            rows.append(self._count)
+            places, values = held.setdefault(key, ([], []))
+            places.append(row)
             values.append(value)
-        self._count += 1
-
-    def arrays(self) -> dict[str, pa.Array]:
-        """Return a column for each property, null in rows that lack it."""
-        columns = {}
-        for key, (rows, values) in self._held.items():
-            kind = _common({"float" if isinstance(value, float) else _kind(value) for value in values})
-            place = np.full(self._count, -1, np.int64)
-            place[rows] = np.arange(len(rows))
-            if kind in ("string", "date"):
-                column = pa.array([_text(value) for value in values], pa.large_string())
-                column = column.cast(pa.date32()) if kind == "date" else column
-            else:
-                column = pa.array(values, _ARROW[kind])
-            columns[key] = column.take(pa.array(place, mask=place < 0))
-        return columns
+    columns = {}
+    for key, (places, values) in held.items():
+        kind = _common({"float" if isinstance(value, float) else _kind(value) for value in values})
+        stored = KINDS[kind][0]
+        textual = kind in ("string", "date")
+        column = text_column([_text(value) for value in values]).cast(stored) if textual else pa.array(values, stored)
+        columns[key] = placed(column, places, len(rows))
+    return columns
 
 
 def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[list[Node], list[Triple]]]:
@@ -182,10 +160,7 @@ class _Table:
     def add(self, cells: Sequence[str], properties: Properties) -> None:
         """Write one row."""
         for key, value in properties.items():
-            kinds = self._kinds.get(key)
-            if kinds is None:
-                kinds = self._kinds[key] = set()
-            kinds.add(_kind(value))
+            self._kinds.setdefault(key, set()).add(_kind(value))
         self._rows.write(json.dumps([*cells, dict(properties)]) + "\n")
 
     def __exit__(
@@ -202,7 +177,8 @@ class _Table:
                     name += "_"
                 names.append(name)
             header = [
-                _titled(name, self._common(key)) for name, key in zip(names[len(self._fixed) :], keys, strict=True)
+                _titled(name, _common(self._kinds[key]))
+                for name, key in zip(names[len(self._fixed) :], keys, strict=True)
             ]
             with (
                 self._path.open("w", encoding="utf-8", newline="") as file,
@@ -213,10 +189,6 @@ class _Table:
                     *cells, properties = json.loads(row)
                     file.write(_line([*cells, *(_text(properties.get(key)) for key in keys)]))
         self._waiting.unlink()
-
-    def _common(self, key: str) -> str:
-        """Return the kind that fits all values of a property."""
-        return _common(self._kinds[key])
 
 
 def _common(kinds: set[str]) -> str:
@@ -233,11 +205,7 @@ def _kind(value: Value) -> str:
         return "int" if value in _INT64 else "string"
     if isinstance(value, float):
         return "float" if math.isfinite(value) else "string"
-    if len(value) == 10 and value[4] == value[7] == "-":
-        with suppress(ValueError):
-            date.fromisoformat(value)
-            return "date"
-    return "string"
+    return "date" if is_date(value) else "string"
 
 
 def _titled(name: str, kind: str) -> str:

@@ -1,6 +1,6 @@
-"""The two orders in which the columnar graph keeps its edges, and the index over each.
+"""Sets of node or edge numbers as ascending arrays, and the orders in which the columnar graph sorts its edges.
 
-Sets of node or edge numbers as ascending arrays; a table of marks stands in for sorting where numbers are small.
+A table of marks replaces sorting where numbers are small.
 """
 
 from __future__ import annotations
@@ -29,12 +29,19 @@ def distinct(numbers: Numbers) -> Numbers:
     size = int(numbers.max()) + 1
     if size > _MARKED * len(numbers):
         ascending = np.sort(numbers)
-        fresh = np.ones(len(ascending), np.bool_)
-        np.not_equal(ascending[1:], ascending[:-1], out=fresh[1:])
-        return ascending[fresh]
+        return ascending[changes(ascending)]
     marks = np.zeros(size, np.bool_)
     marks[numbers] = True
     return marks.nonzero()[0].astype(numbers.dtype)
+
+
+def changes(*columns: Numbers) -> Marks:
+    """Tell for each row of some parallel columns whether it differs from the one before it; the first one does."""
+    fresh = np.ones(len(columns[0]), np.bool_)
+    np.not_equal(columns[0][1:], columns[0][:-1], out=fresh[1:])
+    for column in columns[1:]:
+        fresh[1:] |= column[1:] != column[:-1]
+    return fresh
 
 
 def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
@@ -113,15 +120,12 @@ def sort_distinct(head: Numbers, relation: Numbers, tail: Numbers) -> tuple[Numb
     if _bits(head) + relation_bits + tail_bits > _KEY_BITS:
         order = np.lexsort((tail, relation, head))
         head, relation, tail = head[order], relation[order], tail[order]
-        fresh = np.ones(len(head), np.bool_)
-        fresh[1:] = (np.diff(head) != 0) | (np.diff(relation) != 0) | (np.diff(tail) != 0)
+        fresh = changes(head, relation, tail)
         return head[fresh], relation[fresh], tail[fresh]
     # Sorting the values themselves is several times quicker than sorting an order, and takes half the memory.
     key = _key(head, relation, tail, relation_bits, tail_bits)
     key.sort()
-    fresh = np.ones(len(key), np.bool_)
-    fresh[1:] = key[1:] != key[:-1]
-    key = key[fresh]
+    key = key[changes(key)]
     return (
         key >> (relation_bits + tail_bits),
         (key >> tail_bits) & ((1 << relation_bits) - 1),
@@ -147,11 +151,7 @@ def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers,
         tail: (E,).
         apart: (E,) what distinguishes edges between the same nodes: of those equal in this too, the first one stays.
     """
-    again = np.ones(len(order), np.bool_)
-    again[:1] = False
-    for column in (head, relation, tail):
-        sorted_ = column[order]
-        again[1:] &= sorted_[1:] == sorted_[:-1]
+    again = ~changes(*(column[order] for column in (head, relation, tail)))
     run = np.cumsum(~again)
     rows = np.flatnonzero(again | np.append(again[1:], False))  # those in runs of several, usually few
     by_mark = rows[np.lexsort((apart[order[rows]], run[rows]))]

@@ -1,11 +1,7 @@
-"""The names of a graph's nodes, found by meaning: an index in the graph's folder, or made in memory.
+"""The indexes over the names of a graph's nodes: in the graph's folder, or made in memory.
 
-It lies in `dense/<embedder>/`, one for each embedder, and belongs to the graph as it is: the checksum of the graph is
-part of it.
-
-The names of a graph's nodes: an index in the graph's folder, or made in memory.
-
-It lies in `names/` and belongs to the graph as it is: the checksum of the graph is part of it.
+`names/` finds names by their spelling, `dense/<embedder>/` by their meaning. Each belongs to the graph as it was when
+the index was built: it holds the graph's checksum.
 """
 
 from __future__ import annotations
@@ -105,7 +101,7 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
 
 
 def verify_name_index(graph: ColumnarGraph) -> NameFacts | None:
-    """Compare the checksums of a graph's index of names; None where there is none. Raises `GraphCorrupt`."""
+    """Compare the checksums of a graph's index of names; None if it has no index. Raises `GraphCorrupt`."""
     if graph.folder is None or not (graph.folder / NAMES).exists():
         return None
     meta = NameIndex.verify(graph.folder / NAMES, graph.checksum)
@@ -153,7 +149,7 @@ def dense_names(
         embedder: makes vectors of names that no saved index has, and of what is looked for.
         cache: folder where vectors are kept from one time to the next; None keeps none.
         progress: told while names are embedded.
-        most: names that are embedded at most where there is no saved index; None sets no limit.
+        most: names that are embedded at most if there is no saved index; None sets no limit.
         layout: of an index made in memory; None chooses by size.
 
     Raises:

@@ -1,15 +1,14 @@
-"""Paths between given nodes: the shortest ones, or all that visit no node twice, searched from both ends at once.
+"""Metapaths out of a node, grown hop by hop, and the shortest paths between given nodes.
 
-Every pair of a source and a target is treated apart, but all of them are searched together: one store call takes
-several sources, or several targets, one hop further; of each pair the one that has met fewer nodes so far. Paths of one
-pair come in order of length, and those of one length in the order in which a depth-first search over the store's edges
-would meet them. So neither other pairs nor the side that happened to be searched deeper changes which are found.
+`grow` is for ranking metapaths before any of them is followed to the end: where a metapath reaches many nodes, only a
+sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. Follow
+the metapath that wins with `traversal.follow_metapath`.
 
-Which metapaths exist out of a node: grown hop by hop, a chosen few at a time, one store call a hop.
-
-Made for ranking metapaths before any of them is followed to the end: the nodes kept at each hop are a sample where
-there are many, so a step out of a hub's far corner can be missed, and ends are not complete. Follow the metapath
-that wins with `traversal.follow_metapath`.
+`shortest_paths` searches from both ends. Each pair of a source and a target is treated on its own, but all pairs are
+searched together: one store call takes several sources, or several targets, one hop further, of each pair the end that
+has met fewer nodes so far. The paths of a pair come in order of length, and those of one length in the order in which
+a depth-first search over the store's edges would meet them. So which paths are found depends neither on the other
+pairs nor on which end was searched deeper.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import common, contains, distinct
+from byokg.graph.int_sets import changes, common, contains, distinct, sort_distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
-from byokg.graph.traversal import cap, relation_numbers, select
-from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
+from byokg.graph.traversal import PathRows, cap, relation_numbers, select, spelled_paths
+from byokg.types import INVERSE, EntityId, Metapath, Path
 
 Int64 = npt.NDArray[np.int64]
 
@@ -64,7 +63,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         growth: what was reached so far.
         chosen: positions in `growth` of the metapaths to lengthen, C of them.
         avoid: node numbers that walks do not come back to (the topic entities).
-        sample: nodes of each metapath to go on from; where there are more, this many spread evenly over them.
+        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread.
 
     Returns:
         The lengthened metapaths, in the order of `chosen`, then by step. Metapaths that reach nothing are left out.
@@ -94,26 +93,11 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     other, step, owner = other[edge], step[edge], np.repeat(np.repeat(np.arange(len(sizes)), sizes), counts)
     if len(other) == 0:
         return nothing
-    # Owner, step and end in one integer: sorting values is far quicker than sorting by several columns.
-    node_bits, step_bits = int(other.max()).bit_length(), int(step.max()).bit_length()
-    if node_bits + step_bits + len(sizes).bit_length() > 63:
-        order = np.lexsort((other, step, owner))
-        group, other = (owner << step_bits | step)[order], other[order]
-        fresh = np.ones(len(group), np.bool_)
-        fresh[1:] = (group[1:] != group[:-1]) | (other[1:] != other[:-1])
-        group, other = group[fresh], other[fresh]
-    else:
-        key = (owner << step_bits | step) << node_bits | other
-        key.sort()
-        fresh = np.ones(len(key), np.bool_)
-        np.not_equal(key[1:], key[:-1], out=fresh[1:])
-        key = key[fresh]
-        group, other = key >> node_bits, key & ((1 << node_bits) - 1)
-    bounds = np.concatenate(([0], np.flatnonzero(group[1:] != group[:-1]) + 1, [len(group)]))
-    first = group[bounds[:-1]]
-    parents = np.asarray(chosen, np.int64)[first >> step_bits]
-    steps = np.concatenate((growth.steps[parents], (first & ((1 << step_bits) - 1))[:, None]), axis=1)
-    return Growth(steps, bounds, other)
+    owners, taken, ends = sort_distinct(owner, step, other)
+    first = np.flatnonzero(changes(owners, taken))
+    parents = np.asarray(chosen, np.int64)[owners[first]]
+    steps: Int64 = np.concatenate((growth.steps[parents], taken[first, None]), axis=1, dtype=np.int64)
+    return Growth(steps, np.append(first, len(ends)), ends)
 
 
 def labels(store: GraphStore, steps: Sequence[int] | Int64) -> Metapath:
@@ -176,31 +160,6 @@ def shortest_paths(
     return search.run(max_hops)
 
 
-def simple_paths(
-    store: GraphStore,
-    sources: Collection[EntityId],
-    targets: Collection[EntityId],
-    max_hops: int,
-    limit: int,
-    relations: Collection[str] | None = None,
-    direction: Direction = Direction.BOTH,
-    per_node_cap: int | None = None,
-) -> list[PairPaths]:
-    """Find all paths from every source to every target that visit no node twice, up to `limit` for each pair.
-
-    The arguments are those of `shortest_paths`; `truncated` says that there are more paths than `limit`.
-
-    Raises:
-        EntityNotFound: an id is not in the store.
-        RelationNotFound: a label is not in the store.
-    """
-    found = shortest_paths(store, sources, targets, limit + 1, max_hops, relations, direction, per_node_cap)
-    return [
-        PairPaths(pair.source, pair.target, pair.paths[:limit], pair.truncated or len(pair.paths) > limit)
-        for pair in found
-    ]
-
-
 @dataclass(frozen=True)
 class _Layer:
     """The edges that lead from one frontier to the next."""
@@ -253,51 +212,31 @@ class _Steps:
     inverse: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """P paths or beginnings of paths, of L edges each."""
+def _standing(node: int) -> PathRows:
+    """Return the beginning of a path at a node, of no edges."""
+    none = np.empty((1, 0), np.int64)
+    return PathRows(np.array([[node]], np.int64), none, none, np.empty((1, 0), np.bool_))
 
-    nodes: NodeArray
-    """(P, L + 1)."""
-    relation: npt.NDArray[np.int64]
-    """(P, L)."""
-    edge: Int64
-    """(P, L)."""
-    inverse: npt.NDArray[np.bool_]
-    """(P, L)."""
 
-    @classmethod
-    def start(cls, node: int) -> _Rows:
-        """Return the beginning of no edges at a node."""
-        none = np.empty((1, 0), np.int64)
-        return cls(np.array([[node]], np.int64), none, none, np.empty((1, 0), np.bool_))
-
-    def extended(self, steps: _Steps, limit: int) -> tuple[_Rows, bool]:
-        """Return the first `limit` continuations by one step to a node not visited; tell whether that cut any."""
-        ends = self.nodes[:, -1]
-        starts = np.searchsorted(steps.near, ends)
-        bounds = (np.searchsorted(steps.near, ends, "right") - starts).cumsum()
-        total = int(bounds[-1]) if len(bounds) else 0
-        # The last row that has room for all of its continuations is the last one that is continued.
-        taken = np.arange(min(total, limit))
-        row = np.searchsorted(bounds, taken, "right")
-        step = taken - np.concatenate(([0], bounds))[row] + starts[row]
-        far = steps.far[step]
-        fresh = (self.nodes[row] != far[:, None]).all(axis=1)
-        row, step = row[fresh], step[fresh]
-        return (
-            _Rows(
-                _longer(self.nodes, row, steps.far[step]),
-                _longer(self.relation, row, steps.relation[step]),
-                _longer(self.edge, row, steps.edge[step]),
-                _longer(self.inverse, row, steps.inverse[step]),
-            ),
-            total > limit,
-        )
-
-    def first(self, count: int) -> _Rows:
-        """Return the first rows."""
-        return _Rows(self.nodes[:count], self.relation[:count], self.edge[:count], self.inverse[:count])
+def _extended(rows: PathRows, steps: _Steps, limit: int) -> tuple[PathRows, bool]:
+    """Return the first `limit` continuations by one step to a node not visited; tell whether that cut any."""
+    ends = rows.nodes[:, -1]
+    starts = np.searchsorted(steps.near, ends)
+    bounds = (np.searchsorted(steps.near, ends, "right") - starts).cumsum()
+    total = int(bounds[-1]) if len(bounds) else 0
+    # The last row that has room for all of its continuations is the last one that is continued.
+    taken = np.arange(min(total, limit))
+    row = np.searchsorted(bounds, taken, "right")
+    step = taken - np.concatenate(([0], bounds))[row] + starts[row]
+    fresh = (rows.nodes[row] != steps.far[step][:, None]).all(axis=1)
+    row, step = row[fresh], step[fresh]
+    longer = PathRows(
+        _longer(rows.nodes, row, steps.far[step]),
+        _longer(rows.relation, row, steps.relation[step]),
+        _longer(rows.edge, row, steps.edge[step]),
+        _longer(rows.inverse, row, steps.inverse[step]),
+    )
+    return longer, total > limit
 
 
 def _longer(table: npt.NDArray[Kind], row: Int64, column: npt.NDArray[np.generic]) -> npt.NDArray[Kind]:
@@ -328,7 +267,7 @@ class _Search:
         self._sides = [
             [_Side(node, once=k == 1) for node in store.numbers(ids).tolist()] if ids else [] for ids in self._ids
         ]
-        self._found: dict[tuple[int, int], list[_Rows]] = {
+        self._found: dict[tuple[int, int], list[PathRows]] = {
             (source, target): [] for source in range(len(self._ids[0])) for target in range(len(self._ids[1]))
         }
         self._cut: set[tuple[int, int]] = set()
@@ -339,7 +278,7 @@ class _Search:
         for pair in self._found:
             source, target = self._pair(pair)
             if source.start[0] == target.start[0]:
-                self._found[pair].append(_Rows.start(int(source.start[0])))
+                self._found[pair].append(_standing(int(source.start[0])))
             elif self._k > 0:
                 open_[pair] = 0
         while open_:
@@ -399,36 +338,26 @@ class _Search:
         # Paths of the first length visit no node twice, so no beginning is in vain.
         limits = (wanted,) if not self._found[pair] else tuple(max(limit, wanted) for limit in _ROWS)
         for limit in limits:
-            rows, cut = _Rows.start(int(source.start[0])), False
+            rows, cut = _standing(int(source.start[0])), False
             for step in steps:
-                rows, cut_here = rows.extended(step, limit)
+                rows, cut_here = _extended(rows, step, limit)
                 cut |= cut_here
             if not cut or len(rows.nodes) >= wanted:
                 break
         if cut and len(rows.nodes) < wanted:
             self._cut.add(pair)
-        self._found[pair].append(rows.first(wanted))
+        first = slice(wanted)
+        self._found[pair].append(
+            PathRows(rows.nodes[first], rows.relation[first], rows.edge[first], rows.inverse[first])
+        )
 
     def _spelled(self) -> list[PairPaths]:
-        tables = [rows for found in self._found.values() for rows in found]
-        ids = iter(self._store.ids(_flat([rows.nodes for rows in tables])))
-        edges = _flat([rows.edge for rows in tables])
-        numbers, properties = iter(edges.tolist()), iter(self._store.edge_properties(edges))
+        spelled = iter(spelled_paths(self._store, [rows for found in self._found.values() for rows in found]))
         result = []
         for pair, found in self._found.items():
-            paths = []
-            for rows in found:
-                for relations, inverse in zip(rows.relation.tolist(), rows.inverse.tolist(), strict=True):
-                    visited = [next(ids) for _ in range(len(relations) + 1)]
-                    triples = []
-                    for at, relation in enumerate(relations):
-                        head, tail = (visited[at + 1], visited[at]) if inverse[at] else (visited[at], visited[at + 1])
-                        triples.append(
-                            Triple(head, self._store.relations[relation], tail, next(numbers), next(properties))
-                        )
-                    paths.append(Path(visited[0], tuple(triples), tuple(inverse)))
+            paths = tuple(path for _ in found for path in next(spelled))
             truncated = pair in self._cut or (len(paths) < self._k and any(side.truncated for side in self._pair(pair)))
-            result.append(PairPaths(self._ids[0][pair[0]], self._ids[1][pair[1]], tuple(paths), truncated))
+            result.append(PairPaths(self._ids[0][pair[0]], self._ids[1][pair[1]], paths, truncated))
         return result
 
 
@@ -453,7 +382,3 @@ def _backward(layer: _Layer, rows: Int64) -> _Steps:
     near, far, inverse = layer.other[rows], layer.frontier[batch.origin], ~batch.inverse
     order = np.lexsort((batch.edge, far, batch.relation, inverse, near))
     return _Steps(near[order], far[order], batch.relation[order], batch.edge[order], inverse[order])
-
-
-def _flat(tables: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    return np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])

@@ -1,16 +1,13 @@
-"""Schemas of servers, kept between runs, so that opening a large graph does not read its schema again.
-
-A file for each graph lies in the user's cache folder. It holds the schema, a fingerprint that is cheap to ask for
-(how many nodes and edges there are, and which labels and relation types), and the store's name, which never holds
-credentials. What was kept counts while the fingerprint is the same; where a server cannot give one, for a day. So an
-edit that leaves all counts as they are is not noticed: `byokg graph info GRAPH --refresh-schema` reads anew.
-
-Edges that a server was asked for already, so that a question does not ask for them again.
+"""What was read from a graph lately, kept so that it is not read again: edges, nodes and, between runs, schemas.
 
 A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
-best. Over a network each of these hops costs a round trip, and those that start at hubs cost more than that.
+best, and every stage names the same nodes. Over a network each of these reads costs a round trip.
 
-Nodes that were read lately, so that a question does not read them again: each of its stages names the same few.
+Schemas of servers are kept in the user's cache folder, one file for each graph, so that opening a large graph does not
+count it again. A file holds the schema, the store's name (which never holds credentials) and a fingerprint that is
+cheap to ask for: the numbers of nodes and edges, and the labels and relation types. It counts while the fingerprint is
+the same, or for a day where a server cannot give one. An edit that leaves all counts as they are goes unnoticed:
+`byokg graph info GRAPH --refresh-schema` reads anew.
 """
 
 from __future__ import annotations
@@ -28,10 +25,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter, ValidationError
 
 from byokg.files import user_cache, write_file
-from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema, schema_from_json
 from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
@@ -234,7 +230,7 @@ class SchemaCache:
         self._clock = clock
 
     def find(self, key: str, fingerprint: str | None) -> Kept | None:
-        """Return what was kept under a key for this fingerprint; None where there is nothing, or nothing readable."""
+        """Return what was kept under a key for this fingerprint; None if nothing was, or if it cannot be read."""
         if self._refresh:
             return None
         try:
@@ -243,8 +239,8 @@ class SchemaCache:
                 return None
             if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
                 return None
-            return Kept(TypeAdapter(Schema).validate_python(content["schema"]), dict(content["extra"]))
-        except (OSError, ValueError, KeyError, TypeError, ValidationError):
+            return Kept(schema_from_json(content["schema"]), dict(content["extra"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
     def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
@@ -253,7 +249,7 @@ class SchemaCache:
         Args:
             key: what tells graphs apart; only a hash of it is written.
             store: name of the store, for people who look into the folder.
-            fingerprint: see above; None where there is none.
+            fingerprint: see the top of this file; None if the server gives none.
             kept: what `find` shall return.
         """
         content = {

@@ -15,7 +15,6 @@ What does not fit is left out whole and counted; nothing is cut in the middle.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,16 +26,13 @@ import numpy.typing as npt
 
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.embedders import Embedder, exact
-from byokg.text import FUNCTION_WORDS, normalize_name
+from byokg.text import FUNCTION_WORDS, Lexicon, estimate_tokens, normalize_label
 
 _RELATION_SHARE = 0.7
 """Part of the budget that relations take before properties of nodes may have what is left."""
 
 _ENDS = 3
 """Node types shown at one end of a relation; the others are counted."""
-
-_STEM = 4
-"""Letters that two words must begin with alike to count as related, where the rest is an ending."""
 
 _WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2, 0.6, 1.5
 """What common words, and the logarithm of a relation's edges, count beside a cosine, and the latter beside words alone.
@@ -47,11 +43,7 @@ Found on the dev split of WebQSP, on a part of Freebase with 4,045 relations.
 _HELD = 64
 """Texts that are remembered: a question's next round has the same."""
 
-_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
-
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True)
@@ -66,19 +58,6 @@ class SchemaText:
     relations_left_out: int
     properties_left_out: int
     """Properties of the node types shown that are not."""
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer, as an upper bound.
-
-    A token for every four Latin letters, for each digit, mark and line end, and 1.25 for each other character.
-    Measured on rendered schemas with the tokenizers of OpenAI (cl100k, o200k), DeepSeek and Claude 2: between 2 % too
-    few and 30 % too many of the largest count, up to twice the count for Cyrillic.
-    """
-    latin = text.encode("ascii", "ignore")
-    letters = len(latin) - len(latin.translate(None, _LETTERS))
-    marks = len(latin) - letters - latin.count(b" ")
-    return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
 
 
 class SchemaRenderer:
@@ -116,7 +95,7 @@ class SchemaRenderer:
             [relation.count for relation in ordered],
         )
         self._property_relevance = _Relevance(
-            [f"{label_words(type_)} {label_words(detail.name)}" for type_, detail in self._properties], embedder
+            [f"{normalize_label(type_)} {normalize_label(detail.name)}" for type_, detail in self._properties], embedder
         )
 
     def render(self, question: str = "", budget_tokens: int = 2000) -> SchemaText:
@@ -178,9 +157,7 @@ class _Relevance:
         self._weights = {word: (_log(many + count) - _log(count)) / _log(many + 1) for word, count in frequency.items()}
         frequencies = np.array([0.0] * many if counts is None else [_log(1 + count) for count in counts])
         self._frequencies = frequencies / max(1.0, float(frequencies.max(initial=0)))
-        self._by_stem: dict[str, list[str]] = {}
-        for word in self._weights:
-            self._by_stem.setdefault(word[:_STEM], []).append(word)
+        self._lexicon = Lexicon(sorted(self._weights))
         self._with_word: dict[str, list[int]] = {word: [] for word in self._weights}
         """The descriptions that have a word."""
         for at, words in enumerate(words_of):
@@ -190,7 +167,7 @@ class _Relevance:
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
-        words = label_words(question).split()
+        words = normalize_label(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
         if not asked or not len(self._whole):
             return list(range(len(self._whole)))
@@ -205,7 +182,7 @@ class _Relevance:
 
     def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return for each description the weight of its best word in the question and their share: (N,), 0 to 2."""
-        met = {word for other in asked for word in self._by_stem.get(other[:_STEM], ()) if _related(word, other)}
+        met = {self._lexicon.words[at] for word in asked for at in self._lexicon.related(word)}
         best, total = np.zeros(len(self._whole)), np.zeros(len(self._whole))
         for word in sorted(met):
             places = self._with_word[word]
@@ -351,22 +328,5 @@ def _details(names: Sequence[str], details: Sequence[PropertySchema]) -> list[Pr
 
 
 def _relation_words(relation: RelationSchema) -> str:
-    ends = " ".join(map(label_words, _ends(relation)))
-    return f"{label_words(relation.name)} {ends} {' '.join(map(label_words, relation.properties))}".strip()
-
-
-def label_words(text: str) -> str:
-    """Split a label at punctuation and capitals, and fold its words: `film.directedBy` is `film directed by`."""
-    return normalize_name(_CAMEL.sub(" ", text))
-
-
-def _related(one: str, other: str) -> bool:
-    """Tell whether two words are equal, or begin alike and differ in an ending: `directed`, `director`."""
-    if one == other:
-        return True
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        shared += 1
-    return shared >= _STEM and max(len(one), len(other)) - shared <= _STEM
+    ends = " ".join(map(normalize_label, _ends(relation)))
+    return f"{normalize_label(relation.name)} {ends} {' '.join(map(normalize_label, relation.properties))}".strip()

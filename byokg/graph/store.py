@@ -1,8 +1,6 @@
-"""What every graph store promises, and the arrays in which it answers.
+"""What graph stores promise, and the records and arrays in which they answer.
 
-What stores promise that run query text: the second graph role, beside `GraphStore`.
-
-What a query returned, as JSON holds it.
+There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryStore` also runs the text of a query.
 """
 
 from __future__ import annotations
@@ -10,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -173,6 +175,18 @@ class Schema:
     """What was looked at, and what that says nothing certain about; empty where everything was."""
 
 
+def schema_from_json(data: Mapping[str, Any]) -> Schema:
+    """Read what `dataclasses.asdict` made of a schema. Raises `ValueError` for anything else."""
+    return _schema_type().validate_python(data)
+
+
+@cache
+def _schema_type() -> TypeAdapter[Schema]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Schema)
+
+
 @runtime_checkable
 class SavedGraph(Protocol):
     """A store whose node numbers are those of a graph folder, so that the indexes in the folder are for it, too."""
@@ -226,7 +240,7 @@ class GraphStore(Protocol):
         """Return the edges touching `nodes`, optionally of some relations only."""
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`: what `edges` says, at a hub's cost to nobody.
+        """Return how many edges of each relation touch each of `nodes`, without fetching a hub's edges.
 
         Raises `EntityNotFound` for an unknown number.
         """
@@ -242,7 +256,7 @@ class GraphStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     """What one query may use; every store enforces all of it."""
 
     timeout_s: float = 10.0
@@ -274,7 +288,7 @@ class QueryStore(Protocol):
     def notes(self) -> str:
         """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
 
         Raises:
@@ -305,7 +319,7 @@ def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
 
 
 def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
-    """Return what runs queries over a graph, one for each language it takes; none where it takes no queries."""
+    """Return what runs queries over a graph, one for each language it takes; empty if it takes no queries."""
     if isinstance(store, ManyEngines):
         return tuple(store.engines)
     return (store,) if takes_queries(store) else ()

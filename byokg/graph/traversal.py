@@ -1,6 +1,4 @@
-"""Walking a graph: one hop, k hops, one metapath, or every step that exists. Works on any `GraphStore`.
-
-Paths between given nodes are `path_search`'s.
+"""Walking any `GraphStore`: one hop, k hops, or along one metapath; paths between nodes are found by `paths`.
 
 Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
 end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
@@ -8,7 +6,7 @@ end is an empty result, not an error. Where a cap left something out, the result
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RelationNotFound, StoresMixed
-from byokg.graph.int_sets import contains, distinct, group_of
+from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
@@ -80,32 +78,11 @@ def _relation_number(store: GraphStore, label: str) -> int:
 
 
 @dataclass(frozen=True)
-class HopSearch:
-    """How far a breadth-first search came."""
+class ReachedEdges:
+    """The E edges within some hops of the sources, each once, by hop and then in edge order."""
 
     truncated_hops: tuple[bool, ...]
     """For each hop taken, whether a cap left something out."""
-
-    @property
-    def truncated(self) -> bool:
-        """Tell whether any hop left something out."""
-        return any(self.truncated_hops)
-
-
-@dataclass(frozen=True)
-class Reached(HopSearch):
-    """The N nodes within some hops of the sources, each once, by number of hops and then by node number."""
-
-    nodes: NodeArray
-    """(N,) node numbers, sources first."""
-    hops: Int64
-    """(N,) the fewest hops from any source; 0 for the sources."""
-
-
-@dataclass(frozen=True)
-class ReachedEdges(HopSearch):
-    """The E edges within some hops of the sources, each once, by hop and then in edge order."""
-
     edges: EdgeBatch
     """`origin` counts `nodes`, from which each edge was found."""
     hops: Int64
@@ -113,59 +90,10 @@ class ReachedEdges(HopSearch):
     nodes: NodeArray
     """The nodes whose edges were asked for: the sources, then those reached with fewer hops than were allowed."""
 
-
-@dataclass(frozen=True)
-class _Hop:
-    """One hop of a breadth-first search."""
-
-    frontier: NodeArray
-    """Nodes left, ascending."""
-    batch: EdgeBatch
-    """Their edges; `origin` counts the frontier."""
-    left: NodeArray
-    """Nodes left at earlier hops, ascending."""
-    fresh: NodeArray
-    """Nodes met for the first time, ascending."""
-    truncated: bool
-
-
-def k_hop(
-    store: GraphStore,
-    ids: Collection[EntityId],
-    hops: int,
-    direction: Direction = Direction.BOTH,
-    relations: Collection[str] | None = None,
-    per_hop_cap: int | None = None,
-    per_node_cap: int | None = None,
-    per_relation_cap: int | None = None,
-) -> Reached:
-    """Find every node within `hops` hops.
-
-    Args:
-        store: graph to read.
-        ids: where to start.
-        hops: edges to walk at most.
-        direction: which edges to walk, seen from the node left.
-        relations: labels to walk; None walks all.
-        per_hop_cap: new nodes to keep at each hop, those of lowest number.
-        per_node_cap: edges to walk out of one node, the first in edge order.
-        per_relation_cap: edges of one relation and direction to walk out of one node, the first in edge order.
-
-    Returns:
-        The nodes reached. Fewer hops than asked are taken when nothing new is found.
-
-    Raises:
-        EntityNotFound: an id is not in the store.
-        RelationNotFound: a label is not in the store.
-    """
-    sources = distinct(store.numbers(ids))
-    levels, cuts = [sources], []
-    for hop in _hops(store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap):
-        cuts.append(hop.truncated)
-        if len(hop.fresh):
-            levels.append(hop.fresh)
-    sizes = [len(level) for level in levels]
-    return Reached(tuple(cuts), np.concatenate(levels), np.repeat(np.arange(len(levels)), sizes))
+    @property
+    def truncated(self) -> bool:
+        """Tell whether any hop left something out."""
+        return any(self.truncated_hops)
 
 
 def k_hop_edges(
@@ -197,65 +125,39 @@ def k_hop_edges(
         EntityNotFound: an id is not in the store.
         RelationNotFound: a label is not in the store.
     """
-    sources = distinct(store.numbers(ids))
-    walk = _hops(
-        store, sources, hops, direction, relations, per_hop_cap, per_node_cap, per_relation_cap, last_nodes=False
-    )
+    wanted = relation_numbers(store, relations)
+    frontier = distinct(store.numbers(ids))
+    left = frontier[:0]
     walked: list[tuple[EdgeBatch, Int64]] = []
     cuts: list[bool] = []
-    nodes = [sources[:0]]
-    for hop in walk:
-        cuts.append(hop.truncated)
+    nodes = [left]
+    for _ in range(hops):
+        batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
+        batch, cut_more = cap(batch, per_node_cap, per_relation=False)
+        cuts.append(cut or cut_more)
         if direction is Direction.BOTH and not any(cuts):
             # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
-            rows = (group_of((hop.frontier, hop.left), hop.batch.other) + hop.batch.inverse < 2).nonzero()[0]
+            rows = (group_of((frontier, left), batch.other) + batch.inverse < 2).nonzero()[0]
         else:
-            rows = np.arange(len(hop.batch))
-        walked.append((hop.batch, rows))
-        nodes.append(hop.frontier)
+            rows = np.arange(len(batch))
+        walked.append((batch, rows))
+        nodes.append(frontier)
+        if len(cuts) == hops:
+            break
+        left = distinct(np.concatenate((left, frontier)))
+        frontier = distinct(batch.other)
+        frontier = frontier[~contains(left, frontier)]
+        if per_hop_cap is not None and len(frontier) > per_hop_cap:
+            frontier, cuts[-1] = frontier[:per_hop_cap], True
+        if len(frontier) == 0:
+            break
     edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
     if direction is Direction.BOTH and any(cuts):
-        # Caps may have left out an edge at one of its ends, so each has to be looked at.
+        # Caps may have left out an edge at one of its ends, so every edge is looked at.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
         edges, hop_of = select(edges, first), hop_of[first]
     return ReachedEdges(tuple(cuts), edges, hop_of, np.concatenate(nodes))
-
-
-def _hops(
-    store: GraphStore,
-    sources: NodeArray,
-    hops: int,
-    direction: Direction,
-    relations: Collection[str] | None,
-    per_hop_cap: int | None,
-    per_node_cap: int | None,
-    per_relation_cap: int | None,
-    last_nodes: bool = True,
-) -> Iterator[_Hop]:
-    """Search breadth first, one store call a hop, until nothing new is found; `last_nodes` asks where the last ends."""
-    wanted = relation_numbers(store, relations)
-    left, frontier = sources[:0], sources
-    for number in range(1, hops + 1):
-        batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
-        batch, cut_more = cap(batch, per_node_cap, per_relation=False)
-        cut |= cut_more
-        if number == hops and not last_nodes:
-            yield _Hop(frontier, batch, left, frontier[:0], cut)
-            return
-        seen = _united(left, frontier)
-        fresh = distinct(batch.other)
-        fresh = fresh[~contains(seen, fresh)]
-        if per_hop_cap is not None and len(fresh) > per_hop_cap:
-            fresh, cut = fresh[:per_hop_cap], True
-        yield _Hop(frontier, batch, left, fresh, cut)
-        if len(fresh) == 0:
-            return
-        left, frontier = seen, fresh
-
-
-def _united(one: NodeArray, other: NodeArray) -> NodeArray:
-    return other if len(one) == 0 else distinct(np.concatenate((one, other)))
 
 
 def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
@@ -297,6 +199,47 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
         _one_space([batch for batch, _ in parts]),
     )
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
+
+
+# Paths
+
+
+@dataclass(frozen=True)
+class PathRows:
+    """P paths, or beginnings of paths, of L edges each."""
+
+    nodes: NodeArray
+    """(P, L + 1)."""
+    relation: npt.NDArray[np.integer]
+    """(P, L)."""
+    edge: Int64
+    """(P, L)."""
+    inverse: npt.NDArray[np.bool_]
+    """(P, L)."""
+
+
+def spelled_paths(store: GraphStore, tables: Sequence[PathRows]) -> list[list[Path]]:
+    """Spell out tables of paths with ids, labels and properties, asking the store once for all of them."""
+    ids = iter(store.ids(_flat([rows.nodes for rows in tables])))
+    edges = _flat([rows.edge for rows in tables])
+    numbers, properties = iter(edges.tolist()), iter(store.edge_properties(edges))
+    labels = store.relations
+    spelled = []
+    for rows in tables:
+        paths = []
+        for relations, inverse in zip(rows.relation.tolist(), rows.inverse.tolist(), strict=True):
+            visited = [next(ids) for _ in range(len(relations) + 1)]
+            triples = []
+            for at, relation in enumerate(relations):
+                head, tail = (visited[at + 1], visited[at]) if inverse[at] else (visited[at], visited[at + 1])
+                triples.append(Triple(head, labels[relation], tail, next(numbers), next(properties)))
+            paths.append(Path(visited[0], tuple(triples), tuple(inverse)))
+        spelled.append(paths)
+    return spelled
+
+
+def _flat(tables: Sequence[npt.NDArray[np.integer]]) -> Int64:
+    return np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
 
 
 # One metapath
@@ -348,19 +291,10 @@ class Walks:
             edges[hop - 1] = self._edges[hop - 1][places]
             places = self._parents[hop - 1][places]
         nodes[0] = self.frontiers[0][places]
-        ids = self.store.ids(nodes.T.ravel())
-        properties = self.store.edge_properties(edges.T.ravel())
-        numbers = edges.T.ravel().tolist()
-        labels = [_split_step(self.store, step)[0] for step in self.metapath]
-        paths = []
-        for row in range(len(asked)):
-            visited = ids[row * (hops + 1) : (row + 1) * (hops + 1)]
-            walked = []
-            for hop, (label, inverse) in enumerate(zip(labels, self._inverse, strict=True)):
-                head, tail = (visited[hop + 1], visited[hop]) if inverse else (visited[hop], visited[hop + 1])
-                at = row * hops + hop
-                walked.append(Triple(head, label, tail, numbers[at], properties[at]))
-            paths.append(Path(visited[0], tuple(walked), self._inverse))
+        numbers = [_relation_number(self.store, _split_step(self.store, step)[0]) for step in self.metapath]
+        shape = (len(asked), hops)
+        steps = PathRows(nodes.T, np.broadcast_to(numbers, shape), edges.T, np.broadcast_to(self._inverse, shape))
+        (paths,) = spelled_paths(self.store, [steps])
         return paths
 
 
@@ -437,67 +371,6 @@ def _split_step(store: GraphStore, step: str) -> tuple[str, bool]:
     return label, True
 
 
-# Every step that exists
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """Every (relation, direction) step out of a frontier, G of them, and the nodes each one reaches.
-
-    Ordered by relation number, outgoing before incoming. Iterating yields (relation, inverse, ends) with `ends`
-    ascending and distinct.
-    """
-
-    relation: Int64
-    """(G,) relation numbers."""
-    inverse: npt.NDArray[np.bool_]
-    """(G,) true where the relation is walked from tail to head."""
-    bounds: Int64
-    """(G + 1,) step g reaches ends[bounds[g]] up to ends[bounds[g + 1]]."""
-    ends: NodeArray
-    """Node numbers of all steps, one step after the other."""
-    truncated: bool
-    """True where a hub cap left edges out."""
-
-    def __len__(self) -> int:
-        return len(self.relation)
-
-    def __iter__(self) -> Iterator[tuple[int, bool, NodeArray]]:
-        bounds = self.bounds.tolist()
-        for number, (relation, inverse) in enumerate(zip(self.relation.tolist(), self.inverse.tolist(), strict=True)):
-            yield relation, inverse, self.ends[bounds[number] : bounds[number + 1]]
-
-
-def expand(store: GraphStore, frontier: NodeArray, hub_cap: int | None = None) -> Expansion:
-    """Take every step that exists out of a frontier, in both directions, with one call to the store.
-
-    Args:
-        store: graph to read.
-        frontier: (F,) distinct node numbers.
-        hub_cap: keep at most this many edges of one node, relation and direction, the first in edge order.
-
-    Returns:
-        The steps grouped by relation and direction; none when the frontier has no edges.
-    """
-    batch, truncated = cap(store.edges(frontier, Direction.BOTH), hub_cap, per_relation=True)
-    if len(batch) == 0:
-        none = np.empty(0, np.int64)
-        return Expansion(none, np.empty(0, np.bool_), np.zeros(1, np.int64), none, truncated)
-    other = batch.other.astype(np.int64)
-    width = int(other.max()).bit_length()
-    # Group and end in one integer: sorting values is far quicker than sorting by several columns.
-    key = ((batch.relation.astype(np.int64) << 1 | batch.inverse) << width) | other
-    key.sort()
-    fresh = np.empty(len(key), np.bool_)
-    fresh[0] = True
-    np.not_equal(key[1:], key[:-1], out=fresh[1:])
-    key = key[fresh]
-    group = key >> width
-    bounds = np.concatenate(([0], np.flatnonzero(group[1:] != group[:-1]) + 1, [len(group)]))
-    steps = group[bounds[:-1]]
-    return Expansion(steps >> 1, (steps & 1).astype(np.bool_), bounds, key & ((1 << width) - 1), truncated)
-
-
 # Caps, and putting batches together
 
 
@@ -506,12 +379,8 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
     if limit is None or len(batch) <= limit:
         return batch, False
     # The batch is ordered by node, direction and relation, so what is capped together stands together.
-    first = np.ones(len(batch), np.bool_)
-    first[1:] = batch.origin[1:] != batch.origin[:-1]
-    if per_relation:
-        first[1:] |= batch.inverse[1:] != batch.inverse[:-1]
-        first[1:] |= batch.relation[1:] != batch.relation[:-1]
-    starts = np.flatnonzero(first)
+    together = (batch.origin, batch.inverse, batch.relation) if per_relation else (batch.origin,)
+    starts = np.flatnonzero(changes(*together))
     rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
     kept = np.flatnonzero(rank < limit)
     return select(batch, kept), len(kept) < len(batch)

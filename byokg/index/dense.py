@@ -1,15 +1,11 @@
 """Names found by meaning: the vectors of all names, and who bears them.
 
-How similar all names are to one question, exactly: the best of them by one scan, any others when asked.
-
-Unlike a search, nothing is approximate here and nobody is left out: what is not among the best has a similarity that
-is known not to exceed a bound.
+`DenseNames` finds the names that are most similar to a text. `Similarity` tells how similar any name is to a question,
+exactly: what is not among its best has a similarity that is known not to exceed a bound.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,23 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
-from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.errors import EmbedderFailed, IndexUnusable, at_least
+from byokg.files import find_changed, list_files, write_json
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
-from byokg.index.names import NameMatch
+from byokg.index.name_table import grouped
+from byokg.index.names import META, NameMatch, read_index_meta
 from byokg.index.vectors import Int64, Layout, VectorIndex
-from byokg.text import WORD
+from byokg.text import WORD, encodable
 
-META = "meta.json"
 FORMAT = "byokg-dense-names"
 VERSION = 1
 
 LONGEST = 1000
 """Characters from which a text is no name and no mention, but a text: it is neither kept nor found."""
-
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-"""What wrong decoding leaves; no text that can be written down holds it."""
 
 _NAMES, _BOUNDS, _OWNERS = "names.arrow", "bounds.npy", "owners.npy"
 
@@ -89,7 +82,6 @@ class DenseNames:
         self._owners = owners
         self._vectors = vectors
         self._made_for = made_for
-        self._numbers: dict[str, int] | None = None
 
     def __len__(self) -> int:
         return len(self._names)
@@ -141,31 +133,13 @@ class DenseNames:
             CacheUnusable: the cache cannot be read or written.
         """
         numbers: dict[str, int] = {}
-        codes, owners = _coded(entries, numbers)
+        kept = ((encodable(name), owner) for owner, name in entries if _is_comparable(name))
+        pairs = [(numbers.setdefault(name, len(numbers)), owner) for name, owner in kept]
         names = pa.array(list(numbers), pa.large_string())
         vectors = _embedded(names, embedder, cache, progress)
-        bounds, owners = _grouped(codes, owners, len(names))
-        return cls(embedder, names, bounds, owners, VectorIndex.build(vectors, layout), made_for)
-
-    def add(
-        self,
-        entries: Iterable[tuple[int, str]],
-        cache: Path | None = None,
-        progress: Callable[[Embedded], None] | None = None,
-    ) -> None:
-        """Add names and owners; only names that are new are embedded. Not while another thread searches."""
-        if self._numbers is None:
-            self._numbers = {name: number for number, name in enumerate(self._names.to_pylist())}
-        known = len(self._numbers)
-        codes, owners = _coded(entries, self._numbers)
-        added = pa.array(list(self._numbers)[known:], pa.large_string())
-        if len(added):
-            self._vectors.add(_embedded(added, self._embedder, cache, progress))
-            self._names = pa.concat_arrays([self._names, added])
-        before = np.repeat(np.arange(known), np.diff(self._bounds))
-        self._bounds, self._owners = _grouped(
-            np.concatenate((before, codes)), np.concatenate((self._owners, owners)), len(self._names)
-        )
+        number, owner = np.array(pairs, np.int64).reshape(-1, 2).T
+        bounds, owners = grouped(number, owner, len(names))
+        return cls(embedder, names, bounds, owners.astype(np.int64), VectorIndex.build(vectors, layout), made_for)
 
     def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:
         """Return the k best matches of each text, best first, never flattened across texts.
@@ -181,8 +155,7 @@ class DenseNames:
             ConfigError: k is below 1.
             EmbedderFailed: the embedder failed.
         """
-        if k < 1:
-            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", k=k)
         found: list[list[NameMatch]] = [[] for _ in texts]
         asked = [at for at, text in enumerate(texts) if _is_comparable(text)]
         if not asked or not len(self._names):
@@ -255,20 +228,11 @@ def read_meta(folder: Path) -> DenseMeta:
     Raises:
         IndexUnusable: there is none, it cannot be read, or a file is missing or of another length.
     """
+    meta = read_index_meta(folder, FORMAT, VERSION, IndexUnusable)
     try:
-        meta = json.loads((folder / META).read_bytes())
-        if meta["format"] != FORMAT or meta["version"] != VERSION:
-            found = f"{meta['format']!r} of version {meta['version']!r}"
-            raise IndexUnusable(folder, f"it has the format {found}, this byokg reads {FORMAT!r} of version {VERSION}")
-        keys = DenseMeta.__dataclass_fields__
-        read = DenseMeta(**{key: meta[key] for key in keys})
-        missing = find_missing(folder, read.files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"{META} is missing" if isinstance(error, FileNotFoundError) else f"{META}: {error!r}"
-        raise IndexUnusable(folder, reason) from error
-    if missing:
-        raise IndexUnusable(folder, missing)
-    return read
+        return DenseMeta(**{key: meta[key] for key in DenseMeta.__dataclass_fields__})
+    except KeyError as error:
+        raise IndexUnusable(folder, f"{META}: {error!r}") from error
 
 
 def verify_names(folder: Path) -> DenseMeta:
@@ -284,23 +248,7 @@ def verify_names(folder: Path) -> DenseMeta:
 
 
 def _is_comparable(text: str) -> bool:
-    return len(text) <= LONGEST and WORD.search(text) is not None and _HALF_PAIR.search(text) is None
-
-
-def _coded(entries: Iterable[tuple[int, str]], numbers: dict[str, int]) -> tuple[Int64, Int64]:
-    """Number names that are new, and return name number and owner of each entry that can be found."""
-    pairs = [(numbers.setdefault(name, len(numbers)), owner) for owner, name in entries if _is_comparable(name)]
-    codes, owners = np.array(pairs, np.int64).reshape(-1, 2).T
-    return codes, owners
-
-
-def _grouped(codes: Int64, owners: Int64, count: int) -> tuple[Int64, Int64]:
-    """Return the bounds of each name's owners, and the owners by name, ascending and distinct."""
-    order = np.lexsort((owners, codes))
-    codes, owners = codes[order], owners[order]
-    fresh = np.ones(len(codes), np.bool_)
-    fresh[1:] = (np.diff(codes) != 0) | (np.diff(owners) != 0)
-    return np.concatenate(([0], np.bincount(codes[fresh], minlength=count).cumsum())), owners[fresh]
+    return len(text) <= LONGEST and WORD.search(text) is not None
 
 
 def _embedded(
@@ -429,8 +377,7 @@ class Similarity:
             question: (D,) unit vector.
             names: how many names, 1 or more; each may have several owners.
         """
-        if names < 1:
-            raise ConfigError(f"names={names} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", names=names)
         wanted = min(names, len(self))
         if wanted == 0:
             return Best(np.zeros(0, np.int64), -UNIT)

@@ -1,10 +1,8 @@
-"""Static embedders made from sentence-transformers models.
+"""Embedders turn texts into unit vectors, so that a dot product is a cosine.
 
-What turns text into vectors.
-
-Static token embeddings: a text is the mean of its tokens' vectors. No torch, tens of microseconds a text.
-
-Sentence-transformers models as embedders: slower and often better than the static one.
+`StaticEmbedder` averages the vectors of a text's tokens: no torch, tens of microseconds a text; one comes with the
+package, and `distill` makes others. `SentenceTransformerEmbedder` is slower and often better. `exact` prepares vectors
+for products that are equal on every CPU.
 """
 
 from __future__ import annotations
@@ -23,11 +21,12 @@ from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
-from model2vec import StaticModel
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
+from byokg.text import encodable
 
 Vectors = npt.NDArray[np.float32]
 
@@ -87,7 +86,7 @@ def folder_name(embedder: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder)[:_LONGEST_NAME].strip("-.")
     if readable and readable == embedder:
         return embedder
-    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:12]}"
+    return f"{readable or 'embedder'}-{hashlib.sha256(embedder.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "data" / "embedder"
@@ -101,6 +100,14 @@ TEXTS_AT_ONCE = 4096
 
 _BY_WORD, _WORDS_KEPT = 1024, 20_000
 """Texts up to which words are looked up one by one, which is quicker for a few, and words whose tokens are kept."""
+
+
+def _unknown_token(tokenizer: Tokenizer) -> int | None:
+    """Return the id of the token that stands for what the vocabulary lacks, if there is one."""
+    token = getattr(tokenizer.model, "unk_token", None)
+    if token is not None:
+        return tokenizer.token_to_id(token)
+    return cast("int | None", json.loads(tokenizer.to_str())["model"].get("unk_id"))
 
 
 class StaticEmbedder:
@@ -117,32 +124,37 @@ class StaticEmbedder:
     def __init__(self, path: Path | None = None) -> None:
         folder = SHIPPED if path is None else Path(path)
         weights_file = folder / "model.safetensors"
-        # Checked first: given a folder that is missing, model2vec would look for it on a model hub.
         if not weights_file.is_file():
             raise ConfigError(
                 f"no static embedder in {str(folder)!r}: {weights_file.name} is missing; "
                 "leave the path out for the shipped one, or make one with: byokg embedder distill MODEL --out DIR"
             )
-        try:
-            model = StaticModel.from_pretrained(folder)
+        try:  # read here, since model2vec's own reader imports what talks to a model hub: half a second
+            tensors = load_file(weights_file)
+            embeddings = tensors["embeddings"]
+            self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # tokenizers raises a bare Exception, safetensors one of its own
             raise ConfigError(f"the static embedder in {str(folder)!r} cannot be read: {error}") from error
-        rows = cast("npt.NDArray[np.float32]", model.embedding.astype(np.float32))
-        if model.token_mapping is not None:
-            rows = rows[model.token_mapping]
-        if model.weights is not None:
-            rows = rows * model.weights.astype(np.float32)[:, None]
+        rows = cast("npt.NDArray[np.float32]", embeddings.astype(np.float32))
+        if "mapping" in tensors:
+            rows = rows[tensors["mapping"]]
+        if "weights" in tensors:
+            rows = rows * tensors["weights"].astype(np.float32)[:, None]
+        if len(rows) != self._tokenizer.get_vocab_size():
+            raise ConfigError(
+                f"the static embedder in {str(folder)!r} cannot be read: {len(rows):,} vectors for "
+                f"{self._tokenizer.get_vocab_size():,} tokens"
+            )
         self._rows: Vectors = np.ascontiguousarray(rows)
-        self._tokenizer: Tokenizer = model.tokenizer
         # Averaged whole: a static embedding has no length limit, so nothing of a text is dropped.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # Such a tokenizer never joins what a space parts, so the tokens of a text are those of its words.
         self._words_apart = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
         self._ids_of_word: dict[str, list[int]] = {}
-        self._unknown: int | None = model.unk_token_id
+        self._unknown = _unknown_token(self._tokenizer)
         digest = hashlib.sha256(weights_file.read_bytes()).hexdigest()[:12]
-        self._name = f"static-{self._rows.shape[1]}-{model.embedding.dtype.name}-{digest}"
+        self._name = f"static-{self._rows.shape[1]}-{embeddings.dtype.name}-{digest}"
 
     @property
     def name(self) -> str:
@@ -168,7 +180,7 @@ class StaticEmbedder:
         """
         out = np.zeros((len(texts), self._rows.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[start : start + TEXTS_AT_ONCE]
+            chunk = [encodable(text) for text in texts[start : start + TEXTS_AT_ONCE]]
             if len(chunk) == 1:
                 token_ids: Sequence[Sequence[int]] = [self._tokenizer.encode(chunk[0], add_special_tokens=False).ids]
             elif self._words_apart and len(texts) <= _BY_WORD:
@@ -189,7 +201,7 @@ class StaticEmbedder:
             is the token's weight, and the normalised sum of the rows is `encode([text])[0]`. Unknown
             tokens are left out.
         """
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode(encodable(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
         pieces: list[str] = encoding.tokens
         if self._unknown in ids:
@@ -305,7 +317,10 @@ class SentenceTransformerEmbedder:
         filled = [i for i, text in enumerate(texts) if text.strip()]
         if filled:
             vectors = self._model.encode(
-                [texts[i] for i in filled], batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+                [encodable(texts[i]) for i in filled],
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
             )
             out[filled] = unit_rows(vectors)
         return out

@@ -1,42 +1,26 @@
-"""Hosted embedding models through LangChain: Amazon Bedrock, and whatever speaks OpenAI's protocol.
-
-Any langchain-core `Embeddings` as an embedder: hosted models, local servers, whatever has a LangChain class.
+"""Embedding models of LangChain as embedders: those of Amazon Bedrock and of servers that speak OpenAI's protocol by
+their settings, and any other as an object.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import SecretStr
 
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
 from byokg.index.embedders import Vectors, unit_rows
+from byokg.service_errors import known_secrets, may_pass, without_secrets
+from byokg.text import encodable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "deployment")
 """Where LangChain's classes keep the model's name; they agree on no single place."""
-
-_PASSING_CODES = frozenset(
-    {
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "ServiceUnavailableException",
-        "InternalServerException",
-        "ModelNotReadyException",
-        "ModelTimeoutException",
-    }
-)
-"""What AWS calls failures that may pass."""
-
-_CONNECTION = re.compile(r"Connect|Timeout|Network|Transport|ReadError|WriteError|Protocol|HTTPClient|Closed")
-_DEEPEST_CHAIN = 8
-_SHORTEST_SECRET = 8
 
 
 class LangChainEmbedder:
@@ -87,7 +71,7 @@ class LangChainEmbedder:
         parts = []
         for start in range(0, len(filled), self._batch_size):
             rows = filled[start : start + self._batch_size]
-            vectors = self._call([texts[i] for i in rows])
+            vectors = self._call([encodable(texts[i]) for i in rows])
             if self._dimensions is None:
                 self._dimensions = vectors.shape[1]
             if vectors.shape[1] != self._dimensions:
@@ -104,8 +88,8 @@ class LangChainEmbedder:
         try:
             reply = self._embeddings.embed_documents(texts)
         except Exception as error:  # every provider has its own exception tree
-            reason = _without_secrets(f"{type(error).__name__}: {error}", self._embeddings)
-            raise EmbedderFailed(self._name, reason, retryable=_passing(error)) from error
+            reason = without_secrets(f"{type(error).__name__}: {error}", known_secrets(self._embeddings))
+            raise EmbedderFailed(self._name, reason, retryable=may_pass(error)) from error
         if len(reply) != len(texts):
             raise EmbedderFailed(self._name, f"{len(reply)} vectors for {len(texts)} texts")
         if len({len(vector) for vector in reply}) != 1:
@@ -123,43 +107,6 @@ def _described(embeddings: Embeddings) -> str:
         if isinstance(model, str) and model:
             return f"langchain-{type(embeddings).__name__}-{model}"
     return f"langchain-{type(embeddings).__name__}"
-
-
-def _passing(error: BaseException) -> bool:
-    """Tell whether a provider's failure may pass: no connection, a timeout, a rate limit, a server's fault."""
-    cause: BaseException | None = error
-    for _ in range(_DEEPEST_CHAIN):
-        if cause is None:
-            break
-        if isinstance(cause, (ConnectionError, TimeoutError)):
-            return True
-        status, code = _said(cause)
-        if status is not None or code:
-            return code in _PASSING_CODES or (status is not None and (status in {408, 409, 429} or status >= 500))
-        # No provider's package is imported here; their names for these agree.
-        if _CONNECTION.search(type(cause).__name__):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
-
-
-def _said(error: BaseException) -> tuple[int | None, str]:
-    """Return HTTP status and error code of what a service said; neither where it said nothing."""
-    response = getattr(error, "response", None)
-    if isinstance(response, Mapping):  # botocore
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return status if isinstance(status, int) else None, str(response.get("Error", {}).get("Code", ""))
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None, ""
-
-
-def _without_secrets(text: str, embeddings: Embeddings) -> str:
-    """Leave out of a message what the embeddings object keeps secret."""
-    for value in vars(embeddings).values():
-        reveal = getattr(value, "get_secret_value", None)
-        if callable(reveal) and len(secret := str(reveal())) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "…")
-    return text
 
 
 _NO_KEY = "none"
@@ -190,17 +137,16 @@ def openai_compatible(
         MissingExtra: langchain-openai is not installed.
         ConfigError: neither key nor address is there.
     """
-    try:
-        from langchain_openai import OpenAIEmbeddings
-    except ImportError as error:
-        raise MissingExtra("langchain-openai", "openai", "embedding=openai_compatible") from error
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if key is None and base_url is None:
         raise ConfigError(
             "embedding=openai_compatible has no key; set OPENAI_API_KEY, or name your own server with "
             "embedding.base_url=http://HOST:PORT/v1"
         )
-    embeddings = OpenAIEmbeddings(
+    embeddings = _embeddings(
+        "openai",
+        "langchain-openai",
+        "embedding=openai_compatible",
         model=model,
         base_url=base_url,
         api_key=SecretStr(key or _NO_KEY),
@@ -243,8 +189,6 @@ def bedrock(
     """
     try:
         from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-        from langchain_aws import BedrockEmbeddings
     except ImportError as error:
         raise MissingExtra("langchain-aws", "bedrock", "embedding=bedrock") from error
     config = Config(
@@ -252,20 +196,34 @@ def bedrock(
         read_timeout=timeout_s,
         retries={"total_max_attempts": max_retries + 1, "mode": "standard"},
     )
-    try:
-        embeddings = BedrockEmbeddings(
-            model_id=model,
-            region_name=region,
-            credentials_profile_name=profile,
-            endpoint_url=endpoint_url,
-            dimensions=dimensions,
-            config=config,
-        )
-    except (BotoCoreError, ValueError) as error:
-        raise ConfigError(
-            f"embedding=bedrock cannot start: {error}; set AWS_REGION and credentials, or embedding.region=…"
-        ) from error
+    embeddings = _embeddings(
+        "bedrock",
+        "langchain-aws",
+        "embedding=bedrock",
+        model=model,
+        region_name=region,
+        credentials_profile_name=profile,
+        endpoint_url=endpoint_url,
+        dimensions=dimensions,
+        config=config,
+    )
     return LangChainEmbedder(embeddings, _named("bedrock", model, dimensions), batch_size)
+
+
+def _embeddings(provider: str, package: str, option: str, **settings: Any) -> Embeddings:
+    """Make LangChain's object; `provider` is also the name of the extra that brings its package."""
+    try:
+        from langchain.embeddings import init_embeddings
+
+        made: Embeddings = init_embeddings(provider=provider, **settings)
+    except ImportError as error:
+        raise MissingExtra(package, provider, option) from error
+    except Exception as error:  # pydantic's, botocore's and openai's
+        raise ConfigError(
+            f"{option} cannot start: {' '.join(str(error).split())}"
+            + ("; set AWS_REGION and credentials, or embedding.region=…" if provider == "bedrock" else "")
+        ) from error
+    return made
 
 
 def _named(service: str, model: str, dimensions: int | None) -> str:

@@ -1,14 +1,10 @@
 """Names as rows of word numbers: the arrays under a name index, and how they are made.
 
-A row is one distinct spelling. Rows are ordered by the letters they have, so names of like length stand together, in
-each list of names with a word, too.
-
-The distinct words of many names: looked up exactly, by how they start or end, and by likeness.
-
-Words that resemble a misspelt one share pairs of neighbouring letters with it (*bigrams*, the ends of a word being
-letters, too), so an inverted index from bigrams to words proposes some hundred of them, whose letters are compared.
-
-Splitting a column of names into folded words, millions at a time.
+`split_names` splits a column of names into folded words, millions at a time. `Vocabulary` looks up the distinct words
+exactly, by how they start, and by likeness: words that resemble a misspelt one share pairs of neighbouring letters with
+it (*bigrams*, in which the ends of a word count as letters), so an inverted index from bigrams to words proposes some
+hundred of them, whose letters are compared. In a `NameTable`, a row is one distinct spelling; rows are ordered by how
+many letters they have, so names of similar length stand together, also among the names with one word.
 """
 
 from __future__ import annotations
@@ -34,6 +30,22 @@ UInt64 = npt.NDArray[np.uint64]
 
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""
+
+# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
+
+
+def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
+    """View N numbers as an Arrow column, to take the rows at these positions."""
+    held = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
+
+
+def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
+    """Return N texts as an Arrow column. Raises `UnicodeEncodeError` for a lone surrogate."""
+    data = [text.encode() for text in texts]
+    bounds = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
+
 
 _END = "\n"
 _COMPARED = 192
@@ -181,7 +193,7 @@ class Vocabulary:
             edge = np.partition(shared, -_COMPARED)[-_COMPARED]
             above, level = found[shared > edge], found[shared == edge]
             found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
-        texts = self._words.take(pa.array(found)).to_pylist()
+        texts = self._words.take(positions(found)).to_pylist()
         common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
         likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
         order = np.lexsort((found, -likeness))[:_KEPT]
@@ -198,10 +210,8 @@ def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64,
     # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
     owner = np.repeat(np.arange(len(words), dtype=np.int64), letters + 1)
     bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
-    pairs = np.unique(number * max(len(words), 1) + owner)
-    number, owner = np.divmod(pairs, max(len(words), 1))
-    bounds = np.concatenate(([0], np.bincount(number, minlength=len(bigram)).cumsum())).astype(np.int64)
-    return bigram, bounds, owner.astype(np.int32)
+    bounds, holders = grouped(number, owner, len(bigram))
+    return bigram, bounds, holders.astype(np.int32)
 
 
 def _codes(text: str) -> UInt64:
@@ -357,12 +367,15 @@ class NameTable:
         row_of[rows] = np.arange(len(rows))
         word_bounds, words = _rearranged(words, counts, rows)
         counts = counts[rows]
-        holder_bounds, holders = _holders(words, counts, len(vocabulary))
+        row_of_word = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        holder_bounds, holders = grouped(words, row_of_word, len(vocabulary))
         skip = _leading_articles(words, word_bounds[:-1], counts, vocabulary)
         hashes = np.zeros(len(rows), np.uint64)
         np.add.at(hashes, holders, np.repeat(word_hashes(np.arange(len(vocabulary))), np.diff(holder_bounds)))
         hash_order = np.argsort(hashes, kind="stable")
-        owner_bounds, owned = _owners(row_of, coded.indices, owners, len(rows))
+        named = coded.indices.is_valid().to_numpy(zero_copy_only=False)
+        bearing = row_of[coded.indices.drop_null().to_numpy()]  # the row of each entry that has a name; -1 if blank
+        owner_bounds, owned = grouped(bearing[bearing >= 0], owners[named][bearing >= 0], len(rows))
         return cls(
             spellings.take(pa.array(rows)),
             vocabulary,
@@ -371,7 +384,7 @@ class NameTable:
                 word_bounds=_narrow(word_bounds),
                 words=words.astype(np.int32),
                 holder_bounds=_narrow(holder_bounds),
-                holders=holders,
+                holders=holders.astype(np.int32),
                 longest=_longest(words, word_bounds[:-1] + skip, counts - skip, len(vocabulary)),
                 hashes=hashes[hash_order],
                 hash_rows=hash_order.astype(np.int32),
@@ -442,6 +455,23 @@ def members(starts: Int64, counts: Int64) -> Int64:
     return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts - before, counts)
 
 
+def grouped(keys: Integers, values: Integers, count: int) -> tuple[Int64, Integers]:
+    """Collect the values of each key from 0 to `count` - 1.
+
+    Args:
+        keys: (N,) in any order.
+        values: (N,) one for each.
+
+    Returns:
+        (count + 1,) ranges of keys in the values, and the values, ascending for each key, none twice.
+    """
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = (keys[1:] != keys[:-1]) | (values[1:] != values[:-1])
+    return ranges(np.bincount(keys[first], minlength=count)), values[first]
+
+
 def _sums(values: Int64, counts: Int64) -> Int64:
     """Return the sum of each of several ranges that follow each other."""
     bounds = ranges(counts)
@@ -453,18 +483,6 @@ def _rearranged(words: Integers, counts: Int64, rows: Int64) -> tuple[Int64, Int
     """Put ranges of words into another order; return their new bounds, and the words."""
     starts = ranges(counts)[:-1]
     return ranges(counts[rows]), words[members(starts[rows], counts[rows])]
-
-
-def _holders(words: Integers, counts: Int64, word_count: int) -> tuple[Int64, npt.NDArray[np.int32]]:
-    """Return for each word the rows that hold it."""
-    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    order = np.argsort(words, kind="stable")
-    words, rows = words[order], rows[order]
-    if len(words):  # a word that stands in a row twice
-        first = np.ones(len(words), np.bool_)
-        first[1:] = (words[1:] != words[:-1]) | (rows[1:] != rows[:-1])
-        words, rows = words[first], rows[first]
-    return ranges(np.bincount(words, minlength=word_count)), rows
 
 
 def _leading_articles(words: Integers, starts: Int64, counts: Int64, vocabulary: Vocabulary) -> Int64:
@@ -486,21 +504,6 @@ def _longest(words: Integers, starts: Int64, counts: Int64, word_count: int) -> 
     return longest
 
 
-def _owners(row_of: Int64, codes: pa.Int32Array, owners: Int64, row_count: int) -> tuple[Int64, Int64]:
-    """Return the distinct owners of each row, ascending; `codes` says which name each entry has, null none."""
-    known = codes.is_valid().to_numpy(zero_copy_only=False)
-    rows = row_of[codes.fill_null(0).to_numpy()] if len(row_of) else np.full(len(codes), -1)
-    known &= rows >= 0
-    rows, owners = rows[known], owners[known]
-    order = np.lexsort((owners, rows))
-    rows, owners = rows[order], owners[order]
-    if len(rows):
-        first = np.ones(len(rows), np.bool_)
-        first[1:] = (rows[1:] != rows[:-1]) | (owners[1:] != owners[:-1])
-        rows, owners = rows[first], owners[first]
-    return ranges(np.bincount(rows, minlength=row_count)), owners
-
-
-def _narrow(values: Int64) -> Integers:
+def _narrow(values: Integers) -> Integers:
     """Return numbers as int32 where all fit."""
     return values.astype(np.int32) if values.max(initial=0) <= np.iinfo(np.int32).max else values

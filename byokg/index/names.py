@@ -1,20 +1,17 @@
-"""Looking up names: exactly after folding, and approximately, among millions, in memory or mapped from files.
+"""Looking up names: exactly after folding, or approximately, among millions, in memory or mapped from files.
 
-What a search for names gives: the seam between the name indexes and whoever links mentions.
+`NameIndex` does both; `NameSearch` is what entity linking asks of it and of `dense.DenseNames`. Approximate scores are
+those of thefuzz: rapidfuzz's WRatio of the processed strings.
 
-How alike two names are, as thefuzz says: rapidfuzz's WRatio of the processed strings.
-
-Name indexes as folders of flat files, mapped into memory when they are opened.
-
-`meta.json` holds format, version, what the owners are numbers of, and size and SHA-256 of every other file:
-`names.arrow` and `words.arrow` (spellings, vocabulary), and one `.npy` file for each array of `NameArrays` and
-`WordArrays`. Equal input gives equal bytes.
+A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
+what the owners are numbers of, and size and SHA-256 of every other file: `names.arrow` and `words.arrow` (spellings and
+vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -26,11 +23,11 @@ import pyarrow as pa
 from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
-from byokg.errors import ConfigError, GraphCorrupt
+from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
-from byokg.text import ARTICLES, fold, fold_words, leads_with_article, normalize_name
+from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, positions, set_hash
+from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
 @dataclass(frozen=True)
@@ -111,62 +108,32 @@ _NAMES, _WORDS = "names.arrow", "words.arrow"
 _NAME_ARRAY, _WORD_ARRAY = "name_{}.npy", "word_{}.npy"
 
 
-def write_table(folder: Path, table: NameTable, made_for: str) -> None:
-    """Write a table into an empty folder; `made_for` identifies what the owners are numbers of."""
-    _write_column(folder / _NAMES, table.spellings)
-    _write_column(folder / _WORDS, table.vocabulary.words)
-    for pattern, arrays in ((_NAME_ARRAY, table.arrays), (_WORD_ARRAY, table.vocabulary.arrays)):
-        for field in fields(arrays):
-            with (folder / pattern.format(field.name)).open("wb") as file:
-                np.save(file, getattr(arrays, field.name), allow_pickle=False)
-    counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
-    meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts}
-    meta["files"] = list_files(folder)
-    write_json(folder / META, meta)
+def read_index_meta(
+    folder: Path, format: str, version: int, error: Callable[[Path, str], ByokgError]
+) -> dict[str, Any]:
+    """Read the `meta.json` of a saved index, and check that its files are there in full length.
 
-
-def open_table(folder: Path, made_for: str | None = None) -> NameTable:
-    """Map a table that `write_table` wrote. Costs milliseconds whatever its size.
-
-    Args:
-        folder: where it lies.
-        made_for: what the owners must be numbers of; None takes any.
-
-    Raises:
-        GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
+    Raises what `error` makes of the folder and a reason.
     """
-    read_meta(folder, made_for)
-    try:
-        words = WordArrays(**_map_arrays(folder, _WORD_ARRAY, WordArrays))
-        vocabulary = Vocabulary(_map_column(folder / _WORDS), words)
-        return NameTable(
-            _map_column(folder / _NAMES), vocabulary, NameArrays(**_map_arrays(folder, _NAME_ARRAY, NameArrays))
-        )
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise GraphCorrupt(folder, str(error)) from error
-
-
-def read_meta(folder: Path, made_for: str | None = None) -> dict[str, Any]:
-    """Read `meta.json`, and check that its files are there in full length. Raises `GraphCorrupt` as `open_table`."""
     try:
         meta = json.loads((folder / META).read_bytes())
-        if meta["format"] != FORMAT or meta["version"] != VERSION:
+        if (meta["format"], meta["version"]) != (format, version):
             found = f"{meta['format']} {meta['version']}"
-            raise GraphCorrupt(folder, f"it has the format {found}, this byokg reads {FORMAT} {VERSION}")
-        if made_for is not None and meta["made_for"] != made_for:
-            raise GraphCorrupt(folder, "these names belong to another graph")
-        if missing := find_missing(folder, meta["files"]):
-            raise GraphCorrupt(folder, missing)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GraphCorrupt(folder, f"{type(error).__name__}: {error}") from error
+            raise error(folder, f"it has the format {found}, this byokg reads {format} {version}")
+        missing = find_missing(folder, meta["files"])
+    except FileNotFoundError as problem:
+        raise error(folder, f"{META} is missing") from problem
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise error(folder, f"{META}: {problem!r}") from problem
+    if missing:
+        raise error(folder, missing)
     return dict(meta)
 
 
-def verify_table(folder: Path, made_for: str | None = None) -> dict[str, Any]:
-    """Read every file and compare its checksum; return the content of `meta.json`. Raises `GraphCorrupt`."""
-    meta = read_meta(folder, made_for)
-    if changed := find_changed(folder, meta["files"]):
-        raise GraphCorrupt(folder, changed)
+def _read_meta(folder: Path, made_for: str | None) -> dict[str, Any]:
+    meta = read_index_meta(folder, FORMAT, VERSION, GraphCorrupt)
+    if made_for is not None and meta["made_for"] != made_for:
+        raise GraphCorrupt(folder, "these names belong to another graph")
     return meta
 
 
@@ -229,7 +196,7 @@ class NameIndex:
         Raises:
             ConfigError: there are not as many owners as names.
         """
-        column = names if isinstance(names, pa.Array) else pa.array(map(_writable, names), pa.large_string())
+        column = names if isinstance(names, pa.Array) else pa.array(map(encodable, names), pa.large_string())
         if column.type != pa.large_string():
             column = column.cast(pa.large_string())
         numbers = np.arange(len(column)) if owners is None else np.fromiter(owners, np.int64)
@@ -244,7 +211,7 @@ class NameIndex:
         entries = iter(entries)
         while some := list(islice(entries, _ENTRIES_AT_ONCE)):
             owners.append(np.fromiter((owner for owner, _ in some), np.int64, len(some)))
-            names.append(pa.array([_writable(name) for _, name in some], pa.large_string()))
+            names.append(pa.array([encodable(name) for _, name in some], pa.large_string()))
         column = pa.concat_arrays(names) if names else pa.array([], pa.large_string())
         return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
 
@@ -259,11 +226,27 @@ class NameIndex:
         Raises:
             GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
         """
-        return cls(open_table(Path(folder), made_for))
+        folder = Path(folder)
+        _read_meta(folder, made_for)
+        try:
+            words = Vocabulary(_map_column(folder / _WORDS), WordArrays(**_map_arrays(folder, _WORD_ARRAY, WordArrays)))
+            arrays = NameArrays(**_map_arrays(folder, _NAME_ARRAY, NameArrays))
+            return cls(NameTable(_map_column(folder / _NAMES), words, arrays))
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise GraphCorrupt(folder, str(error)) from error
 
     def write(self, folder: str | Path, made_for: str = "") -> None:
         """Write the index into an empty folder; `made_for` identifies what the owners are numbers of."""
-        write_table(Path(folder), self._table, made_for)
+        folder, table = Path(folder), self._table
+        _write_column(folder / _NAMES, table.spellings)
+        _write_column(folder / _WORDS, table.vocabulary.words)
+        for pattern, arrays in ((_NAME_ARRAY, table.arrays), (_WORD_ARRAY, table.vocabulary.arrays)):
+            for field in fields(arrays):
+                with (folder / pattern.format(field.name)).open("wb") as file:
+                    np.save(file, getattr(arrays, field.name), allow_pickle=False)
+        counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
+        meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": list_files(folder)}
+        write_json(folder / META, meta)
 
     @staticmethod
     def verify(folder: str | Path, made_for: str | None = None) -> dict[str, Any]:
@@ -272,7 +255,10 @@ class NameIndex:
         Raises:
             GraphCorrupt: a file differs from what was written, or as for `open`.
         """
-        return verify_table(Path(folder), made_for)
+        meta = _read_meta(Path(folder), made_for)
+        if changed := find_changed(Path(folder), meta["files"]):
+            raise GraphCorrupt(folder, changed)
+        return meta
 
     def __len__(self) -> int:
         """Return the number of distinct spellings."""
@@ -287,7 +273,7 @@ class NameIndex:
     def spelled(self, text: str) -> Int64:
         """Return who bears a name that is written exactly so, ascending."""
         rows = self._rows(text)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
 
     def has_word(self, word: str) -> bool:
@@ -304,9 +290,7 @@ class NameIndex:
 
     # Resemblance
 
-    def search(
-        self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6, degrees: npt.ArrayLike | None = None
-    ) -> list[list[NameMatch]]:
+    def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
         """Return who bears the names most like each text, best first: what comparing with every name would give.
 
         Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, and a name of less than
@@ -317,17 +301,14 @@ class NameIndex:
             k: owners for each text at most.
             cutoff: lowest score in [0, 1]. Sharing one word gives 0.855, whatever else the names say; below that,
                 and among names of equal score, not all that comparing with every name would give is found.
-            degrees: (owners,) of equal scores the one of higher degree comes first, then the lower owner number.
 
         Raises:
             ConfigError: `k` or `cutoff` is out of range.
         """
-        if k < 1:
-            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", k=k)
         if not 0 <= cutoff <= 1:
             raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
-        ranks = None if degrees is None else np.asarray(degrees)
-        return [self._like(text, k, cutoff, ranks) for text in texts]
+        return [self._like(text, k, cutoff) for text in texts]
 
     def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
         """Return for each text the name that has most letters in common with it, in the same order.
@@ -344,7 +325,7 @@ class NameIndex:
         rows = self._candidates.around(word, list(words), share)
         if not len(rows) or not folded:
             return [None] * len(texts)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         names = [normalize_name(spelling) for spelling in spellings]
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
         found: list[NameMatch | None] = []
@@ -387,41 +368,31 @@ class NameIndex:
         found = self._table.arrays.owners[members(starts, bounds[rows + 1] - starts)].astype(np.int64)
         return np.unique(found) if len(rows) > 1 else found
 
-    def _like(self, text: str, k: int, cutoff: float, degrees: npt.NDArray[Any] | None) -> list[NameMatch]:
+    def _like(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
             return []
         words = fold_words(text)
-        best = self._best(form, words, k, cutoff, degrees, USUAL)
+        best = self._best(form, words, k, cutoff, USUAL)
         if cutoff < _WELL and (len(best) < k or best[-1].score < _WELL):
-            best = self._best(form, words, k, cutoff, degrees, WIDE)
+            best = self._best(form, words, k, cutoff, WIDE)
         return best
 
-    def _best(
-        self,
-        form: str,
-        words: Sequence[str],
-        k: int,
-        cutoff: float,
-        degrees: npt.NDArray[Any] | None,
-        effort: Effort,
-    ) -> list[NameMatch]:
+    def _best(self, form: str, words: Sequence[str], k: int, cutoff: float, effort: Effort) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
         rows, bounds = self._candidates.like(words, len(form), effort)
-        spellings = self._table.spellings.take(pa.array(rows)).to_pylist()
+        spellings = self._table.spellings.take(positions(rows)).to_pylist()
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
         count = len(rows) if effort is WIDE else int(np.count_nonzero(bounds >= least - _CHANCE))
         found += [(at + _FIRST, score) for at, score in scores(form, spellings[_FIRST:count], least)]
-        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k, degrees)
+        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k)
         if len(best) < k and least > cutoff:
-            best = self._ranked(rows, scores(form, spellings, cutoff), k, degrees)
+            best = self._ranked(rows, scores(form, spellings, cutoff), k)
         return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
 
-    def _ranked(
-        self, rows: Int64, found: Sequence[tuple[int, float]], k: int, degrees: npt.NDArray[Any] | None
-    ) -> list[tuple[int, float, int]]:
+    def _ranked(self, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:
         """Return the k best owners of scored rows, each with score and position of its best row."""
         at = np.array([position for position, _ in found], np.int64)
         bounds = self._table.arrays.owner_bounds
@@ -430,17 +401,9 @@ class NameIndex:
         owners = self._table.arrays.owners[members(starts, counts)].astype(np.int64)
         score = np.repeat(np.array([score for _, score in found]), counts)
         position = np.repeat(at, counts)
-        keys = [position, owners, -score]
-        if degrees is not None:
-            keys.insert(2, -degrees[owners])
         best: dict[int, tuple[int, float, int]] = {}
-        for one in np.lexsort(keys).tolist():
+        for one in np.lexsort((position, owners, -score)).tolist():
             best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))
             if len(best) == k:
                 break
         return list(best.values())
-
-
-def _writable(name: str) -> str:
-    """Return a name as UTF-8 can hold it: without halves of surrogate pairs."""
-    return name if name.isascii() else name.encode(errors="replace").decode()

@@ -1,18 +1,17 @@
-"""Rerankers that are language models with a score behind each layer, such as bge-reranker-v2-minicpm-layerwise.
+"""Rerankers: how well each of some texts fits a question.
 
-transformers has no such architecture, and the model's own code, which it would run instead, was written for its version
-4.38. None of that is needed: MiniCPM is Llama with two constant factors, on the embeddings and on what each layer adds,
-and factors can be multiplied into the weights.
-
-What rates how well texts fit a question.
-
-Cross-encoders as rerankers: question and text are read together, which is slower and better than apart.
+A bi-encoder compares the vectors of an embedder. A cross-encoder reads question and text together, which is slower and
+better. A layerwise reranker is a language model with a score behind each layer, such as
+bge-reranker-v2-minicpm-layerwise: transformers has no such architecture, and the model's own code was written for its
+version 4.38, but MiniCPM is Llama with two constant factors, on the embeddings and on what each layer adds, and factors
+can be multiplied into the weights.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.index.embedders import Embedder, Vectors, exact
+from byokg.text import encodable
 
 Scores = npt.NDArray[np.float64]
 
@@ -75,13 +75,50 @@ class BiEncoder:
         return np.concatenate([vectors[text] for text in texts]).reshape(len(texts), -1)  # quicker than `np.stack`
 
 
+class _ModelReranker(ABC):
+    """Rates with a model that is loaded when it is first needed; threads that share it wait for each other."""
+
+    def __init__(self, model: str, device: str | None, revision: str | None, **settings: int) -> None:
+        for name, value in settings.items():
+            if value < 1:
+                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
+        self._model = model
+        self._device = device
+        self._revision = revision
+        self._batch_size = settings["batch_size"]
+        self._max_length = settings["max_length"]
+        self._place = f"{model}@{revision}" if revision else model
+        self._loaded: Any = None
+        self._lock = Lock()
+
+    def score(self, question: str, texts: Sequence[str]) -> Scores:
+        """Return the model's scores, rounded to six decimals: (N,).
+
+        Raises:
+            MissingExtra: what runs the model is not installed.
+            ConfigError: the model cannot be loaded, or is no reranker of this kind.
+        """
+        if not texts:
+            return np.zeros(0)
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return np.round(self._rate(self._loaded, encodable(question), [encodable(text) for text in texts]), 6)
+
+    @abstractmethod
+    def _load(self) -> Any:
+        """Return the model and what goes with it."""
+
+    @abstractmethod
+    def _rate(self, loaded: Any, question: str, texts: Sequence[str]) -> Scores:
+        """Return the score of each text: (N,)."""
+
+
 BGE_BASE = "BAAI/bge-reranker-base"
 
 
-class CrossEncoderReranker:
+class CrossEncoderReranker(_ModelReranker):
     """Rates with a sentence-transformers cross-encoder; it is loaded when it is first needed.
-
-    Safe to share between threads, which wait for each other.
 
     Args:
         model: a folder, or a model-hub name.
@@ -104,42 +141,19 @@ class CrossEncoderReranker:
         max_length: int = 512,
         revision: str | None = None,
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("max_length", max_length)):
-            if value < 1:
-                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
-        self._model = model
-        self._device = device
-        self._batch_size = batch_size
-        self._max_length = max_length
-        self._revision = revision
-        self._loaded: Any = None
-        self._lock = Lock()
+        super().__init__(model, device, revision, batch_size=batch_size, max_length=max_length)
 
     @property
     def name(self) -> str:
         """Identify the model."""
-        return f"cross-encoder-{self._model}" + (f"@{self._revision}" if self._revision else "")
+        return f"cross-encoder-{self._place}"
 
-    def score(self, question: str, texts: Sequence[str]) -> Scores:
-        """Return the model's raw scores (logits), rounded to six decimals: (N,).
-
-        Raises:
-            MissingExtra: sentence-transformers is not installed.
-            ConfigError: the model cannot be loaded, or gives several scores for a pair.
-        """
-        if not texts:
-            return np.zeros(0)
-        with self._lock:
-            model = self._load()
-            scores = model.predict(
-                [(question, text) for text in texts], batch_size=self._batch_size, show_progress_bar=False
-            )
-        rated: Scores = np.asarray(scores, np.float64)
-        return np.round(rated, 6)
+    def _rate(self, loaded: Any, question: str, texts: Sequence[str]) -> Scores:
+        """Return the model's raw scores (logits)."""
+        pairs = [(question, text) for text in texts]
+        return np.asarray(loaded.predict(pairs, batch_size=self._batch_size, show_progress_bar=False), np.float64)
 
     def _load(self) -> Any:
-        if self._loaded is not None:
-            return self._loaded
         try:
             import torch
             from sentence_transformers import CrossEncoder
@@ -166,7 +180,6 @@ class CrossEncoderReranker:
                 f"the cross-encoder {self._model!r} gives {model.num_labels} scores for a pair; give a reranker, "
                 f"which gives one, such as {BGE_BASE}"
             )
-        self._loaded = model
         return model
 
 
@@ -179,13 +192,12 @@ PROMPT = (
 """What the model was trained with; it stands behind query and passage."""
 
 
-class LayerwiseReranker:
+class LayerwiseReranker(_ModelReranker):
     """Rates with a causal language model that stops after one of its later layers.
 
     A pair is read as `A: question`, `B: text` and the prompt, on a line each, with the token that begins a text in
     front; the score is that of the last token. Pairs are padded on the left, so that it stands at the end of each. The
-    model is loaded when it is first needed, and of its layers only those that are computed. Safe to share between
-    threads, which wait for each other.
+    model is loaded when it is first needed, and of its layers only those that are computed.
 
     Args:
         model: a folder, or a model-hub name.
@@ -211,43 +223,27 @@ class LayerwiseReranker:
         max_length: int = 1024,
         revision: str | None = None,
     ) -> None:
-        for name, value in (("cutoff_layer", cutoff_layer), ("batch_size", batch_size), ("max_length", max_length)):
-            if value < 1:
-                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
-        self._model = model
+        super().__init__(
+            model, device, revision, cutoff_layer=cutoff_layer, batch_size=batch_size, max_length=max_length
+        )
         self._cutoff_layer = cutoff_layer
-        self._device = device
-        self._batch_size = batch_size
-        self._max_length = max_length
-        self._revision = revision
-        self._loaded: tuple[Any, Any, Any] | None = None
-        self._lock = Lock()
 
     @property
     def name(self) -> str:
         """Identify model and layer."""
-        revision = f"@{self._revision}" if self._revision else ""
-        return f"layerwise-{self._model}{revision}-layer{self._cutoff_layer}"
+        return f"layerwise-{self._place}-layer{self._cutoff_layer}"
 
-    def score(self, question: str, texts: Sequence[str]) -> Scores:
-        """Return the scores of the chosen layer, rounded to six decimals: (N,).
-
-        Raises:
-            MissingExtra: torch or transformers is not installed.
-            ConfigError: the model cannot be loaded, or is no layerwise reranker, or has no score behind this layer.
-        """
-        if not texts:
-            return np.zeros(0)
-        with self._lock:
-            model, head, tokenizer = self._load()
-            pairs = self._encoded(tokenizer, question, texts)
-            # Pairs of like length go together, so that little is padded.
-            order = np.argsort([len(pair) for pair in pairs], kind="stable")
-            scores = np.empty(len(texts))
-            for start in range(0, len(order), self._batch_size):
-                part = order[start : start + self._batch_size]
-                scores[part] = _forward(model, head, [pairs[at] for at in part.tolist()])
-        return np.round(scores, 6)
+    def _rate(self, loaded: Any, question: str, texts: Sequence[str]) -> Scores:
+        """Return the scores of the chosen layer."""
+        model, head, tokenizer = loaded
+        pairs = self._encoded(tokenizer, question, texts)
+        # Pairs of like length go together, so that little is padded.
+        order = np.argsort([len(pair) for pair in pairs], kind="stable")
+        scores = np.empty(len(texts))
+        for start in range(0, len(order), self._batch_size):
+            part = order[start : start + self._batch_size]
+            scores[part] = _forward(model, head, [pairs[at] for at in part.tolist()])
+        return scores
 
     def _encoded(self, tokenizer: Any, question: str, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of each pair, prompt and all."""
@@ -263,8 +259,6 @@ class LayerwiseReranker:
 
     def _load(self) -> tuple[Any, Any, Any]:
         """Return the model's first layers, the (1, D) weights that make a score of their output, and the tokenizer."""
-        if self._loaded is not None:
-            return self._loaded
         try:
             import torch
             from transformers import LlamaModel, PreTrainedTokenizerFast
@@ -292,8 +286,7 @@ class LayerwiseReranker:
             for layer in model.layers:
                 layer.self_attn.o_proj.weight.mul_(share)
                 layer.mlp.down_proj.weight.mul_(share)
-        self._loaded = (model.to(device).eval(), head, tokenizer)
-        return self._loaded
+        return model.to(device).eval(), head, tokenizer
 
     def _described(self, said: Mapping[str, Any]) -> tuple[Any, str]:
         """Return the configuration of the layers up to the chosen one, and the name of the score's weights."""

@@ -24,7 +24,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, IndexUnusable
+from byokg.errors import ConfigError, IndexUnusable, at_least
 from byokg.index.embedders import Vectors, exact, unit_rows
 
 Layout = Literal["flat", "hnsw", "pq", "ivf"]
@@ -212,8 +212,7 @@ class VectorIndex:
         Raises:
             ConfigError: D is another than that of the index, or k is below 1.
         """
-        if k < 1:
-            raise ConfigError(f"k={k} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", k=k)
         self._refuse_other_width(queries)
         units = unit_rows(queries)
         total = int(self._index.ntotal)

@@ -1,8 +1,7 @@
-"""Tying mentions to nodes of the graph.
+"""Entity linking: which nodes of the graph a mention may mean.
 
-Which of several nodes a question means, by what is around each of them: its type and its relations.
-
-Seven nodes may be called Jordan; a question about a capital means one that has a capital.
+`EntityLinker` finds candidates by name and by id. `ContextScorer` decides between them by what is around each: seven
+nodes may be called Jordan, but a question about a capital means one that has a capital.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, EntityNotFound
+from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import dense_names, name_index
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
-from byokg.linking.question_words import QUESTION_WORDS, is_wordless, read_literal, split_words
-from byokg.linking.relation_meaning import label_words
-from byokg.text import FUNCTION_WORDS
+from byokg.linking.question_words import QUESTION_WORDS, is_wordless, read_literal
+from byokg.linking.relation_meaning import label_words, relation_text
+from byokg.text import FUNCTION_WORDS, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
 Float = npt.NDArray[np.float32]
@@ -74,7 +73,11 @@ class ContextScorer:
         """
         described: list[list[str]] = [[type] if type else [] for type in types]
         labels = self._store.relations
-        spelled = {number: _descriptions(labels[number]) for number in np.unique(counts.relation).tolist()}
+        # A relation by its own words, and with its namespace.
+        spelled = {
+            number: [" ".join(label_words(labels[number])[1]), relation_text(labels[number])]
+            for number in np.unique(counts.relation).tolist()
+        }
         for origin, number in zip(counts.origin.tolist(), counts.relation.tolist(), strict=True):
             described[origin] += spelled[number]
         row: dict[str, int] = {}
@@ -113,12 +116,6 @@ class ContextScorer:
         if new:
             self._known.update(zip(new, self._embedder.encode(new), strict=True))
         return np.stack([self._known[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
-
-
-def _descriptions(label: str) -> list[str]:
-    """Write a relation as words: its own, and those with its namespace."""
-    namespace, own = label_words(label)
-    return [" ".join(own), " ".join((*namespace, *own))]
 
 
 def _other_words(question: str, mention: Mention) -> list[str]:
@@ -224,14 +221,15 @@ class EntityLinker:
             reciprocal ranks.
         extend: look for names that resemble a mention also where some equal it; a mention that is a value or an
             identifier is exempt.
+        disambiguate: let the question decide between the candidates of a mention, by what is around them.
+        context_weight: share of that in a candidate's score, in [0, 1].
+        embedder: for meanings of names (`dense`, `both`) and of neighbourhoods (`disambiguate`).
         names: the names of all nodes, by node number; None reads them from the store when they are first needed.
         dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
-            needed. For `dense` and `both`.
-        context: rates how well a node's neighbourhood fits the question; None asks no question.
-        context_weight: its share in a candidate's score, in [0, 1].
+            needed. None makes one with the embedder.
 
     Raises:
-        ConfigError: a setting is out of range, or `dense` is missing where the method needs it.
+        ConfigError: a setting is out of range, or needs an embedder that is not given.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Entity Linking"; m = 3 there and here.
     Differs: an equal name decides unless `extend` is set, as it would be in the paper; matches have a cutoff.
@@ -246,22 +244,26 @@ class EntityLinker:
         dense_cutoff: float = 0.5,
         fusion: Fusion = "union",
         extend: bool = False,
+        disambiguate: bool = False,
+        context_weight: float = CONTEXT_WEIGHT,
+        embedder: Embedder | None = None,
         names: NameIndex | None = None,
         dense: Callable[[], NameSearch] | None = None,
-        context: ContextScorer | None = None,
-        context_weight: float = CONTEXT_WEIGHT,
     ) -> None:
         if method not in METHODS:
             raise ConfigError(f"method={method} is not known; use one of {', '.join(METHODS)}")
         if fusion not in ("union", "rrf"):
             raise ConfigError(f"fusion={fusion} is not known; use union or rrf")
-        if top_k < 1:
-            raise ConfigError(f"top_k={top_k} links nothing; use 1 or more")
+        at_least(1, "links nothing", top_k=top_k)
         for name, share in (("cutoff", cutoff), ("dense_cutoff", dense_cutoff), ("context_weight", context_weight)):
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
+        if dense is None and embedder is not None:
+            dense = partial(dense_names, store, embedder)
         if dense is None and method in ("dense", "both"):
-            raise ConfigError(f"method={method} needs an index of names by meaning; give one as dense, or use fuzzy")
+            raise ConfigError(f"method={method} needs an index of names by meaning; give an embedder, or use fuzzy")
+        if disambiguate and embedder is None:
+            raise ConfigError("disambiguate=true compares words by meaning; give an embedder, or use false")
         self._store = store
         self._method = method
         self._top_k = top_k
@@ -271,7 +273,7 @@ class EntityLinker:
         self._extend = extend
         self._make_dense = dense
         self._dense: NameSearch | None = None
-        self._context = context
+        self._context = ContextScorer(store, embedder) if disambiguate and embedder is not None else None
         self._context_weight = context_weight
         self._names = names
         self._lock = Lock()
@@ -482,38 +484,6 @@ class EntityLinker:
     def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
         return dict(zip(ids, self._store.nodes(ids), strict=True))
-
-
-def entity_linker(
-    store: GraphStore,
-    embedder: Embedder,
-    method: Method = "fuzzy",
-    top_k: int = 3,
-    cutoff: float = 0.86,
-    dense_cutoff: float = 0.5,
-    fusion: Fusion = "union",
-    extend: bool = False,
-    disambiguate: bool = False,
-    context_weight: float = CONTEXT_WEIGHT,
-    names: NameIndex | None = None,
-    dense: Callable[[], NameSearch] | None = None,
-) -> EntityLinker:
-    """Put an entity linker together for one graph.
-
-    Args:
-        store: the graph.
-        embedder: for meanings of names and of neighbourhoods.
-        method, top_k, cutoff, dense_cutoff, fusion, extend, context_weight: see `EntityLinker`.
-        disambiguate: let the question decide between the candidates of a mention.
-        names: see `EntityLinker`.
-        dense: see `EntityLinker`; None compares with every name.
-    """
-    if dense is None and method in ("dense", "both"):
-        dense = partial(dense_names, store, embedder)
-    context = ContextScorer(store, embedder) if disambiguate else None
-    return EntityLinker(
-        store, method, top_k, cutoff, dense_cutoff, fusion, extend, names, dense, context, context_weight
-    )
 
 
 def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:

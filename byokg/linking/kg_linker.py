@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.question_words import locate
 from byokg.llm.messages import Message, prompt_messages
@@ -27,6 +27,8 @@ PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers")
 TAGS: Mapping[Language, str] = MappingProxyType({"cypher": "opencypher", "sparql": "sparql"})
 """Between which tags a language model writes a query of each language; prompts' sections are named after them."""
 
+PathLanguage = Literal["metapaths", "paths"]
+
 STAGE = "kg_linker"
 
 
@@ -44,6 +46,7 @@ class LlmLinker:
             none.
         prompts: the prompts; None takes those that ship with the package.
         schema_tokens: budget of the schema's text.
+        path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -58,6 +61,7 @@ class LlmLinker:
         languages: Sequence[Language] = ("cypher",),
         prompts: PromptLibrary | None = None,
         schema_tokens: int = 2000,
+        path_language: PathLanguage = "metapaths",
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -69,8 +73,7 @@ class LlmLinker:
                 "tasks=query leaves nothing to ask for: the graph runs no queries; choose graph=arcadedb (openCypher) "
                 "or graph=oxigraph (SPARQL)"
             )
-        if schema_tokens < 1:
-            raise ConfigError(f"schema_tokens={schema_tokens} leaves no room for a schema; use 1 or more")
+        at_least(1, "leaves no room for a schema", schema_tokens=schema_tokens)
         self._model = model
         self._schema = schema
         self._describe = describe
@@ -78,6 +81,9 @@ class LlmLinker:
         self._languages = tuple(dict.fromkeys(languages)) if "query" in tasks else ()
         self._prompts = prompts or PromptLibrary()
         self._schema_tokens = schema_tokens
+        if path_language not in get_args(PathLanguage):
+            raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
+        self._path_queries = path_language == "paths" and "paths" in tasks
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Ask for the artifacts of the next round.
@@ -108,6 +114,8 @@ class LlmLinker:
         """Return which prompts ask for a task."""
         if task == "query":
             return [f"task_{TAGS[language]}" for language in self._languages]
+        if task == "paths" and self._path_queries:
+            return ["task_pathql"]
         return ["task_entities_context" if later and task == "entities" else f"task_{task}"]
 
     def _read(self, text: str, question: Question, later: bool) -> Artifacts:
@@ -117,17 +125,21 @@ class LlmLinker:
         return Artifacts(
             mentions=(*given, *(locate(name, question.text) for name in entities.items)),
             paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text))
-            if "paths" in asked
+            if "paths" in asked and not self._path_queries
             else (),
-            queries=tuple(
-                GraphQuery(language, query)
-                for language in self._languages
-                if (query := read_query(text, TAGS[language]))
-            ),
+            queries=tuple(self._queries(text)),
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
             bfsql=_bfsql(text) if "bfsql" in asked else None,
             finished=later and entities.finished,
         )
+
+    def _queries(self, text: str) -> Iterator[GraphQuery]:
+        """Yield the queries that were written, one for each language asked for."""
+        for language in self._languages:
+            if query := read_query(text, TAGS[language]):
+                yield GraphQuery(language, query)
+        if self._path_queries and (query := read_query(text, "pathql")):
+            yield GraphQuery("paths", query)
 
 
 def _bfsql(text: str) -> str | None:

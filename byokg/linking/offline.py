@@ -1,6 +1,7 @@
-"""The KG-Linker without a language model: the same artifacts, from embeddings and the graph's own words.
+"""The KG-Linker without a language model: mentions and relation paths, from embeddings and the graph's own words.
 
-Finding the pieces of a question that name something in the graph.
+`MentionSpotter` finds the pieces of a question that name something in the graph; `OfflineLinker` grows relation paths
+out of what they mean and ranks them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, EntityNotFound
+from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
@@ -251,9 +252,7 @@ class OfflineLinker:
     ) -> None:
         if not 1 <= max_hops <= MAX_HOPS:
             raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
-        for name, value in (("beam", beam), ("sample", sample), ("top_k", top_k)):
-            if value < 1:
-                raise ConfigError(f"{name}={value} finds nothing; use 1 or more")
+        at_least(1, "finds nothing", beam=beam, sample=sample, top_k=top_k)
         self._store = store
         self._entities = entities
         self._spotter = spotter

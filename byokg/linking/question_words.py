@@ -1,8 +1,9 @@
-"""Reading a mention as a value or an identifier: a date, a year, a number, a MID, a QID, an IRI, a UUID.
+"""Reading a question: which words count, what it asks for, and which pieces of it are dates, numbers or identifiers.
 
-Not RDF literals, which `byokg.graph.rdf.literals` writes and reads; this is how people write such things in a question.
-
-What decides where habits differ, for want of anything better (data sets of questions are mostly American):
+`read_question` takes a question apart for the path scorer; its word lists are English function words, nothing about any
+data set. `read_literal` reads a mention as a value or an identifier (a date, a year, a number, a MID, a QID, an IRI, a
+UUID) as people write them; RDF literals are another matter (`byokg.graph.rdf.literals`). Where habits differ, it reads
+as most data sets of questions, which are American, mean it:
 
 - `12/05/1990` has two readings. Month first (`1990-12-05`) is the value; where only the other reading is a node, that
   node is found. `25/12/1990` has one. With dots (`12.05.1990`) the day comes first, as wherever dots are used.
@@ -11,10 +12,6 @@ What decides where habits differ, for want of anything better (data sets of ques
   `1.234.567`, `1.234,56`, `1,5`.
 - Four digits alone, 1000 to 2999, are a year; the same with a separator (`1,990`) is a number.
 - Nothing carries a unit: `5 km`, `50 %` and `$3` are names.
-
-How the offline KG-Linker reads a question: which words count, what is asked for, and in which order to walk.
-
-The word lists are English function words, nothing about any data set.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.text import FUNCTION_WORDS, WORD, is_identifier, normalize_name
+from byokg.text import FUNCTION_WORDS, WORD, is_identifier, normalize_name, split_words
 from byokg.types import EntityId, Mention, Value
 
 QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
@@ -72,11 +69,6 @@ class Reading:
     def unmasked(self) -> tuple[str, ...]:
         """Return the words outside mentions."""
         return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
-
-
-def split_words(text: str) -> list[str]:
-    """Return the casefolded runs of letters and digits."""
-    return [word.casefold() for word in WORD.findall(text)]
 
 
 def read_question(text: str, mentions: Sequence[Mention], names: Collection[str] = ()) -> Reading:

@@ -1,17 +1,13 @@
-"""Tying relation labels that a language model wrote to those of the graph.
+"""What relations mean: the words of their labels, what they lead to, and which relation a written label stands for.
 
-Words that mean nearly the same: by stem, as far as English endings go.
-
-What the steps of a graph mean: the words of each relation, and the kind of node that a step reaches.
-
-A step is a relation walked one way, numbered as in `graph.metapaths`. Everything here is learnt from the graph at
-hand: relation labels, node types if there are any, and a sample of the names at the ends of each relation.
+`Steps` compares words with the steps of a graph, where a step is a relation walked one way, numbered as in
+`graph.paths`. All it knows is learnt from the graph at hand: relation labels, node types if there are any, and a sample
+of the names at the ends of each relation. `RelationMatcher` ties labels that a language model wrote to the graph's.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,96 +20,16 @@ from rapidfuzz import fuzz, process
 from byokg.errors import ConfigError
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.question_words import split_words
-from byokg.text import FUNCTION_WORDS, is_identifier, normalize_name
+from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, split_label, split_words
 from byokg.types import INVERSE
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_SUFFIXES = frozenset(
-    "s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en "
-    "n tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian "
-    "ians ity ical ic ics iage ages age red ring ren rian rians ional ish ese".split()
-) | {""}
-"""Endings of English words: `written` and `writers` are related because they part after `writ`."""
-
-_STEM = 4
-"""Letters of a stem that need no further proof."""
-
-_HALF = 4
-"""Letters of the first half of a compound (`home|town`)."""
-
-
-class Lexicon:
-    """A list of words, searched for the relatives of another word.
-
-    Args:
-        words: N words, casefolded and distinct.
-    """
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-        self._beginning: dict[str, list[int]] = defaultdict(list)
-        self._containing: dict[str, list[int]] = defaultdict(list)
-        for position, word in enumerate(self.words):
-            self._beginning[word[:3]].append(position)
-            for cut in _halves(word):
-                self._containing[word[cut : cut + 3]].append(position)
-
-    def kin(self, word: str, derived: float) -> Float:
-        """Say how each word is related to `word`: (N,) 1 where equal, `derived` where the stem is shared, else 0."""
-        starts = [word[:3], *(word[cut : cut + 3] for cut in _halves(word))]
-        near = {position for start in starts for position in self._beginning.get(start, ())}
-        near.update(self._containing.get(word[:3], ()))
-        out = np.zeros(len(self.words), np.float32)
-        for position in near:
-            if self.words[position] == word:
-                out[position] = 1.0
-            elif related(word, self.words[position]):
-                out[position] = derived
-        return out
-
-
-def related(word: str, other: str) -> bool:
-    """Tell whether two words share a stem, as a whole or as the second half of a compound.
-
-    >>> related("written", "writers"), related("screenwriter", "written"), related("start", "star")
-    (True, True, False)
-    """
-    return (
-        _same_stem(word, other)
-        or any(_same_stem(word[cut:], other) for cut in _halves(word) if len(other) >= _STEM)
-        or any(_same_stem(other[cut:], word) for cut in _halves(other) if len(word) >= _STEM)
-    )
-
-
-def _halves(word: str) -> range:
-    """Return where the second half of a compound may begin."""
-    return range(_HALF, len(word) - _STEM + 1)
-
-
-def _same_stem(word: str, other: str) -> bool:
-    """Tell whether two words differ in English endings alone."""
-    same = 0
-    for here, there in zip(word, other, strict=False):
-        if here != there:
-            break
-        same += 1
-    return any(
-        stem >= 3
-        and word[stem:] in _SUFFIXES
-        and other[stem:] in _SUFFIXES
-        and (stem >= _STEM or min(len(word), len(other)) <= stem + 2)
-        for stem in (same, same - 1)
-    )
-
-
 Int64 = npt.NDArray[np.int64]
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 _SEPARATORS = re.compile(r"[./#:]+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 _CACHE_BYTES = 64 << 20
 
@@ -163,7 +79,7 @@ class Steps:
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
-        self.text_vectors: Float64 = exact(embedder.encode([" ".join((*namespace, *own)) for namespace, own in labels]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in store.relations]))
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
         self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
@@ -191,11 +107,11 @@ class Steps:
     def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
         settings = self.settings
         vector = exact(self._embedder.encode([word])[0])
-        cosines = _nearer(self._word_vectors @ vector, self._lexicon.kin(word, settings.derived))
+        cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
         namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
-        kin = np.append(self._kind_lexicon.kin(word, settings.derived), np.float32(0.0))
+        kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         kinship = self._name_vectors @ vector
@@ -207,6 +123,13 @@ class Steps:
             self._stretched(reach),
             kinship.astype(np.float32),
         )
+
+    def _kin(self, lexicon: Lexicon, word: str) -> Float64:
+        """Return what is added to the cosine of each word of a lexicon: 1 where it is equal, less where related."""
+        kin = np.zeros(len(lexicon.words))
+        for place in lexicon.related(word):
+            kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
+        return kin
 
     def _stretched(self, similarity: Float64) -> Float:
         """Map similarities above the threshold to (0, 1], others to 0."""
@@ -304,9 +227,16 @@ def label_words(label: str) -> tuple[list[str], list[str]]:
     """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
     local = re.split(r"[/#]", label)[-1] if "://" in label else label
     segments = [segment for segment in _SEPARATORS.split(local) if segment]
-    words = [split_words(_CAMEL.sub(" ", segment).replace("_", " ")) for segment in segments]
+    words = [split_words(split_label(segment)) for segment in segments]
     words = [segment for segment in words if segment] or [[label.casefold()]]
     return (words[-2] if len(words) > 1 else []), words[-1]
+
+
+@lru_cache(1 << 16)
+def relation_text(label: str) -> str:
+    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
+    namespace, own = label_words(label)
+    return " ".join((*namespace, *own))
 
 
 def _content(words: Sequence[str]) -> list[str]:
@@ -320,7 +250,7 @@ def _numbered(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
     return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
 
 
-def _nearer(cosines: Float64, kin: Float) -> Float64:
+def _nearer(cosines: Float64, kin: Float64) -> Float64:
     """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
     nearer: Float64 = np.where(kin >= 1, 1.0, np.minimum(1.0, cosines + kin))
     return nearer
@@ -393,7 +323,7 @@ class RelationMatcher:
                 raise ConfigError(f"{name}={value} is no similarity; use a number from 0 to 1")
         self._relations = tuple(dict.fromkeys(relations))
         self._known = frozenset(self._relations)
-        self._texts = [_folded(relation) for relation in self._relations]
+        self._texts = [normalize_label(relation) for relation in self._relations]
         self._folded: dict[str, str] = {}
         for text, relation in zip(self._texts, self._relations, strict=True):
             self._folded.setdefault(text, relation)
@@ -406,7 +336,7 @@ class RelationMatcher:
 
     def nearest(self, written: str, count: int = 3) -> list[str]:
         """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
-        text = _folded(written.removeprefix(INVERSE).strip())
+        text = normalize_label(written.removeprefix(INVERSE).strip())
         if self._embedder is not None and self._vectors is not None:
             scores = self._vectors @ exact(self._embedder.encode([text])[0])
         else:
@@ -418,7 +348,7 @@ class RelationMatcher:
         written = written.removeprefix(INVERSE).strip()
         if written in self._known:
             return RelationMatch(written, written, "exact", 1.0)
-        text = _folded(written)
+        text = normalize_label(written)
         if not text:
             return None
         if text in self._folded:
@@ -433,11 +363,3 @@ class RelationMatcher:
         if cosines[best] < self._dense_cutoff:
             return None
         return RelationMatch(written, self._relations[best], "dense", min(1.0, float(cosines[best])))
-
-
-def _folded(label: str) -> str:
-    """Fold case and the marks that join words: `directedBy`, `DIRECTED_BY` and `directed by` are one."""
-    spaced = "".join(
-        f" {char}" if char.isupper() and at and label[at - 1].islower() else char for at, char in enumerate(label)
-    )
-    return normalize_name(spaced)

@@ -1,20 +1,17 @@
-"""Answering many calls at half price through Anthropic's Message Batches API.
+"""Calls whose replies come later: put aside, written as files for another machine, or sent in batches at half price.
 
-What was sent is noted in `batches.jsonl` beside the requests before and after it is sent, so that a process that is
-killed, or a machine that restarts, goes on waiting for the same batches and pays for nothing twice.
-
-Calls put aside: what a run waits for, to be answered together later.
-
-Requests as files: what a run without a network waits for, for another machine to send.
-
-A folder holds the same requests in three layouts; each line names its request by the call's key, under which
-`byokg cache import` takes the reply:
+`PendingCalls` collects the calls of a pass. `write_requests` writes the same calls in three layouts; each line names
+its call by the key, under which `byokg cache import` takes the reply:
 
 - `requests.jsonl`, ours: `{"id": KEY, "question": …, "stage": …, "provider": …, "model": …, "messages": [{"role": …,
   "text": …}], "parameters": {…}, "sample": 0}`;
 - `requests.anthropic.jsonl`, as Anthropic's Message Batches take them: `{"custom_id": KEY, "params": {…}}`;
 - `requests.openai.jsonl`, as OpenAI's batches take them: `{"custom_id": KEY, "method": "POST", "url":
   "/v1/chat/completions", "body": {…}}`.
+
+`AnthropicBatches` sends calls through Anthropic's Message Batches. What was sent is noted in `batches.jsonl` beside the
+requests before and after it is sent, so that a process that is killed, or a machine that restarts, goes on waiting for
+the same batches and pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -31,12 +28,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from byokg.errors import LlmError, RunError
+from byokg.errors import LlmError, ReplyStoreError, RunError
 from byokg.files import json_line, write_file
-from byokg.llm.failures import RetryPolicy, as_llm_error
-from byokg.llm.messages import MOST_MARKS, Call, Message
-from byokg.llm.replies import RecordedReplies, call_record
+from byokg.llm.calling import RetryPolicy
+from byokg.llm.messages import Call, cache_marked, call_record, to_langchain
+from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
+from byokg.service_errors import as_llm_error
+from byokg.text import encodable
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,19 @@ def write_requests(calls: Sequence[PendingCall], folder: Path) -> None:
         RunError: they cannot be written.
     """
     layouts: Mapping[str, Callable[[PendingCall], Mapping[str, Any]]] = {
-        OWN: _own,
+        OWN: lambda each: {
+            "id": each.call.key,
+            "question": each.question_id,
+            "stage": each.stage,
+            **call_record(each.call),
+        },
         ANTHROPIC: lambda each: {"custom_id": each.call.key, "params": anthropic_params(each.call)},
-        OPENAI: _openai,
+        OPENAI: lambda each: {
+            "custom_id": each.call.key,
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": openai_body(each.call),
+        },
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -115,80 +124,49 @@ def remove_requests(folder: Path) -> None:
 
 def anthropic_params(call: Call) -> dict[str, Any]:
     """Return a call as Anthropic's Messages API takes it, with marks for prompt caching."""
-    marked = [at for at, message in enumerate(call.messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+    marked = cache_marked(call.messages)
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     for at, message in enumerate(call.messages):
         mark = {"cache_control": {"type": "ephemeral"}} if at in marked else {}
-        text: list[dict[str, Any]] = [{"type": "text", "text": message.text, **mark}] if message.text else []
+        said = encodable(message.text)
+        content: list[dict[str, Any]] = [{"type": "text", "text": said, **mark}] if said else []
         if message.role == "system":
-            system += text
-        elif message.role == "tool":
-            result = {"type": "tool_result", "tool_use_id": message.call_id or "", "content": message.text, **mark}
-            _spoken(messages, "user", [result])
-        elif message.role == "assistant":
-            uses = [
-                {"type": "tool_use", "id": tool.id, "name": tool.name, "input": dict(tool.arguments)}
-                for tool in message.tool_calls
-            ]
-            _spoken(messages, "assistant", [*text, *uses])
-        else:
-            _spoken(messages, "user", text)
+            system += content
+            continue
+        if message.role == "tool":
+            content = [{"type": "tool_result", "tool_use_id": message.call_id or "", "content": said, **mark}]
+        content += [
+            {"type": "tool_use", "id": tool.id, "name": tool.name, "input": dict(tool.arguments)}
+            for tool in message.tool_calls
+        ]
+        role = "assistant" if message.role == "assistant" else "user"
+        # Anthropic wants the speakers to take turns, so what one says twice in a row is one message.
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += content
+        elif content:
+            messages.append({"role": role, "content": content})
     params: dict[str, Any] = {"model": call.model, "max_tokens": _MAX_TOKENS, **call.parameters}
     if "tools" in params:
-        params["tools"] = [_anthropic_tool(tool) for tool in params["tools"]]
-    if system:
-        params["system"] = system
-    return {**params, "messages": messages}
+        params["tools"] = [
+            {
+                "name": tool["name"],
+                "description": tool.get("description", ""),
+                "input_schema": tool.get("parameters", {"type": "object", "properties": {}}),
+            }
+            for tool in params["tools"]
+        ]
+    return {**params, **({"system": system} if system else {}), "messages": messages}
 
 
 def openai_body(call: Call) -> dict[str, Any]:
     """Return a call as OpenAI's chat protocol takes it."""
+    from langchain_core.messages import convert_to_openai_messages
+
     body: dict[str, Any] = {"model": call.model, **call.parameters}
     if "tools" in body:
         body["tools"] = [{"type": "function", "function": tool} for tool in body["tools"]]
-    return {**body, "messages": [_openai_message(message) for message in call.messages]}
-
-
-def _own(each: PendingCall) -> dict[str, Any]:
-    return {"id": each.call.key, "question": each.question_id, "stage": each.stage, **call_record(each.call)}
-
-
-def _openai(each: PendingCall) -> dict[str, Any]:
-    body = openai_body(each.call)
-    return {"custom_id": each.call.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
-
-
-def _spoken(messages: list[dict[str, Any]], role: str, content: Sequence[Mapping[str, Any]]) -> None:
-    """Add content; Anthropic wants the speakers to take turns, so what one says twice in a row is one message."""
-    if messages and messages[-1]["role"] == role:
-        messages[-1]["content"] += content
-    elif content:
-        messages.append({"role": role, "content": list(content)})
-
-
-def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": tool["name"],
-        "description": tool.get("description", ""),
-        "input_schema": tool.get("parameters", {"type": "object", "properties": {}}),
-    }
-
-
-def _openai_message(message: Message) -> dict[str, Any]:
-    if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.call_id or "", "content": message.text}
-    written: dict[str, Any] = {"role": message.role, "content": message.text}
-    if message.tool_calls:
-        written["tool_calls"] = [
-            {
-                "id": tool.id,
-                "type": "function",
-                "function": {"name": tool.name, "arguments": json.dumps(tool.arguments, ensure_ascii=False)},
-            }
-            for tool in message.tool_calls
-        ]
-    return written
+    return {**body, "messages": convert_to_openai_messages(to_langchain(call.messages, None))}
 
 
 JOURNAL = "batches.jsonl"
@@ -261,7 +239,7 @@ class AnthropicBatches:
             RunError: the journal cannot be written.
         """
         failed: dict[str, str] = {}
-        for batch in self._unfinished(pending, note):
+        for batch in self._unfinished(note):
             failed |= self._finish(batch, note)
         wanted = {each.call.key for each in pending}
         failed = {key: reason for key, reason in failed.items() if key in wanted}
@@ -271,7 +249,8 @@ class AnthropicBatches:
         return failed
 
     def _send(self, calls: Sequence[Call], note: Callable[[str], None]) -> Batch:
-        batch = Batch(_digest(calls), len(calls), datetime.now(UTC).isoformat())
+        keys = "".join(sorted(call.key for call in calls))
+        batch = Batch(hashlib.sha256(keys.encode()).hexdigest()[:16], len(calls), datetime.now(UTC).isoformat())
         self._journal(batch)
         requests = [{"custom_id": call.key, "params": anthropic_params(call)} for call in calls]
         asked = False
@@ -310,10 +289,9 @@ class AnthropicBatches:
     def _taken(self, batch: Batch) -> Imported:
         """Fetch the results of a batch, whole, and record them."""
         file = self._folder / f"{batch.id}.results.jsonl"
+        results = self._client.messages.batches.results(batch.id)
         try:
-            with file.open("w", encoding="utf-8", errors="backslashreplace") as out:
-                for result in self._client.messages.batches.results(batch.id):
-                    out.write(result.model_dump_json(exclude_unset=True) + "\n")
+            write_file(file, (json_line(each.model_dump(mode="json", exclude_unset=True)) for each in results))
             return import_replies(self._store, file)
         finally:
             file.unlink(missing_ok=True)
@@ -324,7 +302,7 @@ class AnthropicBatches:
         def attempt() -> Any:
             try:
                 return ask()
-            except (LlmError, RunError, OSError):
+            except (LlmError, RunError, ReplyStoreError, OSError):
                 raise
             except Exception as error:  # anthropic's tree
                 failure = as_llm_error(error, self._model, ())
@@ -334,30 +312,27 @@ class AnthropicBatches:
 
     # The journal
 
-    def _unfinished(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> Iterator[Batch]:
-        """Yield the batches that were sent and not taken in."""
+    def _unfinished(self, note: Callable[[str], None]) -> Iterator[Batch]:
+        """Yield the batches that were sent and whose replies were not recorded yet."""
         for batch in self._batches():
             if batch.done:
                 continue
-            if batch.id:
+            if not batch.id:
+                found = self._ask(functools.partial(self._sent_unnoticed, batch))
+                batch = replace(batch, id=found or "", done=found is None)
+                self._journal(batch)
+            if not batch.done:
                 note(f"batch {batch.id} was sent before; waiting for its replies")
                 yield batch
-                continue
-            found = self._ask(functools.partial(self._sent_unnoticed, batch))
-            if found is not None:
-                note(f"batch {found} was sent before; waiting for its replies")
-                batch = replace(batch, id=found)
-                self._journal(batch)
-                yield batch
-            else:
-                self._journal(replace(batch, done=True))
 
     def _sent_unnoticed(self, batch: Batch) -> str | None:
         """Find a batch that was sent by a process that ended before it heard the batch's id."""
         known = {each.id for each in self._batches()}
         earliest = datetime.fromisoformat(batch.started) - _CLOCKS_DIFFER
         latest = datetime.fromisoformat(batch.started) + timedelta(hours=1)
-        for each in list(_recent(self._client, earliest)):
+        for each in self._client.messages.batches.list(limit=100):  # the newest first
+            if each.created_at < earliest:
+                break
             counts = each.request_counts
             total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
             if each.id not in known and total == batch.requests and each.created_at <= latest:
@@ -393,14 +368,6 @@ class AnthropicBatches:
             raise RunError(f"cannot write to {str(path)!r}: {error.strerror or error}; nothing was sent") from error
 
 
-def _recent(client: Any, earliest: datetime) -> Iterator[Any]:
-    """Yield the service's batches, newest first, back to a time."""
-    for batch in client.messages.batches.list(limit=100):
-        if batch.created_at < earliest:
-            return
-        yield batch
-
-
 def _chunks(calls: Sequence[Call]) -> Iterator[list[Call]]:
     """Divide calls into batches that the service takes."""
     chunk: list[Call] = []
@@ -414,7 +381,3 @@ def _chunks(calls: Sequence[Call]) -> Iterator[list[Call]]:
         size += length
     if chunk:
         yield chunk
-
-
-def _digest(calls: Sequence[Call]) -> str:
-    return hashlib.sha256("".join(sorted(call.key for call in calls)).encode()).hexdigest()[:16]

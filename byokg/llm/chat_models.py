@@ -25,6 +25,7 @@ from pydantic import ConfigDict, PrivateAttr
 from byokg.errors import ConfigError, LlmInvalidRequest, MissingExtra
 
 _FIELDS = ("contains", "matches", "reply", "stop", "tool_calls")
+_ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
 _STOPS = ("stop", "length", "refusal", "tool_use")
 
 
@@ -88,7 +89,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        prompt = "\n".join(_text(message) for message in messages)
+        prompt = "\n".join(message.text for message in messages)
         rule = self._rule(prompt)
         calls = [
             {"name": call["name"], "args": dict(call.get("args", {})), "id": f"call_{position}", "type": "tool_call"}
@@ -167,16 +168,6 @@ def _rule(entry: object, place: str) -> Rule:
     return Rule(reply, contains, pattern, stop, tuple(calls))
 
 
-def _text(message: BaseMessage) -> str:
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
-
-
-_ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
-
-
 class LocalChatModel(BaseChatModel):
     """Generates with a model that is loaded at the first call, one reply at a time.
 
@@ -204,6 +195,7 @@ class LocalChatModel(BaseChatModel):
     revision: str | None = None
 
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _generating: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _loaded: tuple[Any, Any] | None = PrivateAttr(default=None)
 
     @property
@@ -220,24 +212,24 @@ class LocalChatModel(BaseChatModel):
             "revision": self.revision,
         }
 
+    def get_token_ids(self, text: str) -> list[int]:
+        """Return the tokens of a text by the model's own tokenizer; loads the model. Raises like `load`."""
+        _, tokenizer = self.load()
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
     def load(self) -> tuple[Any, Any]:
-        """Return model and tokenizer, loaded once; constrained decoding works on these.
+        """Return model and tokenizer, loaded once.
 
         Raises:
             MissingExtra: torch or transformers is not installed.
             ConfigError: there is no such model, or it cannot be loaded.
         """
         with self._lock:
-            return self._load()
-
-    def get_token_ids(self, text: str) -> list[int]:
-        """Return the tokens of a text by the model's own tokenizer; loads the model. Raises like `load`."""
-        _, tokenizer = self.load()
-        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
-        if self._loaded is not None:
-            return self._loaded
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -251,12 +243,10 @@ class LocalChatModel(BaseChatModel):
         try:
             tokenizer = AutoTokenizer.from_pretrained(place, revision=self.revision)
             model = AutoModelForCausalLM.from_pretrained(place, revision=self.revision, torch_dtype=dtype)
-            model = model.to(device).eval()
+            return model.to(device).eval(), tokenizer
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ConfigError(f"llm.model={self.model} cannot be loaded on {device}: {reason}") from error
-        self._loaded = (model, tokenizer)
-        return self._loaded
 
     def _generate(
         self,
@@ -265,9 +255,9 @@ class LocalChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        with self._lock:
-            model, tokenizer = self._load()
-            sample = int((run_manager.metadata if run_manager else {}).get("sample", 0))
+        model, tokenizer = self.load()
+        sample = int((run_manager.metadata if run_manager else {}).get("sample", 0))
+        with self._generating:
             return self._decoded(model, tokenizer, messages, sample)
 
     def _decoded(self, model: Any, tokenizer: Any, messages: list[BaseMessage], sample: int) -> ChatResult:

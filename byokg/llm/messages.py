@@ -1,11 +1,9 @@
-"""A filled prompt as messages.
-
-What is asked of a language model and what comes back, and who keeps and counts it.
+"""What is asked of a language model and what it answers: as records, as JSON, and as LangChain's messages.
 
 `Call.key` decides when two calls are the same. Everything that decides a reply is part of it, and nothing else: not
 the identifiers that services give to messages, not the marks for prompt caching, not addresses, keys or timeouts.
 
-Our messages as LangChain's, and LangChain's replies as ours.
+`ReplyStore` and `Meter` are what `LanguageModel` needs of whoever keeps the replies and counts the calls.
 """
 
 from __future__ import annotations
@@ -13,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from byokg.errors import LlmBadReply
 from byokg.prompts.template import Filled
+from byokg.text import encodable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -51,7 +50,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A model's wish to call a tool. `id` ties the tool's answer to it."""
+    """A tool call that a model asks for. `id` ties the tool's answer to it."""
 
     id: str
     name: str
@@ -185,7 +184,7 @@ class Meter(Protocol):
 
 
 def _canonical(value: JSON) -> JSON:
-    """Return a JSON value in which equal numbers look alike (1.0 as 1), and mappings and sequences are plain."""
+    """Return a JSON value of plain dicts and lists in which equal numbers look alike (1.0 as 1)."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
@@ -193,6 +192,112 @@ def _canonical(value: JSON) -> JSON:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_canonical(entry) for entry in value]
     return value
+
+
+# Calls and replies as JSON, in the store and in exports
+
+
+def call_record(call: Call) -> dict[str, Any]:
+    """Return a call as JSON holds it."""
+    messages = []
+    for message in call.messages:
+        record: dict[str, Any] = {"role": message.role, "text": message.text}
+        if message.tool_calls:
+            record["tool_calls"] = [tool_record(tool) for tool in message.tool_calls]
+        if message.call_id is not None:
+            record["call_id"] = message.call_id
+        messages.append(record)
+    return {
+        "provider": call.provider,
+        "model": call.model,
+        "messages": messages,
+        "parameters": call.parameters,
+        "sample": call.sample,
+    }
+
+
+def reply_record(reply: Reply) -> dict[str, Any]:
+    """Return a reply as JSON holds it."""
+    tools = {"tool_calls": [tool_record(tool) for tool in reply.tool_calls]} if reply.tool_calls else {}
+    return {
+        "text": reply.text,
+        **tools,
+        "stop": reply.stop,
+        "usage": asdict(reply.usage),
+        "model": reply.model,
+        "seconds": reply.seconds,
+        "retries": reply.retries,
+    }
+
+
+def tool_record(tool: ToolCall) -> dict[str, Any]:
+    """Return a tool call as JSON holds it."""
+    return {"id": tool.id, "name": tool.name, "arguments": tool.arguments}
+
+
+def read_call(record: Mapping[str, Any]) -> Call:
+    """Read what `call_record` writes.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    messages = tuple(
+        Message(
+            _one_of(message["role"], get_args(Role)),
+            _checked(message["text"], str, "text"),
+            tuple(map(read_tool_call, message.get("tool_calls", ()))),
+            message.get("call_id"),
+        )
+        for message in record["messages"]
+    )
+    provider, model = (_checked(record[name], str, "text") for name in ("provider", "model"))
+    return Call(provider, model, messages, _checked(record["parameters"], Mapping, "mapping"), int(record["sample"]))
+
+
+def read_reply(record: Mapping[str, Any]) -> Reply:
+    """Read what `reply_record` writes; all but the text may be missing.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    usage = record.get("usage") or {}
+    counted = {name: int(usage.get(name, 0)) for name in Usage.__dataclass_fields__}
+    if min(counted.values()) < 0:
+        raise ValueError("a number of tokens is below 0")
+    return Reply(
+        _checked(record["text"], str, "text"),
+        tuple(map(read_tool_call, record.get("tool_calls", ()))),
+        _one_of(record.get("stop", "end"), get_args(Stop)),
+        Usage(**counted),
+        _checked(record.get("model", ""), str, "text"),
+        float(record.get("seconds", 0.0)),
+        int(record.get("retries", 0)),
+    )
+
+
+def read_tool_call(record: Mapping[str, Any]) -> ToolCall:
+    """Read what `tool_record` writes.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    id, name = (_checked(record[name], str, "text") for name in ("id", "name"))
+    return ToolCall(id, name, _checked(record["arguments"], Mapping, "mapping"))
+
+
+def _checked(value: Any, kind: type, name: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {name}")
+    return value
+
+
+def _one_of(value: Any, allowed: Sequence[str]) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+# Our messages as LangChain's, and its replies as ours
 
 
 CacheMarks = Literal["anthropic", "bedrock"]
@@ -204,7 +309,7 @@ MOST_MARKS = 4
 _REASON_KEYS = ("stop_reason", "stopReason", "finish_reason", "done_reason")
 """Where LangChain's classes leave the reason: Anthropic, Bedrock, OpenAI, Ollama."""
 
-_STOPS: Mapping[str, Stop] = {
+STOPS: Mapping[str, Stop] = {
     "end_turn": "end",
     "stop": "end",
     "stop_sequence": "end",
@@ -220,17 +325,18 @@ _STOPS: Mapping[str, Stop] = {
     "tool_calls": "tool",
     "function_call": "tool",
 }
+"""Reasons for the end of a reply, as services name them."""
 
 _SAY_WHY = frozenset(
     {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
 )
-"""Kinds of chat models (`_llm_type`) whose services always say why a reply ends: one without a reason was cut."""
+"""Kinds of chat models (`_llm_type`) whose services always give the reason: a reply without one was cut off."""
 
 _MARKS: Mapping[str, CacheMarks] = {"anthropic-chat": "anthropic", "amazon_bedrock_converse_chat": "bedrock"}
 
 
 def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
-    """Return how a chat model's provider is told what to keep; None when it cannot be told."""
+    """Return how to tell a chat model's provider which prefix to keep; None if there is no way."""
     marks = _MARKS.get(chat_model._llm_type)
     if marks == "bedrock":
         # Bedrock refuses requests with cache points for models that know none.
@@ -239,19 +345,25 @@ def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
     return marks
 
 
+def cache_marked(messages: Sequence[Message]) -> list[int]:
+    """Return the positions of the messages that end a stable prefix; of more than four the last four."""
+    return [at for at, message in enumerate(messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+
+
 def to_langchain(messages: Sequence[Message], marks: CacheMarks | None) -> list[BaseMessage]:
     """Write messages as LangChain's.
 
     Args:
-        messages: what to send; those with `cache` set end a stable prefix.
-        marks: how to mark the prefix; None leaves the marks out. Of more than four marks the last four count.
+        messages: what to send, with `?` for each lone surrogate, which no service takes.
+        marks: how to mark what `cache_marked` finds; None leaves the marks out.
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-    marked = [i for i, message in enumerate(messages) if message.cache and message.text.strip()][-MOST_MARKS:]
+    marked = cache_marked(messages) if marks else []
     written: list[BaseMessage] = []
     for position, message in enumerate(messages):
-        content: Any = _marked(message.text, marks) if marks and position in marked else message.text
+        text = encodable(message.text)
+        content: Any = _marked(text, marks) if marks and position in marked else text
         if message.role == "system":
             written.append(SystemMessage(content))
         elif message.role == "user":
@@ -288,10 +400,11 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
     if refusal:
         stop = "refusal"
     elif reasons:
-        stop = _STOPS.get(str(reasons[0]).lower(), "other")
+        stop = STOPS.get(str(reasons[0]).lower(), "other")
     if message.invalid_tool_calls and stop != "length":
         raise LlmBadReply(model, f"arguments of a tool call are no JSON: {message.invalid_tool_calls[0].get('args')!r}")
-    text = refusal if isinstance(refusal, str) and not _text(message.content) else _text(message.content)
+    # What a model thinks before it answers is no part of the text.
+    text = refusal if isinstance(refusal, str) and not message.text else str(message.text)
     calls = tuple(ToolCall(str(call["id"]), call["name"], call["args"]) for call in message.tool_calls)
     named = metadata.get("model_name") or metadata.get("model")
     return Reply(text, calls, stop, _usage(message, model), str(named or model), seconds)
@@ -310,18 +423,6 @@ def _marked(text: str, marks: CacheMarks) -> list[dict[str, Any]]:
     if marks == "anthropic":
         return [{**block, "cache_control": {"type": "ephemeral"}}]
     return [block, {"cachePoint": {"type": "default"}}]
-
-
-def _text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """Join the text of a reply; what a model thinks before it answers is left out."""
-    if isinstance(content, str):
-        return content
-    parts = [part if isinstance(part, str) else part.get("text") for part in content if _is_text(part)]
-    return "".join(part for part in parts if isinstance(part, str))
-
-
-def _is_text(part: str | Mapping[str, Any]) -> bool:
-    return isinstance(part, str) or part.get("type") in ("text", None)
 
 
 def _usage(message: AIMessage, model: str) -> Usage:

@@ -2,10 +2,6 @@
 
 model = LanguageModel(ChatAnthropic(model="claude-sonnet-5", max_retries=0))
 reply = model.reply([Message("user", "Who directed Heat?")], stage="answer", question_id="q1")
-
-The same work wanted by several threads at the same time is done once.
-
-Whether the environment sends traces of every call to LangSmith, and saying so.
 """
 
 from __future__ import annotations
@@ -37,10 +33,9 @@ from byokg.errors import (
     ReplyPending,
 )
 from byokg.llm.batch import PendingCalls
-from byokg.llm.failures import Deadline, Limits, RetryPolicy, Spent, as_llm_error, filtered, known_secrets
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent
 from byokg.llm.messages import (
     JSON,
-    CacheMarks,
     Call,
     Message,
     Meter,
@@ -51,6 +46,7 @@ from byokg.llm.messages import (
     from_langchain,
     to_langchain,
 )
+from byokg.service_errors import as_llm_error, filtered, known_secrets
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -60,7 +56,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Does work once per key at a time; who comes meanwhile waits for its outcome."""
+    """Does work once per key at a time: other threads that want it meanwhile wait for its outcome."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,8 +65,8 @@ class SingleFlight(Generic[T]):
     def run(self, key: str, work: Callable[[], T], model: str, deadline: Deadline | None = None) -> tuple[T, bool]:
         """Do the work, or wait for whoever does it already.
 
-        An error of the work is everybody's, with one exception: when the one who works ran out of its own time or was
-        interrupted, the next one starts anew.
+        An error of the work is raised in all threads that wait for it. Only when the thread that does it runs out of
+        its own time, or is interrupted, another one starts anew.
 
         Returns:
             The outcome, and whether the caller did the work itself.
@@ -81,11 +77,10 @@ class SingleFlight(Generic[T]):
         while True:
             with self._lock:
                 flight = self._under_way.get(key)
-                leads = flight is None
                 if flight is None:
-                    flight = self._under_way[key] = Future()
-            if leads:
-                return self._lead(key, work, flight), True
+                    mine = self._under_way[key] = Future()
+            if flight is None:
+                return self._lead(key, work, mine), True
             try:
                 return flight.result(None if deadline is None else deadline.left_s), False
             except FutureTimeout as error:
@@ -96,23 +91,23 @@ class SingleFlight(Generic[T]):
                 continue
 
     def _lead(self, key: str, work: Callable[[], T], flight: Future[T]) -> T:
+        error: BaseException | None = None
         try:
             outcome = work()
-        except BaseException as error:
-            self._land(key)
-            flight.set_exception(error if isinstance(error, Exception) else _Interrupted())
+        except BaseException as raised:
+            error = raised
             raise
-        self._land(key)
+        finally:
+            with self._lock:
+                del self._under_way[key]
+            if error is not None:
+                flight.set_exception(error if isinstance(error, Exception) else _Interrupted())
         flight.set_result(outcome)
         return outcome
 
-    def _land(self, key: str) -> None:
-        with self._lock:
-            del self._under_way[key]
-
 
 class _Interrupted(Exception):
-    """Whoever did the work was stopped, not the work."""
+    """The thread that did the work was interrupted; the work itself did not fail."""
 
 
 TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
@@ -126,26 +121,13 @@ def tracing_variable(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-class TracingNotice:
-    """Says, once in its life, that traces leave the machine."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self._note = note
-        self._lock = threading.Lock()
-        self._said = False
-
-    def give(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Say it if tracing is on and it was not said before; called before every request."""
-        if self._said:
-            return
-        with self._lock:
-            variable = None if self._said else tracing_variable(environment)
-            self._said = True
-        if variable is not None:
-            self._note(
-                f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
-                f"to stop it: unset {variable}"
-            )
+def tracing_notice(environment: Mapping[str, str]) -> str | None:
+    """Return what a user has to know when traces leave the machine; None when they do not."""
+    variable = tracing_variable(environment)
+    return variable and (
+        f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
+        f"to stop it: unset {variable}"
+    )
 
 
 _log = logging.getLogger(__name__)
@@ -168,20 +150,19 @@ class LanguageModel:
     sent again once a reply has come, whatever it says.
 
     Args:
-        chat_model: who answers; None replays what the store has, and nothing else. Its own retries should be off
+        chat_model: is asked for replies; None only replays those in the store. Its own retries should be off
             (`max_retries=0`), since this class counts and limits what is sent.
         provider: part of the key of each reply; None takes the chat model's kind.
         model: likewise, the model's id; None takes the chat model's.
         parameters: likewise, all that decides a reply (temperature, max_tokens, …); None takes what the chat model
             itself says identifies it, without addresses, timeouts and secrets.
-        store: where replies are kept; None keeps none.
-        meter: who counts; None nobody.
+        store: keeps the replies; None keeps none.
+        meter: counts the calls; None counts none.
         retry: when and how often to send again.
-        limits: calls at once and tokens per minute; models that share one share its limits.
+        limits: calls at once and tokens per minute; models that are given the same object share the limits.
         timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
             timeout does (which begins anew with every byte); None leaves it to the chat model.
-        marks: how to mark the prefix that the provider should keep; None finds it out from the chat model.
-        prompt_caching: whether such marks are sent at all.
+        prompt_caching: whether a stable prefix is marked for providers that can keep it and charge less for it.
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: told once when the environment sends traces to LangSmith; None warns.
         pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
@@ -200,9 +181,8 @@ class LanguageModel:
         store: ReplyStore | None = None,
         meter: Meter | None = None,
         retry: RetryPolicy | None = None,
-        limits: Limits | None = None,
+        limits: RateLimits | None = None,
         timeout_s: float | None = None,
-        marks: CacheMarks | None = None,
         prompt_caching: bool = True,
         callbacks: Sequence[BaseCallbackHandler] = (),
         note: Callable[[str], None] | None = None,
@@ -227,13 +207,13 @@ class LanguageModel:
         self._meter = meter
         self._pending = pending
         self._retry = retry or RetryPolicy()
-        self._limits = limits or Limits()
+        self._limits = limits or RateLimits()
         self._timeout_s = timeout_s
-        self._marks = None
-        if chat_model is not None and prompt_caching:
-            self._marks = marks or cache_marks(chat_model)
+        self._marks = cache_marks(chat_model) if chat_model is not None and prompt_caching else None
         self._callbacks = list(callbacks)
-        self._tracing = TracingNotice(note or _warn)
+        self._note = note or _warn
+        self._not_noted = threading.Lock()
+        """Taken, and never given back, by the thread that says whether traces leave the machine."""
         self._flights: SingleFlight[Reply] = SingleFlight()
         try:
             Call(provider, model, (), self.parameters).key  # noqa: B018
@@ -286,8 +266,8 @@ class LanguageModel:
         Raises:
             LlmUnusable: the reply is cut off, refused or empty. It was recorded, and is in the error.
             LlmError: there is none.
-            ReplyMissing: only recorded replies may be used, and this one is not.
-        ReplyPending: the call was put aside.
+            ReplyMissing: only recorded replies may be used, and there is none.
+            ReplyPending: the call was put aside.
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
@@ -339,7 +319,8 @@ class LanguageModel:
 
     def _sent(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Send, repeat, count and record."""
-        self._tracing.give()
+        if self._not_noted.acquire(blocking=False) and (notice := tracing_notice(os.environ)) is not None:
+            self._note(notice)
         if self._meter is not None:
             self._meter.before(call, stage, question_id)
         attempts = 0

@@ -53,7 +53,7 @@ _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 
 _ESCAPED = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
-_BULLET = re.compile(r"(?:[-*+–—‣▪◦][ \t]+|[•·●○][ \t]*)")
+_BULLET = re.compile(r"^(?:[-*+–—‣▪◦][ \t]+|[•·●○][ \t]*)")
 _NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.)])[ \t]+(?=\S)")
 _INNER_TAG = re.compile(r"</?[A-Za-z][\w-]*\s*/?>")
 _QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("«", "»"), ("‘", "’"))
@@ -120,22 +120,18 @@ def blocks(text: str, tag: str) -> list[str]:
         text = _unescaped(text)
         found = list(_TAG.finditer(text))
     contents: list[str] = []
-    position = 0
-    while position < len(found):
-        opening = found[position]
-        position += 1
-        if opening["end"] or _OWNER[opening["word"].lower()] != tag:
+    end = 0  # of the last block
+    for position, opening in enumerate(found):
+        if opening.start() < end or opening["end"] or _OWNER[opening["word"].lower()] != tag:
             continue
         if opening["empty"]:
             contents.append("")
             continue
-        end = _closing(found, position, tag)
-        if end is not None:
-            contents.append(text[opening.end() : found[end].start()])
-            position = end + 1
-        else:
-            stop = found[position].start() if position < len(found) else len(text)
-            contents.append(text[opening.end() : stop])
+        closing = _closing(found, position + 1, tag)
+        if closing is not None:
+            end = closing.end()
+        stop = closing or (found[position + 1] if position + 1 < len(found) else None)
+        contents.append(text[opening.end() : stop.start() if stop else len(text)])
     return contents
 
 
@@ -248,11 +244,11 @@ def read_score(text: str, allowed: Sequence[float] = (0.0, 0.5, 1.0)) -> float |
 # Blocks
 
 
-def _closing(found: Sequence[re.Match[str]], start: int, tag: str) -> int | None:
+def _closing(found: Sequence[re.Match[str]], start: int, tag: str) -> re.Match[str] | None:
     """Find the tag that closes a block: its own closing tag, before its own kind opens again."""
     for position in range(start, len(found)):
         if _OWNER[found[position]["word"].lower()] == tag and not found[position]["empty"]:
-            return position if found[position]["end"] else None
+            return found[position] if found[position]["end"] else None
     return None
 
 
@@ -297,20 +293,18 @@ def _item(line: str) -> str:
     line = line.strip()
     if set(line) <= set("-*_=#`~ "):
         return ""  # a rule, or what is left of marks around a tag
-    bullet = _BULLET.match(line)
-    item = _unescaped(line[bullet.end() :] if bullet else line).strip()
+    item = _unescaped(_BULLET.sub("", line)).strip()
     for opening, closing in _QUOTES:
         inner = item[len(opening) : -len(closing)]
-        if item.startswith(opening) and item.endswith(closing) and inner.strip() and not {opening, closing} & {*inner}:
-            if len(opening) > 1 and opening in inner:
-                continue
+        enclosed = item.startswith(opening) and item.endswith(closing) and inner.strip()
+        if enclosed and opening not in inner and closing not in inner:
             item = inner.strip()
     return item
 
 
 def _without_numbers(lines: Sequence[str]) -> list[str]:
     """Take off numbers that count the lines from 1; any others, as in `2. Bundesliga`, are part of a name."""
-    bare = [_BULLET.sub("", line, count=1) if _BULLET.match(line) else line for line in lines]
+    bare = [_BULLET.sub("", line) for line in lines]
     numbers = [_NUMBER.match(line) for line in bare]
     if [int(each[1] or each[2]) for each in numbers if each] != list(range(1, len(lines) + 1)):
         return list(lines)

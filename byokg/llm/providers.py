@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.llm.batch import PendingCalls
-from byokg.llm.failures import Limits, RetryPolicy
+from byokg.llm.calling import RateLimits, RetryPolicy
 from byokg.llm.messages import JSON, Meter, ReplyStore
 from byokg.llm.model import LanguageModel
 
@@ -51,7 +51,7 @@ class Provider:
     @property
     def recorded_as(self) -> str:
         """Return the provider's name in the keys of recorded replies."""
-        return self.option
+        return getattr(self, "provider", self.option)
 
     @property
     def answers_later(self) -> bool:
@@ -176,8 +176,9 @@ class Service(RemoteModel):
         """Return how calls are sent."""
         return {
             "retry": RetryPolicy(attempts=self.attempts),
-            "limits": Limits(self.concurrency, self.tokens_per_minute),
+            "limits": RateLimits(self.concurrency, self.tokens_per_minute),
             "timeout_s": self.timeout_s,
+            "prompt_caching": getattr(self, "prompt_caching", False),
         }
 
     def _made(self, service: str, /, **settings: Any) -> BaseChatModel:
@@ -248,10 +249,6 @@ class Anthropic(Service):
         client = self._imported("anthropic", "Anthropic")
         return client(api_key=self._key(self.key_variable), base_url=self.base_url, max_retries=0)
 
-    def sending(self) -> dict[str, Any]:
-        """Return how calls are sent."""
-        return {**super().sending(), "prompt_caching": self.prompt_caching}
-
 
 @dataclass(frozen=True)
 class Bedrock(Service):
@@ -291,10 +288,6 @@ class Bedrock(Service):
             provider=self.model_provider,
         )
 
-    def sending(self) -> dict[str, Any]:
-        """Return how calls are sent."""
-        return {**super().sending(), "prompt_caching": self.prompt_caching}
-
     def _region(self) -> str:
         """Make sure that there are credentials, and return the region."""
         session_type = self._imported("boto3", "Session")
@@ -332,11 +325,6 @@ class OpenAICompatible(Service):
     api_version: str | None = None
     key_variable: str = "OPENAI_API_KEY"
     provider: str = "openai_compatible"
-
-    @property
-    def recorded_as(self) -> str:
-        """Return the provider's name in the keys of recorded replies."""
-        return self.provider
 
     def chat_model(self) -> BaseChatModel:
         """Return the chat model."""
@@ -378,11 +366,6 @@ class LangChain(Service):
     option = "langchain"
 
     provider: str = field(kw_only=True)
-
-    @property
-    def recorded_as(self) -> str:
-        """Return the provider's name in the keys of recorded replies."""
-        return self.provider
 
     def chat_model(self) -> BaseChatModel:
         """Return the chat model."""
@@ -461,11 +444,6 @@ class Replay(RemoteModel):
     option = "replay"
 
     provider: str = field(kw_only=True)
-
-    @property
-    def recorded_as(self) -> str:
-        """Return the provider's name in the keys of recorded replies."""
-        return self.provider
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Recorded replies: a SQLite file that keeps every reply that was paid for, and gives it back.
+"""Recorded replies: an SQLite file that keeps every reply that was paid for, and gives it back.
 
-Replies are found by `Call.key`, so whatever decides a reply and changes (the model, a parameter, one character of a
-prompt) makes another call, whose reply is then missing rather than wrong.
+Replies are found by `Call.key`. When anything that decides a reply changes (the model, a parameter, one character of a
+prompt), it is another call, whose reply is then missing rather than wrong.
 
 | mode     | a call whose reply is recorded      | a call whose reply is not |
 |----------|-------------------------------------|---------------------------|
@@ -17,7 +17,7 @@ Many threads and processes may use one file at the same time. A reply is on disk
 of the process and a loss of power. The file must lie on a local disk, since SQLite's write-ahead log needs shared
 memory. Long texts, which prompts share, are kept once and compressed.
 
-Nothing secret gets here: a call holds messages and the parameters that decide a reply, never keys or addresses.
+No secret gets into the file: a call holds messages and the parameters that decide a reply, never keys or addresses.
 """
 
 from __future__ import annotations
@@ -26,31 +26,30 @@ import hashlib
 import json
 import os
 import sqlite3
-import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.messages import JSON, Call, Message, Reply, Role, Stop, ToolCall, Usage
+from byokg.llm.messages import Call, Reply, Stop, Usage, call_record, read_call, read_tool_call, tool_record
+from byokg.sqlite import open_database, transaction
 
 Mode = Literal["auto", "record", "replay", "off"]
 
 FORMAT = 0x62796F67  # "byog", SQLite's application id
 VERSION = 1
 
-_BUSY_S = 60.0
 _SHARED_CHARACTERS = 200
 """Texts at least this long are kept apart, once each."""
 _NEAREST_LOOKED_AT = 200
 
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE replies (
     key BLOB PRIMARY KEY,
     provider TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, recorded INTEGER NOT NULL,
@@ -63,6 +62,8 @@ CREATE TABLE replies (
 CREATE INDEX replies_by_ending ON replies (ending);
 CREATE TABLE texts (digest BLOB PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE pending (key BLOB PRIMARY KEY, stage TEXT NOT NULL, call BLOB NOT NULL);
+PRAGMA application_id = {FORMAT};
+PRAGMA user_version = {VERSION}
 """
 _REPLY = (
     "text, tool_calls, stop, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, answered_by, seconds, "
@@ -94,7 +95,7 @@ class Count:
 
 
 class RecordedReplies:
-    """Replies in a file; see the module's text. Fulfils `records.ReplyStore`.
+    """Replies in a file; see the module's text. Fulfils `messages.ReplyStore`.
 
     Args:
         path: the file; made, with its folder, unless the mode is `replay`.
@@ -107,14 +108,11 @@ class RecordedReplies:
     def __init__(self, path: str | Path, mode: Mode = "auto") -> None:
         self.path = Path(path).expanduser()
         self.mode = mode
-        self._began: set[bytes] = set()
+        self._own: set[bytes] = set()
         """Keys recorded by this process; only `record` looks at them."""
-        self._queue: deque[_Waiting] = deque()
-        self._lock = threading.Lock()
-        self._write_lock = threading.Lock()
-        self._process = os.getpid()
-        self._reader: sqlite3.Connection | None = None
-        self._writer: sqlite3.Connection | None = None
+        self._read_lock, self._write_lock = Lock(), Lock()
+        self._files: tuple[sqlite3.Connection, sqlite3.Connection | None] | None = None
+        """For reading, and for writing unless replies are only replayed."""
         if mode != "off":
             with self._translated():
                 self._open()
@@ -141,7 +139,7 @@ class RecordedReplies:
         if self.mode == "off":
             return None
         key = bytes.fromhex(call.key)
-        if self.mode == "record" and key not in self._began:
+        if self.mode == "record" and key not in self._own:
             return None
         rows = self._rows(f"SELECT {_REPLY} FROM replies WHERE key = ?", key)
         return _reply(rows[0]) if rows else None
@@ -160,48 +158,25 @@ class RecordedReplies:
         if self.mode == "off":
             return
         key = bytes.fromhex(call.key)
+        again = self.mode == "record" and key not in self._own
         with self._writing() as file:
-            _insert(
-                file,
-                RecordedReply(call, reply, stage, int(time.time())),
-                self.mode == "record" and key not in self._began,
-            )
-        self._began.add(key)
-
-    def _write_queue(self, mine: _Waiting) -> None:
-        """Write all that waits, or at least the caller's own; the caller holds the write lock."""
-        batch = [self._queue.popleft() for _ in range(len(self._queue))]
-        try:
-            self._write(batch)
-        except Exception:
-            # What does not go together is left to those it belongs to.
-            self._queue.extend(each for each in batch if each is not mine)
-            self._write([mine])
-        except BaseException:
-            self._queue.extend(batch)
-            raise
-
-    def _write(self, batch: Sequence[_Waiting]) -> None:
-        with self._transaction() as file:
-            for each in batch:
-                _insert(file, each.reply, each.replace)
-        for each in batch:
-            each.written = True
+            _insert(file, RecordedReply(call, reply, stage, int(time.time())), again)
+        self._own.add(key)
 
     def expect(self, call: Call, stage: str = "") -> None:
-        """Remember a call whose reply will be imported later, known by its key alone."""
+        """Remember a call, so that its reply can be imported later by the key alone."""
         with self._writing() as file:
             file.execute(
                 "INSERT INTO pending SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?) "
                 "ON CONFLICT DO NOTHING",
-                (key := bytes.fromhex(call.key), stage, _pack(file, call), key),
+                (key := bytes.fromhex(call.key), _storable(stage), _pack(file, call), key),
             )
 
     def pending(self) -> list[tuple[Call, str]]:
-        """Return the calls that wait for a reply, with their stages, by key."""
+        """Return the calls that wait for a reply and their stages, ordered by key."""
         rows = self._rows("SELECT call, stage FROM pending ORDER BY key")
         with self._reading() as file:
-            return [(_unpack(file, packed), stage) for packed, stage in rows]
+            return [(_unpack(file, packed), _restored(stage)) for packed, stage in rows]
 
     def __len__(self) -> int:
         return cast(int, self._rows("SELECT count(*) FROM replies")[0][0])
@@ -223,10 +198,13 @@ class RecordedReplies:
             "sum(cache_write_tokens), sum(length(text)) FROM replies "
             "GROUP BY provider, model, stage ORDER BY provider, model, stage"
         )
-        return [Count(row[0], row[1], row[2], row[3], Usage(*row[4:8]), row[8]) for row in rows]
+        return [
+            Count(_restored(provider), _restored(model), _restored(stage), replies, Usage(*usage), characters)
+            for provider, model, stage, replies, *usage, characters in rows
+        ]
 
     def nearest(self, call: Call) -> str:
-        """Say in a few words how the recorded call that is most like this one differs; empty when none is like it.
+        """Say in a few words how the most similar recorded call differs; empty if nothing is recorded.
 
         Calls that end with the same message (the question) are compared first, then any.
         """
@@ -241,7 +219,7 @@ class RecordedReplies:
 
     @contextmanager
     def importing(self) -> Iterator[Import]:
-        """Take in replies from elsewhere: all that is added inside, or nothing when it raises."""
+        """Give what takes in replies from elsewhere; when an error is raised inside, nothing is taken in."""
         with self._writing() as file:
             yield Import(file, replace=self.mode == "record")
 
@@ -252,7 +230,7 @@ class RecordedReplies:
         keep: Collection[str] | None = None,
         dry_run: bool = False,
     ) -> int:
-        """Remove what fulfils every condition given; texts that nothing uses any more go with it.
+        """Remove the replies that meet every condition given, and the texts that only they used.
 
         Args:
             before: recorded before this time (seconds since 1970).
@@ -275,7 +253,7 @@ class RecordedReplies:
                 (key,)
                 for key, model, recorded in rows
                 if (before is None or recorded < before)
-                and (not models or model in models)
+                and (not models or _restored(model) in models)
                 and (keep is None or key not in kept)
             ]
             if dry_run or not gone:
@@ -288,62 +266,51 @@ class RecordedReplies:
             unused = [row for row in file.execute("SELECT digest FROM texts") if row[0] not in used]
             file.executemany("DELETE FROM texts WHERE digest = ?", unused)
         with self._write_lock, self._translated():
-            self._writing_connection().execute("VACUUM")
+            self._writer().execute("VACUUM")
         return len(gone)
 
     def close(self) -> None:
         """Close the file; what was recorded is there in any case."""
-        with self._lock, self._write_lock:
-            for connection in (self._reader, self._writer):
-                if connection is not None and self._process == os.getpid():
-                    connection.close()
-            self._reader = self._writer = None
+        with self._read_lock, self._write_lock:
+            if self._files is not None and self._process == os.getpid():
+                for file in filter(None, self._files):
+                    file.close()
+            self._files = None
 
     # Connections
 
     def _open(self) -> None:
-        """Open the file for reading, and make it where that is wanted and needed."""
+        """Open the file, and make it where that is wanted and needed."""
         self._process = os.getpid()
         if self.mode == "replay":
             if not self.path.is_file():
                 raise ReplyStoreError(
                     self.path, None, "does not exist, so nothing can be replayed; import replies, or use mode auto"
                 )
-            try:
-                self._reader = self._connected("mode=ro")
-                _check(self._reader, self.path)
-            except sqlite3.OperationalError:
-                # On a disk that takes no writes, SQLite cannot make its shared memory.
-                self._reader = self._connected("mode=ro&immutable=1")
-                _check(self._reader, self.path)
+            self._files = (open_database(self.path, read_only=True), None)
+            _check(self._files[0], self.path)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = self._connected("mode=rwc")
-        _prepare(self._writer, self.path)
-        self._reader = self._connected("mode=rw")
+        writer = open_database(self.path)
+        with transaction(writer):  # two processes may make the same file
+            if writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                for statement in _TABLES.strip().split(";\n"):
+                    writer.execute(statement)
+            _check(writer, self.path)
+        self._files = (open_database(self.path), writer)
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
-        address = f"{self.path.resolve().as_uri()}?{mode}"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=_BUSY_S, check_same_thread=False, isolation_level=None, cached_statements=32
-        )
-        connection.execute("PRAGMA synchronous = FULL")
-        return connection
-
-    def _reading_connection(self) -> sqlite3.Connection:
-        if self._process != os.getpid():
-            # A connection must not be used on the other side of a fork, not even to close it.
-            self._reader = self._writer = None
-            self._open()
-        if self._reader is None:
+    def _connections(self) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
+        if self._files is None:
             raise ReplyStoreError(self.path, None, "is closed, or off; open it again")
-        return self._reader
+        if self._process != os.getpid():  # a connection must not be used on the other side of a fork
+            self._open()
+        return self._files
 
-    def _writing_connection(self) -> sqlite3.Connection:
-        self._reading_connection()
-        if self._writer is None:
+    def _writer(self) -> sqlite3.Connection:
+        writer = self._connections()[1]
+        if writer is None:
             raise ReplyStoreError(self.path, None, "is open for replaying only; use mode auto to add to it")
-        return self._writer
+        return writer
 
     def _rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         with self._reading() as file:
@@ -351,27 +318,16 @@ class RecordedReplies:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._translated():
-            yield self._reading_connection()
+        with self._read_lock, self._translated():
+            yield self._connections()[0]
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Give the file for one transaction, which an error undoes."""
-        with self._write_lock, self._transaction() as file:
-            yield file
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._translated():
-            file = self._writing_connection()
-            file.execute("BEGIN IMMEDIATE")
-            try:
+        with self._write_lock, self._translated():
+            file = self._writer()
+            with transaction(file):
                 yield file
-                file.execute("COMMIT")
-            except BaseException:
-                if file.in_transaction:
-                    file.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -381,15 +337,6 @@ class RecordedReplies:
             raise ReplyStoreError(
                 self.path, None, f"recorded replies cannot be used ({error}); check the file and the disk"
             ) from error
-
-
-@dataclass(eq=False)
-class _Waiting:
-    """A reply on its way to the disk."""
-
-    reply: RecordedReply
-    replace: bool
-    written: bool = False
 
 
 class Import:
@@ -407,11 +354,11 @@ class Import:
         self.conflicts: list[str] = []
 
     def expected(self, key: str) -> tuple[Call, str] | None:
-        """Return the call of a key that is waited for, or recorded already, and its stage; None when it is neither."""
+        """Return the call with this key and its stage if it waits for a reply or has one; None otherwise."""
         for table in ("pending", "replies"):
             row = self._file.execute(f"SELECT call, stage FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone()
             if row is not None:
-                return _unpack(self._file, row[0]), row[1]
+                return _unpack(self._file, row[0]), _restored(row[1])
         return None
 
     def add(self, each: RecordedReply) -> None:
@@ -428,7 +375,7 @@ class Import:
 
 
 def differences(call: Call, other: Call) -> list[str]:
-    """Say in which parts two calls differ, the other one being a recorded call."""
+    """Say in which parts a call differs from a recorded one."""
     found = []
     for part, ours, theirs in (
         ("provider", call.provider, other.provider),
@@ -460,30 +407,6 @@ def differences(call: Call, other: Call) -> list[str]:
 # Rows
 
 
-def _prepare(file: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a new file, or check that the file is ours."""
-    while file.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            file.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # Two processes that do this at the same time are told at once, without the busy timeout.
-            if "locked" not in str(error):
-                raise
-            time.sleep(0.01)
-    file.execute("BEGIN IMMEDIATE")  # two processes may make the same file
-    try:
-        if file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-            for statement in _TABLES.strip().split(";\n"):
-                file.execute(statement)
-            file.execute(f"PRAGMA application_id = {FORMAT}")
-            file.execute(f"PRAGMA user_version = {VERSION}")
-        _check(file, path)
-    except BaseException:
-        file.execute("ROLLBACK")
-        raise
-    file.execute("COMMIT")
-
-
 def _check(file: sqlite3.Connection, path: Path) -> None:
     kind = file.execute("PRAGMA application_id").fetchone()[0]
     version = file.execute("PRAGMA user_version").fetchone()[0]
@@ -497,8 +420,8 @@ def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> Non
     call, reply, usage = each.call, each.reply, each.reply.usage
     key = bytes.fromhex(call.key)
     row = (
-        key, call.provider, call.model, each.stage, each.recorded, _pack(file, call), _ending(call),
-        _storable(reply.text), json.dumps([_tool_call(tool) for tool in reply.tool_calls]), reply.stop, reply.model,
+        key, *map(_storable, (call.provider, call.model, each.stage)), each.recorded, _pack(file, call), _ending(call),
+        _storable(reply.text), _tools(reply), reply.stop, _storable(reply.model),
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
         reply.seconds, reply.retries,
     )  # fmt: skip
@@ -510,17 +433,21 @@ def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> Non
 def _reply(row: Sequence[Any]) -> Reply:
     """Read the columns `_REPLY`."""
     tools = () if row[1] == "[]" else tuple(read_tool_call(tool) for tool in json.loads(row[1]))
-    return Reply(_restored(row[0]), tools, cast(Stop, row[2]), Usage(*row[3:7]), row[7], row[8], row[9])
+    return Reply(_restored(row[0]), tools, cast(Stop, row[2]), Usage(*row[3:7]), _restored(row[7]), row[8], row[9])
 
 
 def _record(file: sqlite3.Connection, key: bytes) -> RecordedReply | None:
     row = file.execute(f"SELECT call, stage, recorded, {_REPLY} FROM replies WHERE key = ?", (key,)).fetchone()
-    return None if row is None else RecordedReply(_unpack(file, row[0]), _reply(row[3:]), row[1], row[2])
+    return None if row is None else RecordedReply(_unpack(file, row[0]), _reply(row[3:]), _restored(row[1]), row[2])
 
 
 def _said(reply: Reply) -> tuple[object, ...]:
-    """Return what counts when two replies are compared: not how long they took."""
-    return reply.text, json.dumps([_tool_call(tool) for tool in reply.tool_calls], sort_keys=True), reply.stop
+    """Return the parts of a reply that make it another one: its time and its tokens do not."""
+    return reply.text, _tools(reply, sort_keys=True), reply.stop
+
+
+def _tools(reply: Reply, sort_keys: bool = False) -> str:
+    return json.dumps([tool_record(tool) for tool in reply.tool_calls], sort_keys=sort_keys, default=dict)
 
 
 def _ending(call: Call) -> bytes:
@@ -540,7 +467,7 @@ def _pack(file: sqlite3.Connection, call: Call) -> bytes:
             if file.execute("SELECT 1 FROM texts WHERE digest = ?", (digest,)).fetchone() is None:
                 file.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(content, 6)))
             message["text"] = {"digest": digest.hex()}
-    return zlib.compress(json.dumps(record).encode("ascii"), 6)
+    return zlib.compress(json.dumps(record, default=dict).encode("ascii"), 6)
 
 
 def _unpack(file: sqlite3.Connection, packed: bytes) -> Call:
@@ -570,122 +497,3 @@ def _storable(text: str) -> str | bytes:
 
 def _restored(stored: str | bytes) -> str:
     return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
-
-
-# Records as JSON, in the file and in exports
-
-
-def call_record(call: Call) -> dict[str, Any]:
-    """Return a call as JSON holds it."""
-    return {
-        "provider": call.provider,
-        "model": call.model,
-        "messages": [
-            {
-                "role": message.role,
-                "text": message.text,
-                **({"tool_calls": [_tool_call(tool) for tool in message.tool_calls]} if message.tool_calls else {}),
-                **({"call_id": message.call_id} if message.call_id is not None else {}),
-            }
-            for message in call.messages
-        ],
-        "parameters": _plain(call.parameters),
-        "sample": call.sample,
-    }
-
-
-def reply_record(reply: Reply) -> dict[str, Any]:
-    """Return a reply as JSON holds it."""
-    usage = reply.usage
-    return {
-        "text": reply.text,
-        **({"tool_calls": [_tool_call(tool) for tool in reply.tool_calls]} if reply.tool_calls else {}),
-        "stop": reply.stop,
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-        },
-        "model": reply.model,
-        "seconds": reply.seconds,
-        "retries": reply.retries,
-    }
-
-
-def read_call(record: Mapping[str, Any]) -> Call:
-    """Read what `call_record` writes.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is none.
-    """
-    messages = tuple(
-        Message(
-            cast(Role, _one_of(message["role"], ("system", "user", "assistant", "tool"))),
-            _text(message["text"]),
-            tuple(read_tool_call(tool) for tool in message.get("tool_calls", ())),
-            message.get("call_id"),
-        )
-        for message in record["messages"]
-    )
-    parameters = record["parameters"]
-    if not isinstance(parameters, dict):
-        raise TypeError("parameters are no mapping")
-    return Call(_text(record["provider"]), _text(record["model"]), messages, parameters, int(record["sample"]))
-
-
-def read_reply(record: Mapping[str, Any]) -> Reply:
-    """Read what `reply_record` writes; all but the text may be missing.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is none.
-    """
-    usage = record.get("usage") or {}
-    counted = {name: int(usage.get(name, 0)) for name in Usage.__dataclass_fields__}
-    if min(counted.values()) < 0:
-        raise ValueError("a number of tokens is below 0")
-    return Reply(
-        _text(record["text"]),
-        tuple(read_tool_call(tool) for tool in record.get("tool_calls", ())),
-        cast(Stop, _one_of(record.get("stop", "end"), ("end", "length", "refusal", "tool", "other"))),
-        Usage(**counted),
-        _text(record.get("model", "")),
-        float(record.get("seconds", 0.0)),
-        int(record.get("retries", 0)),
-    )
-
-
-def read_tool_call(record: Mapping[str, Any]) -> ToolCall:
-    """Read a tool call.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is none.
-    """
-    if not isinstance(record["arguments"], dict):
-        raise TypeError("a tool call's arguments are no mapping")
-    return ToolCall(_text(record["id"]), _text(record["name"]), record["arguments"])
-
-
-def _tool_call(tool: ToolCall) -> dict[str, Any]:
-    return {"id": tool.id, "name": tool.name, "arguments": _plain(tool.arguments)}
-
-
-def _plain(value: JSON) -> Any:
-    """Return a JSON value made of dicts and lists, whatever kinds of mapping and sequence it came in."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(entry) for entry in value]
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _one_of(value: object, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
-    return cast(str, value)

@@ -14,56 +14,51 @@ reply (`RecordedReplies.expect`), or have it:
 - anything else that can write `{"id": KEY, "text": "…"}`, or `"reply": {…}` with the fields above.
 
 Each line is checked before anything counts, and a file is taken in whole or not at all. Files ending in `.gz` are
-compressed.
+compressed; `.xz` and `.zst` are read as well.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.files import json_line, new_file
-from byokg.llm.messages import Reply, Stop, ToolCall, Usage
-from byokg.llm.replies import Import, RecordedReplies, RecordedReply, call_record, read_call, read_reply, reply_record
+from byokg.files import json_line, new_file, open_decompressed
+from byokg.llm.messages import (
+    STOPS,
+    Reply,
+    ToolCall,
+    Usage,
+    call_record,
+    read_call,
+    read_reply,
+    reply_record,
+)
+from byokg.llm.replies import Import, RecordedReplies, RecordedReply
 
 SCHEMA = 1
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
-_ANTHROPIC_STOPS: Mapping[str, Stop] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "tool_use": "tool",
-}
-_OPENAI_STOPS: Mapping[str, Stop] = {
-    "stop": "end",
-    "length": "length",
-    "content_filter": "refusal",
-    "tool_calls": "tool",
-    "function_call": "tool",
-}
-
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import brought."""
+    """What an import found in a file."""
 
     new: int
     known: int
-    """There already, with the same reply."""
+    """Replies that were recorded already."""
     conflicts: tuple[str, ...]
-    """Keys of calls that were there with another reply, which stayed."""
+    """Keys of calls that have another reply already, which stays unless the store's mode is `record`."""
     failed: tuple[tuple[str, str], ...] = ()
     """Keys and reasons of requests that a batch service did not answer; they are still waited for."""
 
@@ -87,7 +82,9 @@ def export_replies(store: RecordedReplies, out: str | Path, keys: Collection[str
     count = 0
     try:
         with new_file(path) as raw:
-            with _compressed(raw, path) as file:
+            # A compressed file holds neither its name nor a time, so that equal content gives equal bytes.
+            packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw)
+            with packed as file:
                 for each in store.recorded(keys):
                     missing.discard(each.call.key)
                     file.write(_line(each))
@@ -146,24 +143,17 @@ def _line(each: RecordedReply) -> bytes:
     return json_line(record)
 
 
-def _compressed(raw: IO[bytes], path: Path) -> AbstractContextManager[IO[bytes]]:
-    """Return where to write; a compressed file holds neither its name nor a time, so that equal content is equal."""
-    if path.suffix == ".gz":
-        return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-    return nullcontext(raw)
-
-
 # Reading
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line that is not empty."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with open_decompressed(path) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise ReplyStoreError(path, None, f"cannot be read: {error}; nothing was imported") from error
 
 
@@ -212,7 +202,7 @@ def _anthropic(result: Mapping[str, Any]) -> Reply | str:
     reply = read_reply(
         {
             "text": "".join(block["text"] for block in blocks if block["type"] == "text"),
-            "stop": _ANTHROPIC_STOPS.get(message.get("stop_reason") or "end_turn", "other"),
+            "stop": STOPS.get(message.get("stop_reason") or "end_turn", "other"),
             "usage": {
                 # Anthropic counts what went through the prompt cache apart.
                 "input_tokens": (usage.get("input_tokens") or 0) + read + written,
@@ -242,7 +232,7 @@ def _openai(record: Mapping[str, Any]) -> Reply | str:
         ToolCall(each["id"], each["function"]["name"], json.loads(each["function"]["arguments"]))
         for each in message.get("tool_calls") or ()
     )
-    stop: Stop = "refusal" if refused else _OPENAI_STOPS.get(choice.get("finish_reason") or "stop", "other")
+    stop = "refusal" if refused else STOPS.get(choice.get("finish_reason") or "stop", "other")
     return Reply(
         text=cast(str, refused or message.get("content") or ""),
         tool_calls=tools,

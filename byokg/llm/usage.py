@@ -1,13 +1,11 @@
-"""Counts what language models take, by question and stage, and stops a run at its budget.
+"""What language models take: prices, tokens, what each question and stage spent, a run's budget, and estimates of it.
 
-What calls of language models cost: a table that ships with byokg (`prices.yaml`), and users' own before it.
-
-How many tokens a text has, for budgets and reports.
+`UsageMeter` counts calls and stops a run at its `Budget`. Prices come from a table that ships with byokg
+(`prices.yaml`) and from the user's own, which goes before it.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import re
@@ -23,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from byokg.errors import BudgetExceeded, ConfigError, MissingExtra
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.messages import Call, Reply, Usage
+from byokg.text import estimate_tokens
 from byokg.types import Consumption, Spending
 
 if TYPE_CHECKING:
@@ -119,16 +117,16 @@ def canonical_model(model: str) -> str:
     return _VENDOR.sub("", _REGION.sub("", name, count=1), count=1)
 
 
-Table = Sequence[tuple[re.Pattern[str], Price]]
+_Patterns = Sequence[tuple[re.Pattern[str], Price]]
 
 
 @cache
-def _shipped() -> Table:
+def _shipped() -> _Patterns:
     text = (resources.files("byokg.llm") / "prices.yaml").read_text("utf-8")
     return _table(yaml.safe_load(text), "byokg/llm/prices.yaml")
 
 
-def _read(path: Path) -> Table:
+def _read(path: Path) -> _Patterns:
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -137,7 +135,7 @@ def _read(path: Path) -> Table:
     return _table(content, str(path))
 
 
-def _table(content: object, file: str) -> Table:
+def _table(content: object, file: str) -> _Patterns:
     if not isinstance(content, list):
         raise ConfigError(f"{file}: prices are a list of entries with models, input and output")
     table = [pair for number, entry in enumerate(content, start=1) for pair in _entry(entry, f"{file}, entry {number}")]
@@ -146,7 +144,7 @@ def _table(content: object, file: str) -> Table:
     return table
 
 
-def _entry(entry: object, place: str) -> Table:
+def _entry(entry: object, place: str) -> _Patterns:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{place}: is no mapping; write models, input and output")
     unknown = [str(name) for name in entry if name not in _FIELDS]
@@ -158,19 +156,15 @@ def _entry(entry: object, place: str) -> Table:
     batch = entry.get("batch", 1)
     if not _is_number(batch) or not 0 < batch <= 1:
         raise ConfigError(f"{place}: batch={batch!r} is no share in (0, 1]; half price is 0.5")
-    above, long_rates = None, None
-    if "long_prompt" in entry:
-        long = entry["long_prompt"]
-        if not isinstance(long, Mapping) or not isinstance(long.get("above"), int):
-            raise ConfigError(f"{place}: long_prompt needs above, a number of tokens, and prices")
-        above, long_rates = long["above"], _rates(long, f"{place}, long_prompt")
-    date = entry.get("date", "")
+    long = entry.get("long_prompt")
+    if long is not None and not (isinstance(long, Mapping) and isinstance(long.get("above"), int)):
+        raise ConfigError(f"{place}: long_prompt needs above, a number of tokens, and prices")
     price = Price(
         _rates(entry, place),
-        above,
-        long_rates,
+        None if long is None else long["above"],
+        None if long is None else _rates(long, f"{place}, long_prompt"),
         float(batch),
-        date.isoformat() if isinstance(date, datetime.date) else str(date),
+        str(entry.get("date", "")),
         str(entry.get("source", "")),
     )
     return [(_pattern(model), price) for model in models]
@@ -205,7 +199,7 @@ MODEL = "model"
 
 
 def token_counter(name: str = ESTIMATE, model: BaseChatModel | None = None) -> Callable[[str], int]:
-    """Return what counts the tokens of a text.
+    """Return a function that counts the tokens of a text.
 
     The choice decides which evidence fits a prompt, so it is made by name and never by what happens to be installed.
 
@@ -220,13 +214,9 @@ def token_counter(name: str = ESTIMATE, model: BaseChatModel | None = None) -> C
     """
     if name == ESTIMATE:
         return estimate_tokens
-    if name == MODEL:
-        return _counter_of(model)
-    encoding = _encoding(name)
-    return lambda text: len(encoding.encode_ordinary(text))
-
-
-def _counter_of(model: BaseChatModel | None) -> Callable[[str], int]:
+    if name != MODEL:
+        encoding = _encoding(name)
+        return lambda text: len(encoding.encode_ordinary(text))
     # LangChain's default counts with the tokenizer of GPT-2, whatever the model is, and downloads it.
     from langchain_core.language_models.base import BaseLanguageModel
 
@@ -282,16 +272,6 @@ class Budget:
                 raise ConfigError(f"budget.{name}={limit} is no budget; give 0 or more, or null for no limit")
 
 
-def usd_budget(max_usd: float, max_calls: int | None = None) -> Budget:
-    """Limit the money, and perhaps the calls as well."""
-    return Budget(max_usd, max_calls)
-
-
-def call_budget(max_calls: int, max_usd: float | None = None) -> Budget:
-    """Limit the calls, and perhaps the money as well."""
-    return Budget(max_usd, max_calls)
-
-
 @dataclass(frozen=True)
 class AnsweredCall:
     """A call, and what it was for."""
@@ -309,7 +289,7 @@ class QuestionUsage:
 
 
 class UsageMeter:
-    """Counts calls; fulfils `records.Meter`.
+    """Counts calls; fulfils `messages.Meter`.
 
     Before a call is sent, the most that it can cost is reserved: its prompt's estimated tokens and its limit of tokens
     for the reply, at the dearest rate. A call that does not fit beside what others have reserved waits until these are
@@ -320,23 +300,21 @@ class UsageMeter:
     Args:
         prices: what models cost; None takes the table that ships.
         budget: what may be spent; None for no limit.
-        spent: what the run spent before, when it is continued.
     """
 
-    def __init__(
-        self, prices: PriceTable | None = None, budget: Budget | None = None, spent: Spending | None = None
-    ) -> None:
+    def __init__(self, prices: PriceTable | None = None, budget: Budget | None = None) -> None:
         self._prices = prices or PriceTable()
         self._budget = budget or Budget()
         self._settled = threading.Condition()
-        self._questions: dict[str, _Question] = {}
-        self._before = spent or Spending()
+        self._questions: defaultdict[str, _Question] = defaultdict(_Question)
+        self._before: Spending | None = None
+        """What a continued run spent before."""
         self._total = Spending()
-        self._reserved: dict[tuple[int, str], _Reserved] = {}
+        self._reserved: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
+        """US dollars held for each call that is under way, by thread and key."""
         self._stopped: str | None = None
         self._bought: set[str] = set()
         """Keys of calls answered in batches: their replies come out of the store, and are counted already."""
-        self._carried = False
         self._unpriced: dict[str, None] = {}
 
     @property
@@ -354,9 +332,8 @@ class UsageMeter:
     def carry(self, spent: Spending) -> None:
         """Count what a continued run spent before against its budget; what comes later, this meter counts itself."""
         with self._settled:
-            if not self._carried:
+            if self._before is None:
                 self._before = spent
-            self._carried = True
 
     def check(self, model: str) -> None:
         """Make sure that a budget in dollars can be kept with this model.
@@ -373,26 +350,17 @@ class UsageMeter:
         Raises:
             BudgetExceeded: it would go over the budget. Nothing more is sent in this run.
         """
-        name = f"{call.provider}/{call.model}"
-        price = self._prices.find(call.model)
         with self._settled:
-            if price is None:
-                self._unpriced.setdefault(name)
-                if self._budget.max_usd is not None:
-                    self._stop(self._no_price(call.model))
-            usd = _most(call, price)
             while self._stopped is None:
-                over = self._over(usd)
+                usd, over = self._most(call)
                 if over is None:
-                    key = (threading.get_ident(), call.key)
-                    held = self._reserved.setdefault(key, _Reserved())
-                    held.calls, held.usd = held.calls + 1, held.usd + usd
+                    self._reserved[threading.get_ident(), call.key].append(usd)
                     return
-                if not self._reserved:
-                    self._stop(over)
-                else:
+                if self._reserved:
                     self._settled.wait()
-            raise BudgetExceeded(name, self._stopped)
+                else:
+                    self._stop(over)
+            raise BudgetExceeded(f"{call.provider}/{call.model}", self._stopped)
 
     def before_batch(self, calls: Sequence[Call]) -> int:
         """Reserve what calls may cost at the price of a batch.
@@ -403,23 +371,15 @@ class UsageMeter:
         Raises:
             BudgetExceeded: it allows none.
         """
-        reserved = 0
         with self._settled:
-            for call in calls:
-                price = self._prices.find(call.model)
-                usd = _most(call, price) * (price.batch if price else 1.0)
-                over = self._over(usd)
-                if price is None and self._budget.max_usd is not None:
-                    over = self._no_price(call.model)
+            for number, call in enumerate(calls):
+                usd, over = self._most(call, batch=True)
+                if over is not None and number:
+                    return number
                 if over is not None:
-                    if not reserved:
-                        self._stop(over)
-                        raise BudgetExceeded(f"{call.provider}/{call.model}", self._stopped or over)
-                    break
-                held = self._reserved.setdefault((threading.get_ident(), call.key), _Reserved())
-                held.calls, held.usd = held.calls + 1, held.usd + usd
-                reserved += 1
-        return reserved
+                    raise BudgetExceeded(f"{call.provider}/{call.model}", self._stop(over))
+                self._reserved[threading.get_ident(), call.key].append(usd)
+        return len(calls)
 
     def after(
         self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool, batch: bool = False
@@ -458,42 +418,44 @@ class UsageMeter:
     def take(self, question_id: str) -> QuestionUsage:
         """Return what a question took, and forget it; the total keeps it."""
         with self._settled:
-            return _frozen(self._questions.pop(question_id, None))
-
-    def of(self, question_id: str) -> QuestionUsage:
-        """Return what a question took so far."""
-        with self._settled:
-            return _frozen(self._questions.get(question_id))
+            question = self._questions.pop(question_id, _Question())
+        return QuestionUsage(dict(question.stages), tuple(question.calls.values()))
 
     def _count(self, spent: Spending, stage: str, question_id: str) -> _Question:
         self._total += spent
-        question = self._questions.setdefault(question_id, _Question())
+        question = self._questions[question_id]
         question.stages[stage] += spent
         return question
 
     def _release(self, call: Call) -> None:
-        held = self._reserved.pop((threading.get_ident(), call.key), None)
-        if held is not None:
+        if self._reserved.pop((threading.get_ident(), call.key), None) is not None:
             self._settled.notify_all()
 
-    def _over(self, usd: float) -> str | None:
-        """Say which limit one more call would go over."""
-        spent = self._before + self._total
+    def _most(self, call: Call, batch: bool = False) -> tuple[float, str | None]:
+        """Return what a call costs at most, and which limit it would go over; the costs are 0 without a price."""
+        price = self._prices.find(call.model)
+        if price is None:
+            self._unpriced.setdefault(f"{call.provider}/{call.model}")
+            if self._budget.max_usd is not None:
+                return 0.0, self._no_price(call.model)
+        usd = 0.0 if price is None else price.most(*_most_tokens(call)) * (price.batch if batch else 1.0)
+        spent = self._total + (self._before or Spending())
+        held = [each for reserved in self._reserved.values() for each in reserved]
         limit = self._budget.max_calls
         calls = spent.asked.calls + spent.failed
-        if limit is not None and calls + sum(held.calls for held in self._reserved.values()) + 1 > limit:
-            return f"budget.max_calls={limit} is used up ({calls:,} calls)"
+        if limit is not None and calls + len(held) + 1 > limit:
+            return usd, f"budget.max_calls={limit} is used up ({calls:,} calls)"
         most = self._budget.max_usd
-        if most is not None and spent.asked.usd + sum(held.usd for held in self._reserved.values()) + usd > most:
-            return (
-                f"budget.max_usd={most:g} does not allow a call of up to ${usd:.4f} any more "
-                f"(${spent.asked.usd:.4f} spent)"
-            )
-        return None
+        if most is not None and spent.asked.usd + sum(held) + usd > most:
+            allows = f"budget.max_usd={most:g} does not allow a call of up to ${usd:.4f} any more"
+            return usd, f"{allows} (${spent.asked.usd:.4f} spent)"
+        return usd, None
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: str) -> str:
+        """Let no more calls through, and return why."""
         self._stopped = f"{reason}; what is answered is kept: raise the budget and start the same command again"
         self._settled.notify_all()
+        return self._stopped
 
     def _no_price(self, model: str) -> str:
         return f"the price of {model} is not known, so budget.max_usd cannot be kept; add it with prices=FILE"
@@ -505,22 +467,123 @@ class _Question:
     calls: dict[tuple[str, str], AnsweredCall] = field(default_factory=dict)
 
 
-@dataclass
-class _Reserved:
-    calls: int = 0
-    usd: float = 0.0
-
-
-def _frozen(question: _Question | None) -> QuestionUsage:
-    return QuestionUsage() if question is None else QuestionUsage(dict(question.stages), tuple(question.calls.values()))
-
-
-def _most(call: Call, price: Price | None) -> float:
-    """Return what a call costs at most; 0 where its price is not known."""
-    if price is None:
-        return 0.0
+def _most_tokens(call: Call) -> tuple[int, int]:
+    """Return how many tokens a call has at most: of its prompt, and of the reply."""
     prompt = sum(estimate_tokens(message.text) + _TOKENS_PER_MESSAGE for message in call.messages)
     prompt += estimate_tokens(json.dumps(call.parameters.get("tools", []), default=str))
     prompt += sum(estimate_tokens(str(message.tool_calls)) for message in call.messages if message.tool_calls)
-    limits = [call.parameters[name] for name in _OUTPUT_LIMITS if isinstance(call.parameters.get(name), int)]
-    return price.most(prompt, max((limit for limit in limits if isinstance(limit, int)), default=OUTPUT_ASSUMED))
+    limits = [limit for name in _OUTPUT_LIMITS if isinstance(limit := call.parameters.get(name), int)]
+    return prompt, max(limits, default=OUTPUT_ASSUMED)
+
+
+# Estimates of a run
+
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""Student's t, two-sided 95 %, for 1 to 30 degrees of freedom."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """An expected value and its 95 % prediction interval; both ends equal it when all questions were sampled."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RunEstimate:
+    """What a whole run will take if no reply is recorded yet."""
+
+    sampled: int
+    questions: int
+    calls: Range
+    input_tokens: Range
+    output_tokens: Range
+    usd: Range
+    unpriced: bool
+    """Some calls were of models whose price is not known; `usd` leaves them out."""
+
+
+def estimate_run(sample: Sequence[Spending], questions: int) -> RunEstimate:
+    """Estimate a run from the questions that were answered so far, which are part of it.
+
+    Replayed calls count as if they had been asked, so an estimate does not depend on what is recorded already.
+
+    Args:
+        sample: what each sampled question took, at least one; drawn at random, or the figures are off.
+        questions: of the whole run, at least as many as were sampled.
+
+    Raises:
+        ConfigError: the sample is empty, or larger than the run.
+    """
+    if not 1 <= len(sample) <= questions:
+        raise ConfigError(f"{questions:,} questions cannot be estimated from {len(sample):,}; sample between 1 and all")
+    took = [each.asked + each.replayed for each in sample]
+
+    def extrapolated(measure: Callable[[Consumption], float]) -> Range:
+        return _predicted([float(measure(each)) for each in took], questions)
+
+    return RunEstimate(
+        len(sample),
+        questions,
+        extrapolated(lambda each: each.calls),
+        extrapolated(lambda each: each.input_tokens),
+        extrapolated(lambda each: each.output_tokens),
+        extrapolated(lambda each: each.usd),
+        any(each.unpriced for each in took),
+    )
+
+
+def estimate_text(estimate: RunEstimate) -> str:
+    """Return an estimate as a few lines of text."""
+    lines = [
+        f"{estimate.questions:,} questions, estimated from {estimate.sampled:,} (95 % interval in brackets):",
+        f"  calls       {_shown(estimate.calls, _count)}",
+        f"  tokens in   {_shown(estimate.input_tokens, _count)}",
+        f"  tokens out  {_shown(estimate.output_tokens, _count)}",
+    ]
+    if estimate.unpriced and estimate.usd.expected == 0:
+        lines.append("  US dollars  unknown: the model has no price; add it with prices=FILE")
+    else:
+        some = ", without models that have no price" if estimate.unpriced else ""
+        lines.append(f"  US dollars  {_shown(estimate.usd, dollars)}{some}")
+    return "\n".join(lines)
+
+
+def dollars(usd: float) -> str:
+    """Return an amount of money with enough digits to tell it from zero."""
+    return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
+
+
+def _predicted(values: Sequence[float], total: int) -> Range:
+    """Return the sum over `total` draws of which `values` are known.
+
+    The rest is predicted with the uncertainty of the mean and the scatter of the questions themselves (normal theory).
+    """
+    n, rest = len(values), total - len(values)
+    known = sum(values)
+    mean = known / n
+    expected = known + rest * mean
+    if rest == 0:
+        return Range(expected, expected, expected)
+    if n == 1:
+        return Range(expected, known, math.inf)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    t = _T95[n - 2] if n - 1 <= len(_T95) else 1.96 + 2.5 / (n - 1)
+    half = t * deviation * math.sqrt(rest * (1 + rest / n))
+    return Range(expected, max(known, expected - half), expected + half)
+
+
+def _shown(found: Range, form: Callable[[float], str]) -> str:
+    if found.low == found.high:
+        return form(found.expected)
+    high = "any number" if found.high == math.inf else form(found.high)
+    return f"{form(found.expected)} ({form(found.low)} to {high})"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from byokg.errors import ByokgError, ConfigError
+from byokg.errors import ByokgError, at_least
 from byokg.graph.bfsql.response import compact
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
@@ -19,6 +19,7 @@ from byokg.llm.parsing import read_answers
 from byokg.pipeline.citations import Grounds
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
+from byokg.text import estimate_tokens
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -74,9 +75,8 @@ class BfsAgent:
         context_tokens: int = 12000,
         prompts: PromptLibrary | None = None,
     ) -> None:
-        for name, value, least in (("calls", calls, 2), ("context_tokens", context_tokens, 1)):
-            if value < least:
-                raise ConfigError(f"{name}={value} leaves no room for a tool call and an answer; use {least} or more")
+        at_least(2, "leaves no room for a tool call and an answer", calls=calls)
+        at_least(1, "leaves no room for a tool call and an answer", context_tokens=context_tokens)
         self._store = store
         self._model = model
         self._calls = calls

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from byokg.errors import ConfigError
-from byokg.graph.schema_text import estimate_tokens
+from byokg.errors import at_least
 from byokg.graph.store import GraphStore
 from byokg.pipeline.evidence_lines import REACH, Line, fold_lines
 from byokg.retrieval.verbalize import feedback_text, names_of
+from byokg.text import estimate_tokens
 from byokg.types import Context, Evidence, Feedback, TripleEvidence
 
 NOTHING = "(nothing was found)"
@@ -92,9 +92,7 @@ class ContextWriter:
         shown: int = 20,
         count_tokens: Callable[[str], int] = estimate_tokens,
     ) -> None:
-        for name, value in (("budget_tokens", budget_tokens), ("shown", shown)):
-            if value < 1:
-                raise ConfigError(f"{name}={value} shows nothing; use 1 or more")
+        at_least(1, "shows nothing", budget_tokens=budget_tokens, shown=shown)
         self._store = store
         self._budget_tokens = budget_tokens
         self._shown = shown

@@ -1,8 +1,7 @@
-"""Answering without a graph: what a language model knows by itself.
+"""Answering with a language model: from what was gathered, from what it knows by itself, or from the rows of a query.
 
-Answering with a language model from what was gathered.
-
-One query, written by a language model once entities are linked; its rows join what the model answers by itself.
+`LlmAnswerer` is the last step of the loop; `Direct` asks without a graph; `DirectQuery` has a query written once
+entities are linked, and joins its rows to what the model answers by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from dataclasses import replace
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.rdf.iris import node_iri
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
@@ -261,6 +259,8 @@ class QueryWriter:
 
     def _described(self, linked: Linked) -> str:
         """Write linked entities and values, one a line, as a query can name them."""
+        from byokg.graph.rdf.iris import node_iri
+
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
             kind = f", type {node.type}" if node.type else ""

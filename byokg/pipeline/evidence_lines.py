@@ -1,10 +1,8 @@
-"""Evidence joined into the lines of a context: what several items say is said once, what differs in its ends folds.
+"""The lines of a context: what several items of evidence say is said once, and what differs only in its ends is folded.
 
 An edge that several retrievers found is one line, whether it came as a triple, as a path of one hop, or inside a walk
 that is written out. Edges that share a node and a relation fold into one line. A mediator's edges are joined:
 `Ann → spouse_s / spouse → Bob; from → 1999`, or, where many mediators say no more than that, their ends fold as well.
-
-Lines of a context: what is said once for all the evidence that says it, and what it says differently.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The loop: propose, link, retrieve, and again until nothing new comes; then answer.
 
-What retrievers are made of, and how they get it: by the names of their arguments.
-
-Answering without a language model.
+`Loop` runs it, `Parts` makes its retrievers, and `ExtractiveAnswerer` answers without a language model.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
-from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.errors import ConfigError, at_least
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
@@ -25,7 +23,7 @@ from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.prompts.template import PromptLibrary
 from byokg.retrieval.base import Request, Retriever
-from byokg.text import is_identifier
+from byokg.text import estimate_tokens, is_identifier
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -90,7 +88,10 @@ class Parts:
                 f"rename it to what a pipeline can give: {', '.join(shared)}"
             )
         chosen = getattr(make, "keywords", {})  # of a partial: the settings
-        return make(**{part: value for part, value in shared.items() if part in parameters and part not in chosen})
+        made = make(**{part: value for part, value in shared.items() if part in parameters and part not in chosen})
+        if not callable(getattr(made, "retrieve", None)):
+            raise ConfigError(f"retriever {name!r} is a {type(made).__name__}, which has no method retrieve(request)")
+        return made
 
 
 _Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
@@ -220,8 +221,7 @@ class Loop:
         if not stages:
             raise ConfigError("a pipeline without a stage retrieves nothing; give one or more")
         for stage in stages:
-            if stage.rounds < 1:
-                raise ConfigError(f"rounds={stage.rounds} answers nothing; use 1 or more")
+            at_least(1, "answers nothing", rounds=stage.rounds)
         self.entities = entities
         self.stages = tuple(stages)
         self.answerer = answerer

@@ -10,7 +10,7 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
+from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.usage import ESTIMATE, token_counter
@@ -52,6 +52,7 @@ def byokg_pipeline(
     tokens: str = ESTIMATE,
     unite_drafts: bool = False,
     prompts: PromptLibrary | None = None,
+    path_language: PathLanguage = "metapaths",
 ) -> Loop:
     """Put the parts together for one graph and one language model.
 
@@ -73,6 +74,8 @@ def byokg_pipeline(
         unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
             Hit@2 counts. Needs the task `answers`, which `cypher_rounds` then ask for as well.
         prompts: what is asked; None takes the prompts that ship with the package.
+        path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
+            (`paths`, see docs/path-queries.md).
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -97,7 +100,9 @@ def byokg_pipeline(
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
             return GivenEntities()
-        return LlmLinker(model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens)
+        return LlmLinker(
+            model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens, path_language
+        )
 
     if unite_drafts and "answers" not in tasks:
         raise ConfigError(

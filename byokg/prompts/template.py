@@ -39,6 +39,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task_entities": (),
         "task_entities_context": (),
         "task_paths": (),
+        "task_pathql": (),
         "task_opencypher": (),
         "task_sparql": (),
         "task_answers": (),
@@ -53,7 +54,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "direct_cot": ("question",),
         "judge": ("expected", "given", "question"),
         # Query languages.
-        "path_query": ("schema", "entities", "question"),
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),
         "sparql_generation": ("schema", "entities", "question"),
@@ -71,7 +71,7 @@ _MARK_LIKE = re.compile(r"^<!--[ \t]*\w+[ \t]*-->[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Filled:
-    """A prompt ready to be sent: `system` may be empty; everything that varies by question is in `user`."""
+    """A prompt with its values, ready to be sent. `system` may be empty; all that differs by question is in `user`."""
 
     system: str
     user: str
@@ -93,7 +93,7 @@ class Prompt:
         return hashlib.sha256(f"{self.system}\0{self.user}".encode()).hexdigest()
 
     def fill(self, **values: str) -> Filled:
-        """Put values in the place of variables; a value is text, whatever it looks like.
+        """Replace variables by values; `{{…}}` inside a value is left as it is.
 
         Raises:
             TypeError: the values are not exactly the prompt's variables.
@@ -108,7 +108,7 @@ class Prompt:
 
 
 class PromptLibrary:
-    """All prompts, with a user's own in the place of ours.
+    """All prompts: the shipped ones, or the user's own in their place.
 
     Args:
         folder: `NAME.md` in it replaces the prompt of that name.

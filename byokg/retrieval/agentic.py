@@ -1,6 +1,6 @@
 """A language model walks the graph: at each hop it selects relations to follow, then entities to go on from.
 
-The relations of some entities, the nearest to a question first, as a list for a prompt.
+It chooses among the relations nearest to the question (`RelationRanker`), as many as its prompt has room for.
 """
 
 from __future__ import annotations
@@ -8,33 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
-from byokg.errors import ConfigError
-from byokg.graph.schema_text import estimate_tokens
+from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher, label_words
+from byokg.linking.relation_meaning import RelationMatcher, relation_text
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request
+from byokg.retrieval.base import Request, best_first
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.retrieval.verbalize import plain
-from byokg.text import normalize_name
-from byokg.types import Context, EntityId, Evidence, Feedback, Linked, Mention, TripleEvidence
+from byokg.text import estimate_tokens, normalize_name
+from byokg.types import Context, EntityId, Evidence, Feedback, Mention, TripleEvidence
 
 
 class RelationRanker:
     """Orders relations by how near their words are to a question's."""
 
     def __init__(self, store: GraphStore, embedder: Embedder) -> None:
-        self._store = store
+        self._labels = store.relations
         self._embedder = embedder
-        self._vectors: dict[int, npt.NDArray[np.float64]] = {}
+        self._vectors = exact(embedder.encode([relation_text(label) for label in self._labels]))
 
     def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
         """Return the relation numbers of each node, the nearest first, equally near ones by their labels.
@@ -43,18 +39,8 @@ class RelationRanker:
             question: its text.
             counts: what each node's relations count, by relation number.
         """
-        labels = self._store.relations
-        numbers = sorted({number for of in counts for number in of})
-        new = [number for number in numbers if number not in self._vectors]
-        if new:
-            texts = [" ".join(word for part in label_words(labels[number]) for word in part) for number in new]
-            self._vectors.update(zip(new, exact(self._embedder.encode(texts)), strict=True))
-        if not numbers:
-            return [[] for _ in counts]
-        asked = exact(self._embedder.encode([question])[0])
-        cosines = (np.stack([self._vectors[number] for number in numbers]) @ asked).tolist()
-        nearness = dict(zip(numbers, cosines, strict=True))
-        return [sorted(of, key=lambda number: (-nearness[number], labels[number])) for of in counts]
+        nearness = (self._vectors @ exact(self._embedder.encode([question])[0])).tolist()
+        return [sorted(of, key=lambda number: (-nearness[number], self._labels[number])) for of in counts]
 
 
 def list_relations(
@@ -152,17 +138,9 @@ class AgenticRetriever:
         relation_tokens: int = 2000,
         count_tokens: Callable[[str], int] = estimate_tokens,
     ) -> None:
-        for name, value in (
-            ("iterations", iterations),
-            ("starts", starts),
-            ("relations_per_entity", relations_per_entity),
-            ("next_entities", next_entities),
-            ("max_triples", max_triples),
-            ("hub_cap", hub_cap),
-            ("relation_tokens", relation_tokens),
-        ):
-            if value < 1:
-                raise ConfigError(f"{name}={value} explores nothing; use 1 or more")
+        at_least(1, "explores nothing", iterations=iterations, starts=starts, relations_per_entity=relations_per_entity)
+        at_least(1, "explores nothing", next_entities=next_entities, max_triples=max_triples, hub_cap=hub_cap)
+        at_least(1, "explores nothing", relation_tokens=relation_tokens)
         if calls is not None and calls < 0:
             raise ConfigError(f"calls={calls} is no number of calls; use 0 or more, or null for no limit")
         self._store = store
@@ -193,7 +171,7 @@ class AgenticRetriever:
             EntityNotFound: an entity was linked that is not in the store.
         """
         walk = _Walk(request, calls=_asked(request))
-        standing = _starts(request.linked)[: self._starts]
+        standing = best_first(request.linked.entities, request.linked.drafts)[: self._starts]
         for hop in range(1, self._iterations + 1):
             if not standing:
                 break
@@ -355,14 +333,3 @@ def _asked(request: Request) -> int:
     """Count the calls of earlier rounds."""
     stages = [step.stage for earlier in request.context.rounds for step in earlier.steps]
     return stages.count(RELATION_STAGE) + stages.count(ENTITY_STAGE)
-
-
-def _starts(linked: Linked) -> list[EntityId]:
-    """Return linked entities and drafts, each once: first the best of each mention, entities before drafts."""
-    ranked: list[tuple[int, EntityId]] = []
-    for group in (linked.entities, linked.drafts):
-        met: dict[Mention, int] = {}
-        for one in group:
-            met[one.mention] = met.get(one.mention, -1) + 1
-            ranked.append((met[one.mention], one.id))
-    return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))

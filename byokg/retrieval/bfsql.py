@@ -8,18 +8,18 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, RequestInvalid
+from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
 from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import distinct
-from byokg.graph.schema_text import label_words
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.retrieval.base import Request
+from byokg.text import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
     EntityId,
@@ -78,12 +78,8 @@ class BfsqlRetriever:
         max_nodes: int = 20,
         max_degree: int = 500,
     ) -> None:
-        for name, value in (("max_hops", max_hops), ("predicates", predicates), ("max_degree", max_degree)):
-            if value < 1:
-                raise ConfigError(f"{name}={value} reaches nothing; use 1 or more")
-        for name, value in (("max_edges", max_edges), ("max_stubs", max_stubs), ("max_nodes", max_nodes)):
-            if value < 0:
-                raise ConfigError(f"{name}={value} is no number of items; use 0 or more")
+        at_least(1, "reaches nothing", max_hops=max_hops, predicates=predicates, max_degree=max_degree)
+        at_least(0, "is no number of items", max_edges=max_edges, max_stubs=max_stubs, max_nodes=max_nodes)
         self._store = store
         self._embedder = embedder
         self._entities = entities or EntityLinker(store)
@@ -94,7 +90,7 @@ class BfsqlRetriever:
         self._max_stubs = max_stubs
         self._max_nodes = max_nodes
         self._max_degree = max_degree
-        self._vectors = exact(embedder.encode([label_words(label) for label in store.relations]))
+        self._vectors = exact(embedder.encode([normalize_label(label) for label in store.relations]))
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return feedback, edges in full, nodes with properties, and stubs, each kind best first."""
@@ -219,7 +215,7 @@ class BfsqlRetriever:
 
     def _likeness(self, question: Question) -> Float:
         """Return how near each relation is to the question: (R,) in [0, 1]."""
-        asked = exact(self._embedder.encode([label_words(question.text)])[0])
+        asked = exact(self._embedder.encode([normalize_label(question.text)])[0])
         likeness: Float = np.clip(self._vectors @ asked, 0.0, 1.0)
         return likeness
 

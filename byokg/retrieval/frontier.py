@@ -1,11 +1,8 @@
-"""One hop of an exploration: which relations its nodes have, and the edges of those that were chosen.
+"""Edges around nodes, as retrievers read them: within limits, by the relations that matter, and through mediators.
 
-Statements that run through a node without a name: a mediator, which stands for an event or a role.
-
-`France → governing_officials → m.0abc` says nothing by itself; with the mediator's other edges it says who held which
-office.
-
-The triples around linked entities, of the relations that matter: at hubs too, whose edges nobody could read.
+A mediator is a node without a name that stands for an event or a role. `France → governing_officials → m.0abc` says
+nothing by itself; with the mediator's other edges it says who held which office (`continuations`). `neighbourhood`
+collects the edges of the best relations within some hops; `expand_relations` follows relations that somebody chose.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from byokg.graph.int_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
 from byokg.graph.traversal import cap, join, select, triples
 from byokg.text import is_identifier
-from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
+from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
 Int64 = npt.NDArray[np.int64]
 
@@ -81,6 +78,14 @@ def metapath(path: Path) -> Metapath:
     """Return the relations of a walk, with the sign of inversion where it goes from tail to head."""
     steps: Sequence[tuple[Triple, bool]] = list(zip(path.triples, path.inverse, strict=True))
     return tuple(f"{INVERSE}{triple.relation}" if inverse else triple.relation for triple, inverse in steps)
+
+
+def as_evidence(retriever: str, score: float, edges: Sequence[Triple]) -> TripleEvidence | PathEvidence:
+    """Return one edge as a triple, or two edges that share a mediator as the path over both."""
+    if len(edges) == 1:
+        return TripleEvidence(retriever, score, edges[0])
+    path = joined(*edges)
+    return PathEvidence(retriever, score, path.source, metapath(path), (path.end,), (path,))
 
 
 Float64 = npt.NDArray[np.float64]

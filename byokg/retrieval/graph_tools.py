@@ -3,12 +3,8 @@
     tools = GraphTools(store)
     tools.call("bfs_query", {"seeds": ["Q42"], "max_hops": 1})
 
-Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema
-(`langchain_tools` does).
-
-What the tools over a graph take, beside the requests of BFS-QL.
-
-The tools over a graph for a LangChain chat model or agent.
+Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, and argument models with a JSON Schema.
+`langchain_tools` offers them to LangChain's chat models and agents.
 """
 
 from __future__ import annotations
@@ -16,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -27,9 +24,10 @@ from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Strict, problems, read_request
 from byokg.graph.bfsql.response import NODE_FIELDS, Json, clipped, compact, full_edge, full_node, renamed, within
 from byokg.graph.paths import shortest_paths
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
-from byokg.graph.store import Direction, GraphStore, Limits, QueryStore, RelationSchema, as_json
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.linking.entities import EntityLinker
+from byokg.text import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node
 
 
@@ -78,6 +76,12 @@ class PathArguments(Strict):
     )
 
 
+class PathQueryArguments(Strict):
+    """Arguments of `path_query`."""
+
+    query: str = Field(min_length=1, description="PATHS START ... END ... VIA ...")
+
+
 class QueryArguments(Strict):
     """Arguments of `run_query`."""
 
@@ -102,6 +106,47 @@ Seeds are ids: find them with search_entities. Spell types and predicates as des
 the same request with its cursor for what follows."""
 """Source: "A BFS-based graph query language" (BFS-QL), "LLM Prompt Template", in other words."""
 
+PATH_DESCRIPTION = """\
+Find paths by a pattern. PATHS [ALL | ANY | SHORTEST k] START ?x = <id> END ?y = <id> VIA what one step is \
+[MAX LENGTH n] [LIMIT n]. Leave out = <id> to let an end be any node, or give it a pattern: END ?y { ?y a <Film> }. \
+VIA ?p steps along any predicate and tells which; VIA <knows>|^<likes> along these, ^ from object to subject; VIA \
+UNDIRECTED ?p either way; VIA { ?m <starring> ?x , ?y . ?m <year> ?d FILTER(?d > 1990) } along matches of a pattern. \
+Without ALL only shortest paths are found, but all of these.
+
+How two people are connected by films: PATHS START ?x = <P1> END ?y = <P2> VIA { ?film <starring> ?x , ?y }"""
+
+_TOOLS: Mapping[str, tuple[str, type[BaseModel]]] = MappingProxyType(
+    {
+        "describe_schema": (
+            "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
+            SchemaArguments,
+        ),
+        "search_entities": (
+            "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
+            SearchArguments,
+        ),
+        "bfs_query": (BFS_DESCRIPTION, BfsRequest),
+        "describe_entity": (
+            "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
+            EntityArguments,
+        ),
+        "describe_entities": (
+            "Show the properties of several nodes, stubs of another response for instance.",
+            EntitiesArguments,
+        ),
+        "intersect_subgraphs": (
+            "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
+            "them. Filters and bounds are those of bfs_query.",
+            IntersectRequest,
+        ),
+        "shortest_paths": (
+            "Show how nodes are connected: the shortest paths from each source to each target.",
+            PathArguments,
+        ),
+    }
+)
+"""Description and arguments of each tool that any graph has; methods of `GraphTools` have their names."""
+
 _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
 _CUTOFF = 0.7
@@ -111,6 +156,7 @@ _MOST_MATCHES, _MOST_BEFORE_TYPES = 50, 1000
 _FRAME_TOKENS = 60
 """What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
+_MOST_PATHS = 200
 
 
 @dataclass(frozen=True)
@@ -133,6 +179,7 @@ class GraphTools:
         schema: ranks predicates for a question; None compares words.
         queries: what runs query text on the same graph; without any there is no `run_query`.
         budget_tokens: size of one result at most, as estimated; a request may ask for less.
+        path_queries: add `path_query`, which takes queries in the language of docs/path-queries.md.
 
     Raises:
         ConfigError: the budget is too small for a result.
@@ -145,6 +192,7 @@ class GraphTools:
         schema: SchemaRenderer | None = None,
         queries: Sequence[QueryStore] = (),
         budget_tokens: int = 8000,
+        path_queries: bool = False,
     ) -> None:
         if budget_tokens < 200:
             raise ConfigError(f"budget_tokens={budget_tokens} leaves no room for a result; use 200 or more")
@@ -154,55 +202,19 @@ class GraphTools:
         self._queries = {each.language: each for each in queries}
         self._budget = budget_tokens
         self._room = budget_tokens - _FRAME_TOKENS
+        self._path_queries = path_queries
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; `run_query` only where something runs queries."""
-        languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
-        described = [
-            Tool(
-                "describe_schema",
-                "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
-                SchemaArguments,
-                self.describe_schema,
-            ),
-            Tool(
-                "search_entities",
-                "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
-                SearchArguments,
-                self.search_entities,
-            ),
-            Tool("bfs_query", BFS_DESCRIPTION, BfsRequest, self.bfs_query),
-            Tool(
-                "describe_entity",
-                "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
-                EntityArguments,
-                self.describe_entity,
-            ),
-            Tool(
-                "describe_entities",
-                "Show the properties of several nodes, stubs of another response for instance.",
-                EntitiesArguments,
-                self.describe_entities,
-            ),
-            Tool(
-                "intersect_subgraphs",
-                "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
-                "them. Filters and bounds are those of bfs_query.",
-                IntersectRequest,
-                self.intersect_subgraphs,
-            ),
-            Tool(
-                "shortest_paths",
-                "Show how nodes are connected: the shortest paths from each source to each target.",
-                PathArguments,
-                self.shortest_paths,
-            ),
-        ]
+        described = dict(_TOOLS)
+        if self._path_queries:
+            described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments)
         if self._queries:
+            languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
             run = f"Run one {languages} query that only reads, for what needs counting, sorting or arithmetic."
-            described.append(Tool("run_query", run, QueryArguments, self.run_query))
-        return {tool.name: tool for tool in described}
+            described["run_query"] = (run, QueryArguments)
+        return {name: Tool(name, text, kind, getattr(self, name)) for name, (text, kind) in described.items()}
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> Json:
         """Run a tool by name.
@@ -348,6 +360,22 @@ class GraphTools:
         cut = len(shown) < len(paths) or len(said["unconnected"]) < len(apart)
         return {"paths": shown, "truncated": cut or any(pair.truncated for pair in found), **said}
 
+    def path_query(self, arguments: PathQueryArguments) -> Json:
+        """Return the paths that a path query finds, each with the edges of the graph that it walks.
+
+        Raises:
+            PathQueryInvalid: the text is no path query.
+            EntityNotFound: a start or end is not in the graph.
+            RelationNotFound: a predicate is not in the graph.
+        """
+        from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.search import PathLimits
+
+        found = paths(self._store, arguments.query, PathLimits(_TIMEOUT_S, _MOST_PATHS))
+        listed = found.as_json()["paths"]
+        shown = within(listed, self._room)
+        return {"paths": shown, "truncated": found.truncated or len(shown) < len(listed)}
+
     def run_query(self, arguments: QueryArguments) -> Json:
         """Return the rows of one guarded query.
 
@@ -359,7 +387,7 @@ class GraphTools:
         if language is None or language not in self._queries:
             taken = f"it takes {', '.join(self._queries)}" if self._queries else "it takes no queries; use bfs_query"
             raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
-        rows = self._queries[language].run(arguments.query, limits=Limits(_TIMEOUT_S, arguments.max_rows))
+        rows = self._queries[language].run(arguments.query, limits=QueryLimits(_TIMEOUT_S, arguments.max_rows))
         result = as_json(rows)
         shown = within(result["rows"], self._room)
         result["truncated"] = rows.truncated or shown != result["rows"]

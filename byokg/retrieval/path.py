@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from byokg.errors import ConfigError
+from byokg.errors import GraphError, at_least
+from byokg.graph.pathql.query import Endpoint, Name
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
-from byokg.retrieval.base import Request
+from byokg.retrieval.base import Request, best_first
+from byokg.retrieval.frontier import metapath
 from byokg.types import (
     INVERSE,
     EntityId,
     Evidence,
     Feedback,
     LinkedEntity,
-    Mention,
     Metapath,
     Path,
     PathEvidence,
@@ -25,6 +26,9 @@ from byokg.types import (
 )
 
 RETRIEVER = "path"
+
+_MOST_PATHS = 200
+"""Paths of one path query kept as evidence."""
 
 
 class PathRetriever:
@@ -34,7 +38,7 @@ class PathRetriever:
     A metapath that a language model wrote is tied to the graph's relations first. Its directions are a guess, so every
     combination of directions that reaches something is followed, the written directions first at each hop. What comes
     of each relation is noted; a path with a relation that the graph does not have, or that leads nowhere, becomes
-    `Feedback`.
+    `Feedback`. A path query is run as it is, but for names in START and END that are those of linked entities.
 
     Args:
         store: graph to walk.
@@ -72,17 +76,9 @@ class PathRetriever:
         shortest_hops: int = 3,
         anchors: int = 10,
     ) -> None:
-        for name, value in (
-            ("max_ends", max_ends),
-            ("shown", shown),
-            ("max_hops", max_hops),
-            ("shortest_hops", shortest_hops),
-            ("anchors", anchors),
-        ):
-            if value < 1:
-                raise ConfigError(f"{name}={value} keeps nothing; use 1 or more")
-        if shortest < 0:
-            raise ConfigError(f"shortest={shortest} is no number of paths; use 0 or more")
+        at_least(1, "keeps nothing", max_ends=max_ends, shown=shown, max_hops=max_hops)
+        at_least(1, "keeps nothing", shortest_hops=shortest_hops, anchors=anchors)
+        at_least(0, "is no number of paths", shortest=shortest)
         self._store = store
         self._relations = relations
         self._max_ends = max_ends
@@ -109,6 +105,8 @@ class PathRetriever:
             found += walked
             if not walked and not path.directed and request.linked.entities:
                 problems.append(_problem(path.relations, "no linked entity has such a path, in any direction"))
+        for text in dict.fromkeys(query.text for query in request.artifacts.queries if query.language == "paths"):
+            found += self._queried(text, request)
         return [*found, *self._connected(request), *problems]
 
     # Metapaths
@@ -181,12 +179,59 @@ class PathRetriever:
             ways = list(reached)
         return list(reached.items())
 
+    # Path queries
+
+    def _queried(self, text: str, request: Request) -> list[Evidence]:
+        """Return the paths that a path query finds, those along the same relations from one node in one item."""
+        from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.grammar import parse
+        from byokg.graph.pathql.search import PathLimits
+
+        try:
+            query = parse(text)
+            query = replace(query, start=self._ended(query.start, request), end=self._ended(query.end, request))
+            if not (query.start.names or query.start.pattern or query.end.names or query.end.pattern):
+                linked = tuple(Name(id) for id in best_first(request.linked.entities)[: self._anchors])
+                query = replace(query, start=replace(query.start, names=linked))
+            found = paths(self._store, query, PathLimits(max_paths=_MOST_PATHS))
+        except GraphError as error:
+            request.note("path.query", {"query": text}, {"problem": str(error)})
+            return [Feedback(RETRIEVER, 0.0, subject=text, problem=str(error))]
+        groups: dict[tuple[EntityId, Metapath], list[Path]] = {}
+        for path in (each.path for each in found):
+            groups.setdefault((path.source, metapath(path)), []).append(path)
+        request.note("path.query", {"query": text}, {"paths": len(found), "truncated": found.truncated})
+        if not groups:
+            return [Feedback(RETRIEVER, 0.0, subject=text, problem="the query is right, but finds no path")]
+        return [
+            PathEvidence(
+                retriever=RETRIEVER,
+                score=1.0,
+                source=source,
+                relations=relations,
+                ends=tuple(dict.fromkeys(path.end for path in same)),
+                paths=tuple(same[: self._shown]),
+                truncated=found.truncated,
+            )
+            for (source, relations), same in groups.items()
+        ]
+
+    def _ended(self, end: Endpoint, request: Request) -> Endpoint:
+        """Return a start or end in which names of linked mentions are replaced by the ids of their candidates."""
+        linked = (*request.linked.entities, *request.linked.drafts)
+        ids: list[str] = []
+        for name in end.names:
+            said = {name.text.casefold(), name.text.replace("_", " ").casefold()}
+            of_name = [one.id for one in linked if {one.id, one.name.casefold(), one.mention.text.casefold()} & said]
+            ids += of_name or [name.text]
+        return replace(end, names=tuple(Name(id) for id in dict.fromkeys(ids))) if ids else end
+
     # Shortest paths
 
     def _connected(self, request: Request) -> list[PathEvidence]:
         """Return the shortest paths from linked entities to linked draft answers."""
-        sources = _best_first(request.linked.entities)[: self._anchors]
-        targets = _best_first(request.linked.drafts)[: self._anchors]
+        sources = best_first(request.linked.entities)[: self._anchors]
+        targets = best_first(request.linked.drafts)[: self._anchors]
         if not sources or not targets or self._shortest == 0:
             return []
         pairs = shortest_paths(
@@ -197,7 +242,7 @@ class PathRetriever:
                 retriever=RETRIEVER,
                 score=1 / len(path.triples),
                 source=path.source,
-                relations=_metapath(path),
+                relations=metapath(path),
                 ends=(path.end,),
                 paths=(path,),
                 truncated=pair.truncated,
@@ -223,23 +268,6 @@ def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) 
         steps.append(f"{INVERSE}{match.relation}" if step.startswith(INVERSE) else match.relation)
         score *= match.score
     return replace(path, relations=tuple(steps), score=score)
-
-
-def _best_first(linked: Sequence[LinkedEntity]) -> list[EntityId]:
-    """Return the ids of all candidates, each once: the first of each mention, then the second of each, and so on."""
-    ranks: dict[Mention, int] = {}
-    ranked = []
-    for one in linked:
-        ranks[one.mention] = ranks.get(one.mention, -1) + 1
-        ranked.append((ranks[one.mention], one.id))
-    return list(dict.fromkeys(id for _, id in sorted(ranked, key=lambda each: each[0])))
-
-
-def _metapath(path: Path) -> Metapath:
-    return tuple(
-        f"{INVERSE}{triple.relation}" if inverse else triple.relation
-        for triple, inverse in zip(path.triples, path.inverse, strict=True)
-    )
 
 
 def _turned(step: str) -> str:

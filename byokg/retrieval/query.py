@@ -8,7 +8,7 @@ from byokg.errors import ConfigError, QueryFailed
 from byokg.graph.guard.guard import check_cypher, check_sparql
 from byokg.graph.guard.lint import Finding, lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, Limits, QueryableGraph, Rows, query_engines, query_notes
+from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
 from byokg.llm.messages import prompt_messages
@@ -86,7 +86,7 @@ class QueryRetriever:
         self._prompts = prompts or PromptLibrary()
         self._schema = schema or (SchemaRenderer(store.schema(), notes=query_notes(store)) if repairs else None)
         self._repairs = repairs
-        self._limits = Limits(timeout_s, max_rows)
+        self._limits = QueryLimits(timeout_s, max_rows)
         self._schema_tokens = schema_tokens
 
     @property
@@ -105,6 +105,8 @@ class QueryRetriever:
         found: list[Evidence] = []
         for query in dict.fromkeys(request.artifacts.queries):
             text = query.text.strip()
+            if query.language == "paths":
+                continue  # the path retriever's
             engine = self._engines.get(query.language)
             if engine is not None and text:
                 found += self._answered(engine, text, request, earlier)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError
+from byokg.errors import at_least
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
 from byokg.index.embedders import Embedder
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
+from byokg.linking.relation_meaning import relation_text
 from byokg.retrieval.base import Request
-from byokg.retrieval.frontier import Limits, continuations, is_named, joined, metapath, neighbourhood
-from byokg.retrieval.text import relation_text
+from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.types import PathEvidence, TripleEvidence
 
 RETRIEVER = "rerank"
@@ -70,11 +70,9 @@ class RerankRetriever:
         max_nodes: int = 1000,
         max_triples: int = 500,
     ) -> None:
-        settings = {"k": k, "hops": hops, "top_relations": top_relations, "top_triples": top_triples}
-        limits = {"hub_cap": hub_cap, "max_nodes": max_nodes, "max_triples": max_triples}
-        for name, value in (settings | limits).items():
-            if value < 1:
-                raise ConfigError(f"{name}={value} of the graph reranker keeps nothing; use 1 or more")
+        nothing = "of the graph reranker keeps nothing"
+        at_least(1, nothing, k=k, hops=hops, top_relations=top_relations, top_triples=top_triples)
+        at_least(1, nothing, hub_cap=hub_cap, max_nodes=max_nodes, max_triples=max_triples)
         self._store = store
         shared = BiEncoder(embedder)  # which keeps what the first has encoded for the second
         self._first = first or shared
@@ -164,17 +162,8 @@ class RerankRetriever:
 
     def _evidence(self, edges: EdgeBatch, chosen: list[tuple[Statement, float]]) -> list[TripleEvidence | PathEvidence]:
         spelled = triples(self._store, select(edges, np.array([r for rows, _ in chosen for r in rows], np.int64)))
-        evidence: list[TripleEvidence | PathEvidence] = []
-        at = 0
-        for rows, score in chosen:
-            first, last = spelled[at], spelled[at + len(rows) - 1]
-            at += len(rows)
-            if len(rows) == 1:
-                evidence.append(TripleEvidence(RETRIEVER, score, first))
-            else:
-                path = joined(first, last)
-                evidence.append(PathEvidence(RETRIEVER, score, path.source, metapath(path), (path.end,), (path,)))
-        return evidence
+        each = iter(spelled)
+        return [as_evidence(RETRIEVER, score, [next(each) for _ in rows]) for rows, score in chosen]
 
 
 _NONE = np.zeros(0, np.int64)

@@ -1,17 +1,15 @@
-"""Text-based retrieval: the triples of the whole graph that read most like the question.
+"""Text-based retrieval: the triples of the whole graph that are most similar to a question.
 
-The triples of a whole graph that are most similar to a question, exactly, looking at few of them.
-
-A triple scores what its head, its relation and its tail score, so one of its ends is at least as similar as the other.
-Nodes are taken in order of their similarity, with all their edges; once twice the similarity of the next node and
-that of the best relation cannot reach the k-th best score, no other triple can.
+`TripleSearch` finds them exactly, looking at few. A triple scores what its head, its relation and its tail score, so
+one of its ends is at least as similar as the other. Nodes are taken in order of their similarity, with all their edges;
+once twice the similarity of the next node and that of the best relation cannot reach the k-th best score, no other
+triple can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path as FilePath
 from threading import Lock
@@ -19,7 +17,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError
+from byokg.errors import at_least
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
@@ -27,9 +25,9 @@ from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
 from byokg.index.dense import UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
-from byokg.linking.relation_meaning import label_words
+from byokg.linking.relation_meaning import relation_text
 from byokg.retrieval.base import Request
-from byokg.retrieval.frontier import continuations, is_named, joined, metapath
+from byokg.retrieval.frontier import as_evidence, continuations, is_named
 from byokg.types import PathEvidence, Triple, TripleEvidence
 
 Int64 = npt.NDArray[np.int64]
@@ -222,13 +220,6 @@ def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
     return _AllEdges(bounds, edges.relation.astype(np.int32), edges.tail.astype(np.int32), edges.edge)
 
 
-@lru_cache(1 << 16)
-def relation_text(label: str) -> str:
-    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
-    namespace, own = label_words(label)
-    return " ".join((*namespace, *own))
-
-
 def node_count(store: GraphStore) -> int:
     """Return how many nodes a graph has."""
     return store.node_count if isinstance(store, ColumnarGraph) else sum(1 for _ in store.entities())
@@ -278,9 +269,8 @@ class TextRetriever:
     ) -> None:
         if k is None:
             k = ON_FREEBASE if _is_freebase(store.relations) else ELSEWHERE
-        for name, value, lowest in (("k", k, 1), ("through", through, 0), ("most_names", most_names, 1)):
-            if value < lowest:
-                raise ConfigError(f"{name}={value} of the text retriever is too low; use {lowest} or more")
+        at_least(1, "of the text retriever is too low", k=k, most_names=most_names)
+        at_least(0, "of the text retriever is too low", through=through)
         self._store = store
         self._embedder = embedder
         self._k = k
@@ -330,14 +320,11 @@ class TextRetriever:
         evidence: list[TripleEvidence | PathEvidence] = []
         shown: set[frozenset[int]] = set()
         for row, (triple, score) in enumerate(zip(spelled, (found.scores / UNIT).tolist(), strict=True)):
-            paths = [joined(triple, second) for second in onward.get(row, ())]
-            for path in paths:
-                walked = frozenset(each.edge for each in path.triples)
-                if walked not in shown:
-                    shown.add(walked)
-                    evidence.append(PathEvidence(RETRIEVER, score, path.source, metapath(path), (path.end,), (path,)))
-            if not paths:
-                evidence.append(TripleEvidence(RETRIEVER, score, triple))
+            for edges in [[triple, second] for second in onward.get(row, ())] or [[triple]]:
+                said = frozenset(each.edge for each in edges)
+                if said not in shown:
+                    shown.add(said)
+                    evidence.append(as_evidence(RETRIEVER, score, edges))
         return evidence
 
     def _onward(self, edges: EdgeBatch, question: Vectors) -> dict[int, list[Triple]]:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import DEBUG, main
+from byokg.cli.components import CONFIG_DIR
+from byokg.cli.main import main
+from byokg.cli.terminal import DEBUG
 from byokg.graph.importers.choose import build_graph
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +67,7 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv(DEBUG, raising=False)
+    monkeypatch.setenv(CONFIG_DIR, "")
 
 
 @pytest.fixture

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import itertools
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, located, options, settings_of
 from byokg.cli.config import (
     COMPONENTS,
     RunOptions,
     Settings,
-    config_dir,
-    groups,
-    options,
     read_settings,
     show_settings,
 )
@@ -27,7 +25,7 @@ from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
-from byokg.graph.store import Direction, GraphStore, Limits
+from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.embedders import SHIPPED, StaticEmbedder
 from byokg.index.hosted_embedders import LangChainEmbedder
@@ -39,7 +37,7 @@ from byokg.llm.providers import Provider
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.usage import Budget
 from byokg.open import add_engine, close, open_queryable
-from byokg.pipeline.loop import Loop, Parts
+from byokg.pipeline.loop import Loop
 from byokg.prompts.template import VARIABLES
 from byokg.retrieval.path import PathRetriever
 from byokg.types import Triple
@@ -103,18 +101,9 @@ DOWNLOADS = {
 }
 
 
-RETRIEVERS = [
-    (option, name, node)
-    for option in options("pipeline")
-    for name, node in yaml.safe_load((config_dir() / "pipeline" / f"{option}.yaml").read_text("utf-8"))
-    .get("retrievers", {})
-    .items()
-    if node is not None
-]
-"""Option of the pipeline, name and settings."""
-
-MODES = {"k"}
-"""Settings of retrievers in which pipelines differ."""
+CONFIGS = config_dirs()[0]
+FILES = sorted(CONFIGS.rglob("*.yaml"))
+RUN_SETTINGS = {each.name for each in fields(RunOptions)} - {"graph", "linking", "replies", "prompts"}
 
 
 def refusal(*words: str) -> str:
@@ -251,48 +240,67 @@ def neighbouring(graph: ColumnarGraph) -> list[Triple]:
 
 @pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
 def test_every_file_opens_with_a_line_that_says_what_it_is_for(group: str, option: str) -> None:
-    lines = (config_dir() / group / f"{option}.yaml").read_text("utf-8").splitlines()
+    lines = (config_dirs()[0] / group / f"{option}.yaml").read_text("utf-8").splitlines()
     if group in ("experiment", "debug", "subset"):
         assert lines.pop(0) == "# @package _global_"
     assert lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))
 
 
+def written(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each component that a YAML file holds, and where."""
+    if isinstance(node, dict):
+        if TARGET in node:
+            yield place, node
+        for name, value in node.items():
+            yield from written(value, f"{place}.{name}" if place else name)
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(CONFIGS)) for file in FILES])
+def test_no_file_repeats_a_default(file: Path) -> None:
+    content = yaml.safe_load(file.read_text("utf-8")) or {}
+    group = file.parent.relative_to(CONFIGS).as_posix()
+    for place, node in written(content):
+        if node[TARGET] != "???":
+            parameters = settings_of(located(node[TARGET], place), "" if place else group)
+            for name, value in node.items():
+                if name not in (TARGET, "defaults") and not isinstance(value, dict):
+                    default = parameters[name].default
+                    assert value != (list(default) if isinstance(default, tuple) else default), f"{place} {name}"
+                    assert value != "???" or default is not parameters[name].empty, f"{place} {name} is required"
+    if group in (".", "subset", "experiment", "debug"):  # settings of the run itself
+        run = RunOptions()
+        for name in RUN_SETTINGS & content.keys():
+            assert content[name] != getattr(run, name), name
+        for name in ("graph", "linking", "replies"):
+            record = getattr(run, name)
+            for key, value in (content.get(name) or {}).items():
+                assert value != getattr(record, key, None), f"{name}.{key}"
+
+
 @pytest.mark.parametrize(("group", "option"), [each for each in ALL_OPTIONS if each[0] in COMPONENTS])
-def test_an_option_lists_every_setting_of_its_constructor_with_the_default_there(group: str, option: str) -> None:
-    node = yaml.safe_load((config_dir() / group / f"{option}.yaml").read_text("utf-8"))
-    if node is None:
-        return
-    target = node.pop("_target_")
-    module, _, name = target.rpartition(".")
-    holder = module.rpartition(".")[2]
-    if holder[:1].isupper():  # a class method
-        owner: Any = getattr(importlib.import_module(module.rpartition(".")[0]), holder)
-    else:
-        owner = importlib.import_module(module)
-    parameters = dict(inspect.signature(getattr(owner, name)).parameters)
-    handed_over = {
-        "linking": {"store", "embedder", "names", "dense"},
-        "pipeline": {"store", "embedder", "entities", "model", "prompts"},
-        # The place; credentials come from the environment.
-        "graph": {next(iter(parameters)), "username", "password"},
-    }.get(group, set())
-    if group == "llm":  # an empty mapping in YAML is one to be filled in
-        node = {key: None if value == {} else value for key, value in node.items()}
-    fixed = {"embedding=static": set(), "dataset=atlas": set(), f"linking={option}": {"method"}}.get(
-        f"{group}={option}", {"model", "batch_size"}
-    )
-    if group == "pipeline":  # methods, and their modes
-        fixed |= {"retrievers", "tasks", "rounds", "cypher_rounds", "thinking"}
-    assert set(node) == set(parameters) - handed_over
-    for key, value in node.items():
-        default = parameters[key].default
-        if isinstance(value, list):
-            value = tuple(value)
-        if isinstance(value, dict) and value.get("_target_") == "byokg.graph.store.Limits":
-            assert value == {"_target_": value["_target_"], **asdict(Limits())}
-            continue
-        if default is not inspect.Parameter.empty and key not in fixed:
-            assert value == default, key
+def test_every_setting_is_shown_with_its_value_and_what_it_is_for(group: str, option: str) -> None:
+    settings = read_settings([f"{group}={option}"])
+    shown = show_settings(settings)
+    assert yaml.safe_load(shown)["options"][group] == option
+    own = settings_of(located(settings.components[group][TARGET], group), group) if group in settings.components else {}
+    lines = shown.partition(f"\n{group}:\n")[2].splitlines()
+    for name in own:
+        line = next(line for line in lines if line.startswith(f"  {name}:"))
+        assert "  # " in line or line.endswith(":"), line
+
+
+def test_settings_that_stand_in_a_constructor_only_are_recorded() -> None:
+    assert read_settings([]).recorded()["pipeline"]["retrievers"]["path"]["max_hops"] == 4
+    paper = read_settings(["pipeline=byokg_paper"]).components["pipeline"]
+    assert (paper["rounds"], list(paper["retrievers"])) == (2, ["path", "query", "agentic", "text"])
+
+
+def test_the_pipeline_has_the_retrievers_of_the_library() -> None:
+    composed = read_settings(["pipeline=byokg"]).components["pipeline"]
+    named = read_settings(["pipeline=direct", f"pipeline.{TARGET}={composed[TARGET]}"]).components["pipeline"]
+    assert named == composed
+    offline = read_settings([]).components["pipeline"]
+    assert read_settings(["pipeline=direct", f"pipeline.{TARGET}={offline[TARGET]}"]).components["pipeline"] == offline
 
 
 def test_an_address_chooses_its_option_whatever_the_order() -> None:
@@ -315,19 +323,9 @@ def test_a_server_s_address_is_recorded_without_what_may_be_secret() -> None:
     assert "s3cret" not in show_settings(settings)
 
 
-def test_run_options_have_the_defaults_of_the_main_file() -> None:
-    content = yaml.safe_load((config_dir() / "config.yaml").read_text("utf-8"))
-    del content["defaults"]
-
-    def plain(record: Any) -> dict[str, Any]:
-        values = {each.name: getattr(record, each.name) for each in fields(record)}
-        return {
-            name: plain(value) if is_dataclass(value) else list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
-
-    assert set(content.pop("prompts")) == {"folder", *VARIABLES}
-    assert {name: value for name, value in plain(RunOptions()).items() if name != "prompts"} == content
+def test_every_prompt_is_a_setting() -> None:
+    assert set(read_settings([]).values["prompts"]) == {"folder", *VARIABLES}
+    assert "nearest: prompts.answer" in refusal("prompts.anser=x")
 
 
 # Values
@@ -386,13 +384,13 @@ def test_a_path_means_itself_whatever_is_in_it(path: str) -> None:
     settings = read_settings(["dataset=folder", f"dataset.root={path}", f"graph.path={path}", f"out={path}"])
     folder = settings.build("dataset")
     assert isinstance(folder, Folder)
-    assert (folder.root, settings.run.graph.path, settings.run.out) == (Path(path),) * 3
+    assert (settings.components["dataset"]["root"], settings.run.graph.path, settings.run.out) == (Path(path),) * 3
 
 
 def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
     settings = read_settings(["dataset=folder", "dataset.root=~/data", "out=~/run"])
-    assert settings.build("dataset").root == Path("/home/someone/data")
+    assert settings.components["dataset"]["root"] == Path("/home/someone/data")
     assert settings.run.out == Path("/home/someone/run")
 
 
@@ -400,7 +398,7 @@ def test_text_becomes_the_type_that_the_constructor_takes() -> None:
     settings = read_settings(["limit=500", "linking.top_k=5", "linking.cutoff=.9", "pipeline.beam=64", "workers=2"])
     assert (settings.run.limit, settings.run.workers) == (500, 2)
     assert settings.components["linking"] == {
-        "_target_": "byokg.linking.entities.entity_linker",
+        "_target_": "byokg.linking.entities.EntityLinker",
         "method": "fuzzy",
         "top_k": 5,
         "cutoff": 0.9,
@@ -416,11 +414,11 @@ def test_text_becomes_the_type_that_the_constructor_takes() -> None:
 def test_null_stands_for_nothing_and_a_later_word_replaces_an_earlier_one() -> None:
     assert read_settings(["limit=3", "limit=null"]).run.limit is None
     settings = read_settings(["dataset=atlas", "dataset=folder", "dataset.root=a", "dataset.root=b"])
-    assert settings.build("dataset").root == Path("b")
+    assert settings.components["dataset"]["root"] == Path("b")
 
 
 def test_words_may_come_in_any_order() -> None:
-    assert read_settings(["dataset.hops=2", "dataset.root=x", "dataset=metaqa"]).build("dataset").hops == 2
+    assert read_settings(["dataset.hops=2", "dataset.root=x", "dataset=metaqa"]).components["dataset"]["hops"] == 2
 
 
 def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_word() -> None:
@@ -443,7 +441,7 @@ GRIDS = {
 
 @pytest.mark.parametrize("option", GRIDS)
 def test_every_run_of_an_experiment_s_grid_can_be_composed(option: str) -> None:
-    params = yaml.safe_load((config_dir() / "experiment" / f"{option}.yaml").read_text("utf-8"))["hydra"]["sweeper"]
+    params = yaml.safe_load((config_dirs()[0] / "experiment" / f"{option}.yaml").read_text("utf-8"))["hydra"]["sweeper"]
     grid = {key: str(values).split(",") for key, values in params["params"].items()}
     runs = [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
     assert len(runs) == GRIDS[option]
@@ -501,10 +499,9 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("graph.path=", "graph.path is empty"),
         ("questions", "'questions' is no setting; settings are written KEY=VALUE"),
         ("pipeline._target_=no.such.thing", "pipeline._target_=no.such.thing cannot be imported: No module named 'no'"),
-        ("pipeline._target_=byokg.pipeline.offlin.x", "cannot be imported: module 'byokg.pipeline' has no attribute"),
-        ("pipeline._target_=nodots", "pipeline._target_=nodots is not callable"),
+        ("pipeline._target_=byokg.pipeline.offlin.x", "cannot be imported: No module named 'byokg.pipeline.offlin'"),
+        ("pipeline._target_=nodots", "pipeline._target_=nodots cannot be imported: No module named 'nodots'"),
         ("pipeline._target_=byokg.types.INVERSE", "is not callable; name a class or a function"),
-        ("pipeline._target_=byokg.types.Node", "byokg.types.Node takes no 'max_hops', which pipeline.max_hops sets"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(word: str, message: str) -> None:
@@ -654,14 +651,22 @@ class TestRetrievers:
         assert recorded["pipeline"]["retrievers"]["path"] is None
         assert read_settings(["pipeline=byokg"]).recorded() != recorded
 
-    @pytest.mark.parametrize(("option", "name", "node"), RETRIEVERS, ids=[f"{o}.{n}" for o, n, _ in RETRIEVERS])
-    def test_an_option_lists_every_setting_of_a_retriever(self, option: str, name: str, node: dict[str, Any]) -> None:
-        module, _, target = node["_target_"].rpartition(".")
-        parameters = inspect.signature(getattr(importlib.import_module(module), target)).parameters
-        settings = {key: value for key, value in node.items() if key != "_target_"}
-        assert set(settings) == set(parameters) - {part.name for part in fields(Parts)}
-        for key, value in settings.items():
-            assert key in MODES or value == parameters[key].default, key
+    @pytest.mark.parametrize("option", options(RETRIEVERS))
+    def test_one_is_added_by_the_name_of_its_option(self, option: str) -> None:
+        key = "pipeline.retrievers.another"
+        found = read_settings(["pipeline=path", f"{key}={option}"]).components["pipeline"]["retrievers"]
+        assert list(found) == ["path", "another"]
+        again = read_settings(["pipeline=path", f"{key}={option}", f"{key}=null"]).components["pipeline"]["retrievers"]
+        assert again["another"] is None
+        replaced = read_settings(["pipeline=path", f"pipeline.retrievers.path={option}"]).components["pipeline"]
+        assert replaced["retrievers"] == {"path": found["another"]}
+        assert "no option; nearest: agentic; options of pipeline.retrievers: agentic, bfsql" in refusal(
+            f"{key}=agentik"
+        )
+
+    def test_its_settings_may_come_before_it(self) -> None:
+        words = ["pipeline.retrievers.more.k=7", "pipeline.retrievers.more=text", "pipeline=path"]
+        assert read_settings(words).components["pipeline"]["retrievers"]["more"]["k"] == 7
 
 
 def built(*words: str) -> Loop:
@@ -706,7 +711,7 @@ def test_places_of_files_and_the_number_of_workers_are_not_recorded() -> None:
 
 
 def test_in_a_source_folder_the_configs_lie_beside_the_package() -> None:
-    assert config_dir() == ROOT / "configs"
+    assert config_dirs()[0] == ROOT / "configs"
 
 
 def test_composing_leaves_no_trace_in_the_working_folder(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.data_commands import FOUND
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from byokg.evaluation.datasets import fetch
 from tests.cli.conftest import Run
 

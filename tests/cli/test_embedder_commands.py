@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.embedder_commands`, and of what `byokg graph info` says about a dense index."""
+"""Tests of `byokg embedder` and `byokg graph embed`, and of what `byokg graph info` says about a dense index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import dense_names
 from byokg.index.embedders import SHIPPED, StaticEmbedder
@@ -25,7 +25,7 @@ def test_embedding_a_graph_writes_an_index_that_is_found_again(byokg: Run, graph
     assert outcome.err.startswith("embedding: 11/11  ") and "names/s, 0:00:00 left" in outcome.err
     names = dense_names(ColumnarGraph.open(graph), StaticEmbedder(), most=0)
     assert names.search(["heat"], k=1)[0][0].name == "Heat"
-    assert any((tmp_path / "cache" / "byokg" / "embeddings").rglob("*.keys"))
+    assert any((tmp_path / "cache" / "byokg" / "embeddings").rglob("*.sqlite"))
 
 
 def test_a_second_embedding_needs_leave(byokg: Run, graph: Path) -> None:
@@ -40,7 +40,7 @@ def test_vectors_are_kept_where_told_or_nowhere(byokg: Run, graph: Path, tmp_pat
     byokg("graph", "embed", graph, "--no-cache")
     assert not (tmp_path / "cache").exists()
     byokg("graph", "embed", graph, "--cache", tmp_path / "mine", "--overwrite")
-    assert any((tmp_path / "mine").rglob("*.keys"))
+    assert any((tmp_path / "mine").rglob("*.sqlite"))
     outcome = byokg("graph", "embed", graph, "--cache", tmp_path / "mine", "--no-cache")
     assert outcome.code == WRONG and "exclude each other" in outcome.err
 

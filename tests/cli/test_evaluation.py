@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from byokg.cli.evaluation import default_folder
-from byokg.cli.main import INTERRUPTED, WRONG
+from byokg.cli.main import INTERRUPTED
+from byokg.cli.terminal import WRONG
 from byokg.evaluation.runner import RunSettings
 from tests.cli.conftest import Outcome, Run, finish, start
 

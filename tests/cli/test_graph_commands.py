@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.rdf.files import graph_quads

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import BUG, INTERRUPTED, WRONG
+from byokg.cli.main import BUG, COMMANDS, INTERRUPTED, load
+from byokg.cli.terminal import WRONG
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.evaluation.run_folder import code_version
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -41,6 +42,37 @@ def test_starting_imports_nothing_heavy(statement: str) -> None:
     loaded = done.stdout.splitlines()[-1]
     # Typer itself depends on pydantic from some version on.
     assert loaded in ("[]", "['pydantic']")
+
+
+def test_help_lists_every_command_with_what_its_own_help_says(byokg: Run) -> None:
+    listed = " ".join(byokg("--help").out.replace("│", " ").split())
+    assert [name for name in COMMANDS if f" {name} " in listed] == list(COMMANDS)
+    for name, (_, text) in COMMANDS.items():
+        said = " ".join((load(name).help or "").split())
+        assert said.startswith(text.rstrip(".")), name
+
+
+def test_h_asks_for_help_of_every_command(byokg: Run) -> None:
+    for words in [["-h"], ["graph", "-h"], ["graph", "build", "-h"], *([name, "-h"] for name in COMMANDS)]:
+        outcome = byokg(*words)
+        assert (outcome.code, outcome.err) == (0, "") and "Usage:" in outcome.out, words
+
+
+@pytest.mark.parametrize(
+    ("shell", "typed", "offered"),
+    [
+        ("bash", "byokg gr", "graph"),
+        ("bash", "byokg eval --sh", "--show"),
+        ("bash", "byokg eval pip", "pipeline="),
+        ("bash", "byokg eval pipeline = off", "offline"),
+        ("zsh", "byokg eval pipeline=off", '"pipeline=offline"'),
+    ],
+)
+def test_the_shell_completes_commands_options_and_settings(shell: str, typed: str, offered: str) -> None:
+    asked = {"_BYOKG_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": typed}
+    asked |= {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    outcome = finish(start([], **asked))
+    assert offered in outcome.out.replace("(", " ").replace(")", " ").split(), outcome
 
 
 def test_the_version_is_printed(byokg: Run) -> None:
@@ -113,9 +145,11 @@ def test_what_the_system_refuses_is_one_line_too(byokg: Run, films: Path, tmp_pa
 
 
 def test_a_bug_is_told_apart_from_a_wrong_setting(graph: Path, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("def pipeline(store, embedder, entities, **rest):\n    return 5\n", "utf-8")
+    (tmp_path / "broken.py").write_text(
+        "class Pipeline:\n    def run(self, question):\n        None.nothing\n", "utf-8"
+    )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.pipeline"]
+    words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.Pipeline"]
     outcome = finish(start(words, PYTHONPATH=path))
     assert outcome.code == BUG
     assert "AttributeError" in outcome.err and "BYOKG_DEBUG=1" in outcome.err

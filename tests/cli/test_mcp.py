@@ -25,8 +25,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from byokg.cli.main import WRONG, main
+from byokg.cli.main import main
 from byokg.cli.mcp import INTERRUPTED, SCHEMA_URI, TOKEN, GraphServer
+from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import EdgeBatch
 from byokg.retrieval.graph_tools import GraphTools
@@ -70,7 +71,7 @@ def started(graph: Path, *options: str, **environment: str) -> Running:
 
 def ended(server: Running) -> int:
     server.process.send_signal(signal.SIGTERM)
-    return server.process.wait(timeout=20)
+    return server.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == [
                 *("describe_schema", "search_entities", "bfs_query", "describe_entity", "describe_entities"),
-                *("intersect_subgraphs", "shortest_paths"),
+                *("intersect_subgraphs", "shortest_paths", "path_query"),
             ]
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
             assert set(tools["bfs_query"].input_schema["required"]) == {"seeds", "max_hops"}
@@ -122,7 +123,7 @@ def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
     assert process.stdin is not None and process.stderr is not None
     assert "standard input" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == INTERRUPTED
+    assert process.wait(timeout=120) == INTERRUPTED
     assert process.stderr.read() == ""
     process.stdin.close()
 
@@ -230,7 +231,7 @@ def test_a_token_keeps_others_out(graph: Path) -> None:
                 assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             lower = client.post(running.url, json={}, headers={"authorization": f"bearer {SECRET}"})
             assert lower.status_code != 401
-        assert asyncio.run(talk(SECRET)) == 7
+        assert asyncio.run(talk(SECRET)) == 8
     finally:
         ended(running)
     assert SECRET not in "".join(running.log)
@@ -287,7 +288,9 @@ def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
     before = held()
     for _ in range(3):
         asyncio.run(everyone())
-    assert all(after <= first + 2 for first, after in zip(before, held(), strict=True))
+    files, threads = held()
+    assert files <= before[0] + 2
+    assert threads <= max(before[1] + 2, CLIENTS + 4)  # on a busy machine the pool is not full at the first count
     ended(running)
 
 

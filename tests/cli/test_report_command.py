@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from tests.cli.conftest import Run
 
 RULES = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.main import WRONG
+from byokg.cli.terminal import WRONG
 from byokg.evaluation.run_folder import QUESTIONS
 from tests.cli.conftest import Run
 

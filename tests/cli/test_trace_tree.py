@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.trees`."""
+"""Tests of `byokg.cli.ask_commands`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 from rich.console import Console
 
-from byokg.cli.trees import show_trace
+from byokg.cli.ask_commands import show_trace
 from byokg.evaluation.records import answered
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.llm.messages import Call, Message

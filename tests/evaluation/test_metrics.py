@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.metrics`."""
+"""Tests of `byokg.evaluation.metrics`: scores, means, loss attribution and significance."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 
 from byokg.evaluation.metrics import (
     METRICS,
+    STAGES,
     UNSTATED,
     ZERO,
     Estimate,
     Outcome,
     Scores,
+    Stage,
     aggregate,
     bootstrap,
+    count_stages,
+    mcnemar,
     normalise,
+    paired_difference,
     score,
+    stage,
 )
 
 NAMES = st.lists(st.sampled_from(["Paris", "paris!", "The Rome", "Rome", "Oslo", "Lima", "!!!", ""]), max_size=6)
@@ -245,3 +251,85 @@ def test_linking_is_averaged_over_the_questions_that_have_topics_failed_ones_inc
     assert (linked.n, linked.value) == (3, 0.5)
     assert 0 <= linked.ci95[0] <= 0.5 <= linked.ci95[1] <= 1
     assert aggregate([Outcome(ZERO)]).overall.linked is None
+
+
+@pytest.mark.parametrize(
+    ("hit", "failed", "linked", "retrieved", "expected"),
+    [
+        (False, True, 0.0, False, "failed"),
+        (False, False, 0.0, False, "not_linked"),
+        (False, False, 0.5, False, "not_retrieved"),  # one of two topics is enough to go on
+        (False, False, None, False, "not_retrieved"),  # granted topics cannot be lost
+        (False, False, 1.0, True, "not_answered"),
+        (False, False, 0.0, True, "not_answered"),  # found without them
+        (True, False, 1.0, True, "answered"),
+        (True, False, 0.0, False, "answered"),  # the model knew
+    ],
+)
+def test_a_question_is_lost_at_the_first_stage_that_fails(
+    hit: bool, failed: bool, linked: float | None, retrieved: bool, expected: Stage
+) -> None:
+    assert stage(hit, failed, linked, retrieved) == expected
+
+
+def test_all_stages_are_counted_in_order() -> None:
+    counts = count_stages(["answered", "failed", "answered"])
+    assert tuple(counts) == STAGES
+    assert counts == {"failed": 1, "not_linked": 0, "not_retrieved": 0, "not_answered": 0, "answered": 2}
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (6, 1, 2 * (1 + 7) / 2**7),  # the ways to have 0 or 1 of 7
+        (10, 0, 2 / 2**10),
+        (5, 5, 1.0),
+    ],
+)
+def test_mcnemar_is_the_binomial_tail_twice(won: int, lost: int, p: float) -> None:
+    assert mcnemar(won, lost) == pytest.approx(p)
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_mcnemar_is_a_probability_and_knows_no_sides(won: int, lost: int) -> None:
+    assert 0.0 < mcnemar(won, lost) <= 1.0
+    assert mcnemar(won, lost) == mcnemar(lost, won)
+
+
+def test_mcnemar_takes_many_questions() -> None:
+    assert mcnemar(5200, 4800) == pytest.approx(6.6e-5, rel=0.05)  # normal approximation: z = 399 / 100 = 3.99
+
+
+def test_a_binary_metric_is_tested_by_mcnemar_and_others_by_the_bootstrap() -> None:
+    first = np.array([[0.0, 0.2], [0.0, 0.4], [1.0, 1.0], [1.0, 0.0]])
+    second = np.array([[1.0, 0.4], [0.0, 0.4], [1.0, 1.0], [0.0, 0.5]])
+    binary, graded = paired_difference(first, second, (np.ones((4, 2)), np.ones((4, 2))))
+    assert (binary.value, binary.won, binary.lost, binary.test, binary.p) == (0.0, 1, 1, "McNemar", 1.0)
+    assert graded.value == pytest.approx(0.7 / 4)
+    assert (graded.won, graded.lost, graded.test) == (2, 0, "bootstrap")
+    assert graded.ci95[0] <= graded.value <= graded.ci95[1]
+
+
+def test_the_interval_is_as_wide_as_theory_says_for_differences() -> None:
+    # 400 differences, 100 of +1 and 300 of 0: mean 0.25, standard error sqrt(0.25 · 0.75 / 400) = 0.02165.
+    first, second = np.zeros((400, 1)), np.repeat([[1.0], [0.0]], [100, 300], axis=0)
+    [one] = paired_difference(first, second, (np.ones((400, 1)), np.ones((400, 1))))
+    assert one.ci95 == pytest.approx((0.25 - 1.96 * 0.02165, 0.25 + 1.96 * 0.02165), abs=0.004)
+
+
+def test_equal_systems_rarely_differ() -> None:
+    generator = np.random.default_rng(0)
+    few = 0
+    for seed in range(100):
+        first, second = generator.random((80, 1)), generator.random((80, 1))
+        [one] = paired_difference(first, second, (np.ones((80, 1)), np.ones((80, 1))), seed, resamples=300)
+        few += one.p < 0.05
+    assert few <= 12
+
+
+def test_a_systems_difference_from_itself_is_none() -> None:
+    values = np.random.default_rng(1).random((30, 2))
+    for one in paired_difference(values, values, (np.ones((30, 2)), np.ones((30, 2))), resamples=100):
+        assert (one.value, one.ci95, one.p, one.won, one.lost) == (0.0, (0.0, 0.0), 1.0, 0, 0)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, aggregate
 from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
-from byokg.graph.schema_text import estimate_tokens
 from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
+from byokg.text import estimate_tokens
 from byokg.types import (
     EdgeCell,
     EntityId,

@@ -69,7 +69,7 @@ class BoltDatabases:
             json.dumps({"command": text}).encode(),
             {"Authorization": f"Basic {base64.b64encode(f'root:{PASSWORD}'.encode()).decode()}"},
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             answer.read()
 
     def new_database(self) -> str:

@@ -109,6 +109,11 @@ class GraphStoreContract:
         with pytest.raises(EntityNotFound, match="'nobody'"):
             store.nodes(asked)
 
+    def test_half_a_character_is_an_unknown_id(self, store: GraphStore) -> None:
+        for entity in ("\ud800", "http://e/\udfff"):
+            with pytest.raises(EntityNotFound):
+                store.numbers([EntityId(entity)])
+
     def test_an_unknown_relation_number_raises(self, store: GraphStore) -> None:
         with pytest.raises(RelationNotFound):
             store.edges(store.numbers(ids("a")), Direction.OUT, np.array([len(store.relations)]))

@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from byokg.errors import QueryInvalid, QueryRefused, QueryTimeout
-from byokg.graph.store import Limits, QueryStore
+from byokg.graph.store import QueryLimits, QueryStore
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.contract import STRANGE_IDS, STRANGE_RELATIONS, edge, node
 
@@ -142,11 +142,17 @@ class QueryStoreContract:
         assert asked.run(self.queries.neighbours("a", "nothing")).rows == ()
         assert asked.run(self.queries.neighbours("nobody", "r")).rows == ()
 
+    def test_half_a_character_is_refused_in_the_text_and_in_parameters(self, asked: QueryStore) -> None:
+        with pytest.raises(QueryRefused, match="half of a character"):
+            asked.run(self.queries.neighbours("\ud800", "r"))
+        with pytest.raises(QueryInvalid, match="half of a character"):
+            asked.run(self.queries.sought("x"), {"x": "a\udfff"})
+
     @pytest.mark.parametrize(("most", "truncated"), [(1, True), (3, True), (4, False), (5, False)])
     def test_rows_beyond_the_limit_are_left_out_and_that_is_said(
         self, asked: QueryStore, most: int, truncated: bool
     ) -> None:
-        answer = asked.run(self.queries.names(), limits=Limits(max_rows=most))
+        answer = asked.run(self.queries.names(), limits=QueryLimits(max_rows=most))
         assert answer.rows == tuple((name,) for name in "abcd"[:most])
         assert answer.truncated is truncated
 
@@ -185,7 +191,7 @@ class QueryStoreContract:
         store = make_queryable([node(name) for name in names], edges)
         for _ in range(2):
             with pytest.raises(QueryTimeout, match=r"0\.5 s"):
-                store.run(self.queries.endless, limits=Limits(timeout_s=0.5))
+                store.run(self.queries.endless, limits=QueryLimits(timeout_s=0.5))
             assert store.run(self.queries.names()).rows == tuple((name,) for name in names)
 
     def test_nodes_come_as_nodes_with_id_type_and_properties(self, make_queryable: MakeQueryable) -> None:

@@ -49,7 +49,9 @@ class Misbehaving:
         print(text)
         os.write(1, text.encode())
 
-    def sleeps(self, seconds: float) -> None:
+    def sleeps(self, seconds: float, tell: str = "") -> None:
+        if tell:
+            open(tell, "w").close()
         time.sleep(seconds)
 
     def computes(self) -> None:

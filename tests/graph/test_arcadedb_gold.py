@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from byokg.errors import QueryFailed
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
-from byokg.graph.store import Limits
+from byokg.graph.store import QueryLimits
 from tests.graph.published import comparable, dev_questions, gold_shown, movies, needed, northwind, shown
 
 pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ArcadeStore]:
-    with ArcadeStore.hold(ColumnarGraph.from_triples([]), heap_mb=512) as held:
-        yield held
+def store(arcade_process: ArcadeStore) -> ArcadeStore:
+    return arcade_process
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def run_gold(store: ArcadeStore, folder: Path) -> Tally:
     failures = []
     for question in questions:
         try:
-            rows = store.run(question["cypher"], limits=Limits(timeout_s=20, max_rows=10_000)).rows
+            rows = store.run(question["cypher"], limits=QueryLimits(timeout_s=20, max_rows=10_000)).rows
         except QueryFailed as error:
             failures.append(f"{question['id']}: {type(error).__name__}: {error}")
             continue

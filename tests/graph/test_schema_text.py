@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.embedders import StaticEmbedder
+from byokg.text import estimate_tokens
 from tests.graph.contract import edge, node
 
 SCHEMA = Schema(
@@ -171,10 +172,3 @@ def test_of_relations_that_fit_alike_the_one_with_more_edges_comes_first() -> No
     for embedder in (None, StaticEmbedder()):
         shown = SchemaRenderer(Schema({}, relations, {}), embedder).render("Which actor?")
         assert shown.relations == ("play.actor", "film.actor")
-
-
-def test_tokens_are_estimated_by_letters_marks_and_other_characters() -> None:
-    assert estimate_tokens("") == 0
-    assert estimate_tokens("film and book") == 3  # 11 letters
-    assert estimate_tokens("a.b 12\n") == 5  # 2 letters; a mark, two digits and a line end
-    assert estimate_tokens("北京市\ud800") == 5

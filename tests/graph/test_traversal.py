@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
+from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
-from byokg.graph.traversal import expand, follow_metapath, join, k_hop, k_hop_edges, neighbours, triples
+from byokg.graph.traversal import ReachedEdges, follow_metapath, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple
 from tests.graph.contract import edge, ids, node, spelled
 
@@ -64,44 +64,50 @@ class TestNeighbours:
         ]
 
 
-class TestKHop:
-    def test_nodes_carry_their_fewest_hops(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Scott"), 3)
-        found = dict(zip(films.ids(reached.nodes), reached.hops.tolist(), strict=True))
-        assert found == {"Scott": 0, "Alien": 1, "Blade": 1, "Weaver": 2, "Aliens": 3}
-        assert not reached.truncated
+def met(store: ColumnarGraph, reached: ReachedEdges) -> list[str]:
+    return [*map(str, store.ids(reached.nodes))]
 
-    def test_no_hops_is_the_sources_alone(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Weaver", "Scott", "Weaver"), 0)
-        assert films.ids(reached.nodes) == ["Scott", "Weaver"]
-        assert reached.truncated_hops == ()
+
+class TestNodesOfKHopEdges:
+    def test_nodes_come_by_their_fewest_hops(self, films: ColumnarGraph) -> None:
+        within = [met(films, k_hop_edges(films, ids("Scott"), hops)) for hops in range(1, 5)]
+        assert within == [
+            ["Scott"],
+            ["Scott", "Alien", "Blade"],
+            ["Scott", "Alien", "Blade", "Weaver"],
+            ["Scott", "Alien", "Blade", "Weaver", "Aliens"],
+        ]
+        assert not k_hop_edges(films, ids("Scott"), 4).truncated
+
+    def test_one_hop_leaves_the_sources_alone_each_once(self, films: ColumnarGraph) -> None:
+        assert met(films, k_hop_edges(films, ids("Weaver", "Scott", "Weaver"), 1)) == ["Scott", "Weaver"]
+        assert k_hop_edges(films, ids("Weaver", "Scott", "Weaver"), 0).truncated_hops == ()
 
     def test_it_stops_when_nothing_new_is_found(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Alien"), 9, Direction.OUT)
-        assert films.ids(reached.nodes) == ["Alien", "Scott", "Weaver"]
+        reached = k_hop_edges(films, ids("Alien"), 9, Direction.OUT)
+        assert met(films, reached) == ["Alien", "Scott", "Weaver"]
         assert reached.truncated_hops == (False, False)
 
     def test_relations_restrict_what_is_walked(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Cameron"), 2, relations=["directed_by"])
-        assert set(films.ids(reached.nodes)) == {"Cameron", "Aliens", "Titanic"}
+        reached = k_hop_edges(films, ids("Cameron"), 3, relations=["directed_by"])
+        assert set(met(films, reached)) == {"Cameron", "Aliens", "Titanic"}
 
     def test_a_cap_on_hops_keeps_the_lowest_numbers_and_says_so(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Alien"), 2, per_hop_cap=1)
-        assert films.ids(reached.nodes) == ["Alien", "Scott", "Blade"]
-        assert reached.truncated_hops == (True, False)
+        reached = k_hop_edges(films, ids("Alien"), 3, per_hop_cap=1)
+        assert met(films, reached) == ["Alien", "Scott", "Blade"]
+        assert reached.truncated_hops == (True, False, False)
         assert reached.truncated
 
     def test_a_cap_on_nodes_keeps_their_first_edges_and_says_so(self, films: ColumnarGraph) -> None:
-        reached = k_hop(films, ids("Cameron"), 1, per_node_cap=1)
-        assert films.ids(reached.nodes) == ["Cameron", "Aliens"]
-        assert reached.truncated_hops == (True,)
+        assert met(films, k_hop_edges(films, ids("Cameron"), 2, per_node_cap=1)) == ["Cameron", "Aliens"]
+        assert k_hop_edges(films, ids("Cameron"), 1, per_node_cap=1).truncated_hops == (True,)
 
     def test_a_cap_on_relations_counts_for_each_node_relation_and_direction(self, films: ColumnarGraph) -> None:
         # Scott <-directed_by- Alien, Blade; Weaver <-starred- Alien, Aliens
-        reached = k_hop(films, ids("Scott", "Weaver"), 1, per_relation_cap=1)
-        assert films.ids(reached.nodes) == ["Scott", "Weaver", "Alien"]
-        assert reached.truncated_hops == (True,)
-        assert not k_hop(films, ids("Scott", "Weaver"), 1, per_relation_cap=2).truncated
+        reached = k_hop_edges(films, ids("Scott", "Weaver"), 2, per_relation_cap=1)
+        assert met(films, reached) == ["Scott", "Weaver", "Alien"]
+        assert k_hop_edges(films, ids("Scott", "Weaver"), 1, per_relation_cap=1).truncated_hops == (True,)
+        assert not k_hop_edges(films, ids("Scott", "Weaver"), 1, per_relation_cap=2).truncated
 
 
 class TestKHopEdges:
@@ -254,46 +260,6 @@ class TestFollowMetapath:
         assert not follow_metapath(films, ids("Scott", "Cameron"), ["^directed_by"], hub_cap=2).truncated
 
 
-class TestExpand:
-    def test_every_step_is_grouped_by_relation_and_direction(self, films: ColumnarGraph) -> None:
-        steps = expand(films, films.numbers(ids("Alien", "Weaver", "Scott")))
-        found = [(films.relations[number], inverse, films.ids(ends)) for number, inverse, ends in steps]
-        assert found == [
-            ("directed_by", False, ["Scott"]),
-            ("directed_by", True, ["Alien", "Blade"]),
-            ("starred", False, ["Weaver"]),
-            ("starred", True, ["Alien", "Aliens"]),
-        ]
-        assert len(steps) == 4
-        assert not steps.truncated
-
-    def test_ends_are_distinct_and_ascending(self) -> None:
-        graph = ColumnarGraph.from_records([node(n) for n in "cba"], [edge("a", "r", n) for n in "cbcbb"])
-        ((_, _, ends),) = expand(graph, graph.numbers(ids("a")))
-        assert ends.tolist() == [0, 1]
-
-    def test_nothing_to_expand_gives_no_steps(self, films: ColumnarGraph) -> None:
-        assert list(expand(films, np.empty(0, np.int64))) == []
-        lonely = ColumnarGraph.from_records([node("a")], [])
-        steps = expand(lonely, lonely.numbers(ids("a")), hub_cap=1)
-        assert list(steps) == []
-        assert steps.bounds.tolist() == [0]
-
-    def test_the_hub_cap_counts_for_each_node_relation_and_direction(self) -> None:
-        #   h -r-> a, b, c;  h -s-> a;  d -r-> h;  k -r-> b, c
-        graph = ColumnarGraph.from_triples(
-            [
-                *(("h", "r", "a"), ("h", "r", "b"), ("h", "r", "c"), ("h", "s", "a")),
-                *(("d", "r", "h"), ("k", "r", "b"), ("k", "r", "c")),
-            ]
-        )
-        steps = expand(graph, graph.numbers(ids("h", "k")), hub_cap=2)
-        found = [(graph.relations[number], inverse, graph.ids(ends)) for number, inverse, ends in steps]
-        assert found == [("r", False, ["a", "b", "c"]), ("r", True, ["d"]), ("s", False, ["a"])]
-        assert steps.truncated  # h -r-> c was cut, k -r-> c was not
-        assert not expand(graph, graph.numbers(ids("h", "k")), hub_cap=3).truncated
-
-
 # Against a naive implementation
 
 
@@ -402,10 +368,12 @@ def test_follow_metapath_agrees_with_walking_edge_by_edge(
 
 @settings(max_examples=100, deadline=None)
 @given(any_edges, any_sources, st.integers(0, 4))
-def test_k_hop_agrees_with_breadth_first_search(edges: Edges, sources: list[int], hops: int) -> None:
-    reached = k_hop(graph_of(edges), ids(*map(str, sources)), hops)
+def test_nodes_are_those_of_a_breadth_first_search_in_order_of_hops(
+    edges: Edges, sources: list[int], hops: int
+) -> None:
+    reached = k_hop_edges(graph_of(edges), ids(*map(str, sources)), hops + 1)
     expected = naive_of(edges).hops(set(sources), hops)
-    assert rows(reached.hops, reached.nodes) == sorted((hop, number) for number, hop in expected.items())
+    assert reached.nodes.tolist() == [number for _, number in sorted((hop, number) for number, hop in expected.items())]
 
 
 @settings(max_examples=150, deadline=None)
@@ -416,8 +384,7 @@ def test_k_hop_edges_are_those_that_touch_a_node_reached_before(
     graph = graph_of(edges)
     asked = ids(*map(str, sources))
     reached = k_hop_edges(graph, asked, hops, direction)
-    before = k_hop(graph, asked, hops - 1, direction) if hops else None
-    left = set(before.nodes.tolist()) if before else set()
+    left = set(reached.nodes.tolist())
     expected = set()
     for number, (head, _, tail) in enumerate(sorted(naive_of(edges).edges)):
         if (head in left and direction is not Direction.IN) or (tail in left and direction is not Direction.OUT):
@@ -442,57 +409,3 @@ def test_capped_edges_are_some_of_all_and_each_once(
     assert len(found) == len(set(found))
     assert set(found) <= whole
     assert capped.truncated or set(found) == whole
-
-
-@settings(max_examples=100, deadline=None)
-@given(any_edges, st.sets(any_node))
-def test_expand_agrees_with_taking_each_step_alone(edges: Edges, frontier: set[int]) -> None:
-    naive = naive_of(edges)
-    expected = []
-    for relation in range(RELATIONS):
-        for inverse in (False, True):
-            ends = {far for at in frontier for far in naive.steps(at, [relation], inverse)}
-            if ends:
-                expected.append((relation, inverse, sorted(ends)))
-    steps = expand(graph_of(edges), np.array(sorted(frontier), np.int64))
-    assert [(relation, inverse, ends.tolist()) for relation, inverse, ends in steps] == expected
-
-
-@settings(max_examples=100, deadline=None)
-@given(any_edges, st.sets(any_node), st.integers(1, 4))
-def test_a_hub_cap_reaches_less_exactly_when_it_says_so(edges: Edges, frontier: set[int], cap: int) -> None:
-    naive = naive_of(edges)
-    steps = expand(graph_of(edges), np.array(sorted(frontier), np.int64), hub_cap=cap)
-    most = max(
-        (
-            len(naive.steps(at, [relation], inverse))
-            for at in frontier
-            for relation in range(RELATIONS)
-            for inverse in (False, True)
-        ),
-        default=0,
-    )
-    assert steps.truncated == (most > cap)
-
-
-# Joining
-
-
-def test_batches_of_one_store_are_joined_and_origins_count_on() -> None:
-    # a -r-> b -r-> c
-    store = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "r", "c")])
-    one, other = (store.edges(store.numbers([EntityId(id)]), Direction.OUT) for id in "ab")
-    whole = np.arange(1)
-    joined, part = join([(one, whole), (other, whole)], [1, 1])
-    assert [(triple.head, triple.tail) for triple in triples(store, joined)] == [("a", "b"), ("b", "c")]
-    assert (joined.origin.tolist(), part.tolist()) == ([0, 1], [1, 2])
-    again, part = join([(joined, np.array([1])), (joined, np.array([0, 1]))], [2, 2])
-    assert (again.origin.tolist(), part.tolist()) == ([1, 2, 3], [1, 2, 2])
-
-
-def test_batches_of_two_stores_cannot_be_joined() -> None:
-    one, other = (ColumnarGraph.from_triples([("a", "r", "b")], name) for name in ("one", "other"))
-    parts = [(store.edges(store.numbers([EntityId("a")])), np.arange(1)) for store in (one, other)]
-    with pytest.raises(StoresMixed, match="edges of one and of other cannot be joined"):
-        join(parts, [1, 1])
-    assert len(join([], [])[0]) == 0

@@ -47,6 +47,11 @@ class EmbedderContract:
         first, second = embedder.encode(["born in", "born in"])
         np.testing.assert_array_equal(first, second)
 
+    def test_half_a_character_is_read_as_a_question_mark(self, embedder: Embedder) -> None:
+        vectors = embedder.encode(["\ud800", "born\udfff in", "born in", "?", "born? in"])
+        np.testing.assert_array_equal(vectors[:2], vectors[3:])
+        assert np.isfinite(vectors).all()
+
     def test_the_name_is_a_non_empty_line(self, embedder: Embedder) -> None:
         assert embedder.name.strip()
         assert "\n" not in embedder.name

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -116,44 +119,56 @@ def test_many_small_additions_are_all_found_again(tmp_path: Path) -> None:
         found, vectors = each.find(text_keys([f"text {at}" for at in range(501)]))
         assert found.tolist() == [True] * 500 + [False]
         np.testing.assert_allclose(vectors[:500], rows, atol=1e-6)
-        assert len(each) == 500
 
 
 # What a kill or a power failure leaves
 
 
-def cut(file: Path, size: int) -> None:
-    with file.open("r+b") as opened:
-        opened.truncate(size)
+def test_a_log_that_is_torn_loses_only_what_is_torn_and_takes_more(tmp_path: Path) -> None:
+    cache = EmbeddingCache(tmp_path / "whole", "m", 4, "float32")
+    for at, text in enumerate("abc"):
+        cache.add(text_keys([text]), np.eye(4, dtype=np.float32)[at : at + 1])
+    (log,) = tmp_path.rglob("*-wal")  # a power failure leaves the file and its log
+    for lost in range(0, 4096 + 24, 500):
+        torn = tmp_path / f"torn {lost}"
+        shutil.copytree(tmp_path / "whole", torn, ignore=shutil.ignore_patterns("*-shm"))
+        (left,) = torn.rglob("*-wal")
+        os.truncate(left, log.stat().st_size - lost)
+        again = EmbeddingCache(torn, "m", 4, "float32")
+        assert again.find(text_keys(["a", "b", "c"]))[0].tolist() == [True, True, lost == 0]
+        again.add(text_keys(["c", "d"]), np.eye(4, dtype=np.float32)[2:])
+        again.close()
+        found, rows = EmbeddingCache(torn, "m", 4, "float32").find(text_keys(["d", "c", "a"]))
+        assert found.tolist() == [True, True, True]
+        np.testing.assert_array_equal(rows, np.eye(4)[[3, 2, 0]])
 
 
-@pytest.mark.parametrize(("keys", "vectors", "left"), [(24 * 3 - 1, 16 * 3, 2), (24 * 3, 16 * 2 + 5, 2), (0, 0, 0)])
-def test_torn_files_lose_only_what_is_torn_and_take_more(tmp_path: Path, keys: int, vectors: int, left: int) -> None:
-    cache = EmbeddingCache(tmp_path, "m", 4, "float32")
-    cache.add(text_keys(["a", "b", "c"]), np.eye(4, dtype=np.float32)[:3])
+def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
+    cache = EmbeddingCache(tmp_path, "m", 4)
+    cache.add(text_keys(["a"]), np.eye(4, dtype=np.float32)[:1])
     cache.close()
-    (key_file,) = tmp_path.rglob("*.keys")
-    cut(key_file, keys)
-    cut(key_file.with_suffix(".vectors"), vectors)
-    torn = EmbeddingCache(tmp_path, "m", 4, "float32")
-    assert torn.find(text_keys(["a", "b", "c"]))[0].tolist() == [at < left for at in range(3)]
-    torn.add(text_keys(["c", "d"]), np.eye(4, dtype=np.float32)[2:])
-    torn.close()
-    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(text_keys(["d", "c", "a"]))
-    assert found.tolist() == [True, True, left > 0]
-    np.testing.assert_array_equal(rows[:2], np.eye(4)[[3, 2]])
-    assert len(list(tmp_path.rglob("*.keys"))) == 1
+    (file,) = tmp_path.rglob("*.sqlite")
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises(CacheUnusable, match=rf"{file.name}.*not a database.*remove it"):
+        EmbeddingCache(tmp_path, "m", 4).find(text_keys(["a"]))
 
 
-def test_a_vector_that_changed_on_disk_counts_as_absent(tmp_path: Path) -> None:
+def test_a_vector_that_changed_on_disk_counts_as_absent_and_is_made_anew(tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path, "m", 4, "float32")
     cache.add(text_keys(["a", "b"]), np.eye(4, dtype=np.float32)[:2])
     cache.close()
-    (file,) = tmp_path.rglob("*.vectors")
-    file.write_bytes(bytes(16) + file.read_bytes()[16:])
-    found, rows = EmbeddingCache(tmp_path, "m", 4, "float32").find(text_keys(["a", "b"]))
+    (file,) = tmp_path.rglob("*.sqlite")
+    with closing(sqlite3.connect(file)) as changed, changed:
+        ((vectors,),) = changed.execute("SELECT vectors FROM blocks")
+        changed.execute("UPDATE blocks SET vectors = ?", (bytes(16) + vectors[16:],))
+    cache = EmbeddingCache(tmp_path, "m", 4, "float32")
+    found, rows = cache.find(text_keys(["a", "b"]))
     assert found.tolist() == [False, True]
     assert not rows[0].any()
+    cache.add(text_keys(["a"]), np.eye(4, dtype=np.float32)[:1])
+    for again in (cache, EmbeddingCache(tmp_path, "m", 4, "float32")):
+        found, rows = again.find(text_keys(["a", "b"]))
+        assert found.all() and (rows == np.eye(4)[:2]).all()
 
 
 SLOW = """
@@ -184,11 +199,19 @@ def embed_slowly(folder: Path, first: int, last: int) -> subprocess.Popen[str]:
     )
 
 
+def blocks(folder: Path) -> int:
+    """Return how many blocks the file holds; 0 until it is there."""
+    for path in folder.rglob("*.sqlite"):
+        with closing(sqlite3.connect(path, timeout=60)) as file, suppress(sqlite3.OperationalError):
+            return int(file.execute("SELECT count(*) FROM blocks").fetchone()[0])
+    return 0
+
+
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     total = 200 * TEXTS_AT_ONCE
     process = embed_slowly(tmp_path, 0, total)
     deadline = time.monotonic() + 60
-    while not any(file.stat().st_size >= 24 * 3 * TEXTS_AT_ONCE for file in tmp_path.rglob("*.keys")):
+    while blocks(tmp_path) < 3:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -199,7 +222,6 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     vectors = cached.encode(texts)
     assert len(counting.asked) <= 2 * TEXTS_AT_ONCE
     np.testing.assert_allclose(vectors[::500], STATIC.encode(texts[::500]), atol=1e-3)
-    assert len(list(tmp_path.rglob("*.keys"))) == 1
 
 
 def test_processes_may_write_at_the_same_time(tmp_path: Path) -> None:
@@ -211,7 +233,17 @@ def test_processes_may_write_at_the_same_time(tmp_path: Path) -> None:
     vectors = CachedEmbedder(counting, tmp_path).encode(texts)
     assert counting.asked == []
     np.testing.assert_allclose(vectors[::500], STATIC.encode(texts[::500]), atol=1e-3)
-    assert len(list(tmp_path.rglob("*.keys"))) <= 3
+    assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()].count(".sqlite") == 1
+
+
+def test_what_another_process_adds_is_found_by_those_that_are_open(tmp_path: Path) -> None:
+    one, other = (EmbeddingCache(tmp_path, "m", 2, "float32") for _ in range(2))
+    assert not one.find(text_keys(["a", "b"]))[0].any()
+    other.add(text_keys(["a"]), np.eye(2, dtype=np.float32)[:1])
+    one.add(text_keys(["b"]), np.eye(2, dtype=np.float32)[1:])
+    for cache in (one, other):
+        found, rows = cache.find(text_keys(["b", "a"]))
+        assert found.all() and (rows == np.eye(2)[::-1]).all()
 
 
 def test_threads_may_share_one_embedder(tmp_path: Path) -> None:
@@ -227,6 +259,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     cached = CachedEmbedder(STATIC, tmp_path / "file")
     with pytest.raises(CacheUnusable, match=r"file.*name another folder"):
         cached.encode(["Tirana"])
+
+
+def test_lone_surrogates_are_texts_like_others(tmp_path: Path) -> None:
+    texts = ["\ud800", "\udfff", "a\ud800", "?", "\\ud800"]
+    cache = EmbeddingCache(tmp_path, "model \ud800", 5, "float32")
+    cache.add(text_keys(texts), np.eye(5, dtype=np.float32))
+    found, rows = EmbeddingCache(tmp_path, "model \ud800", 5, "float32").find(text_keys(texts[::-1]))
+    assert found.all() and (rows == np.eye(5)[::-1]).all()
 
 
 def test_zero_rows_are_kept_like_others(tmp_path: Path) -> None:

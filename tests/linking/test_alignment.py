@@ -74,6 +74,11 @@ class TestWhatIsPreferred:
             "directed_by",
         )
 
+    def test_going_back_twice_is_hardly_ever_meant(self) -> None:
+        ways = [["directed_by"], ["directed_by", "^directed_by", "directed_by"]]
+        asked = "who directed the films that share directors with Alien"
+        assert best("films", asked, "Alien", *ways) == ("directed_by",)
+
     def test_the_direction_that_leads_to_what_is_asked_for(self) -> None:
         both = [["capital"], ["^capital"]]
         assert best("countries", "what is the capital of Peru", "Peru", *both) == ("capital",)

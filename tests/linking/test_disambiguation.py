@@ -67,7 +67,7 @@ def fits(graph: ColumnarGraph, question: str, mention: Mention) -> dict[str, flo
     ],
 )
 def test_the_question_tells_seven_namesakes_apart(jordans: ColumnarGraph, question: str, meant: str) -> None:
-    linker = EntityLinker(jordans, "exact", top_k=7, context=ContextScorer(jordans, EMBEDDER))
+    linker = EntityLinker(jordans, "exact", top_k=7, disambiguate=True, embedder=EMBEDDER)
     start = question.index("Jordan")
     found = linker.candidates(Mention("Jordan", start, start + 6), question)
     assert found[0].id == meant
@@ -95,6 +95,23 @@ def test_a_question_that_says_nothing_rates_all_alike(jordans: ColumnarGraph, qu
 
 def test_a_perfect_fit_rates_one(jordans: ColumnarGraph) -> None:
     assert fits(jordans, "capital of Jordan", Mention("Jordan", 11, 17))["country"] == pytest.approx(1.0)
+
+
+def test_a_fit_is_what_a_cosine_has_above_03_stretched_to_one() -> None:
+    # Of the question, "harbour" alone says something; the node is described by its type alone.
+    graph = ColumnarGraph.from_records([Node(EntityId("x"), "Jordan", "port")], [])
+    scorer = ContextScorer(graph, EMBEDDER)
+    around = scorer.around(graph.relation_counts(graph.numbers([EntityId("x")])), ["port"])
+    cosine = float(np.dot(*EMBEDDER.encode(["harbour", "port"])))
+    assert cosine > 0.3
+    found = scorer.fit("harbour of Jordan", Mention("Jordan", 11, 17), around, [0])
+    assert found[0] == pytest.approx((cosine - 0.3) / 0.7, abs=1e-6)
+
+
+def test_by_default_the_fit_is_a_fifth_of_the_score(jordans: ColumnarGraph) -> None:
+    linker = EntityLinker(jordans, "exact", top_k=7, disambiguate=True, embedder=EMBEDDER)
+    found = linker.candidates(Mention("Jordan", 19, 25), "Which team does the Jordan play for?")
+    assert [one.score for one in found] == [pytest.approx(0.8 + 0.2 * (one.context or 0.0)) for one in found]
 
 
 def test_a_hub_is_read_by_relations_not_by_edges() -> None:

@@ -14,7 +14,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph import name_indexes as name_index
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.names import NameMatch
-from byokg.linking.entities import ContextScorer, EntityLinker, Fusion, Method, entity_linker
+from byokg.linking.entities import EntityLinker, Fusion, Method
 from byokg.types import Artifacts, EntityId, LinkedEntity, LinkedLiteral, LinkMatch, Mention, Node, Triple
 from tests.linking.graphs import EMBEDDER, films
 
@@ -132,7 +132,7 @@ class TestValuesAndIds:
     @pytest.fixture
     def linker(self) -> EntityLinker:
         graph = ColumnarGraph.from_records([Node(EntityId(id), name) for id, name in VALUES], [])
-        return entity_linker(graph, EMBEDDER, "both", extend=True, dense_cutoff=0.0)
+        return EntityLinker(graph, "both", embedder=EMBEDDER, extend=True, dense_cutoff=0.0)
 
     @pytest.mark.parametrize("text", ["12 May 1990", "May 12, 1990", "12/05/1990", "1990-05-12"])
     def test_a_date_is_found_however_it_is_written(self, linker: EntityLinker, text: str) -> None:
@@ -247,6 +247,13 @@ class TestUnion:
         nothing = EntityLinker(STONES, "dense", dense_cutoff=0.0, dense=lambda: Scripted((2, 0.0), (3, -0.5)))
         assert nothing.candidates(Mention("gravel")) == ()
 
+    def test_by_default_a_fuzzy_match_scores_086_and_a_dense_one_05(self) -> None:
+        # The ratio of "stome" and "stone" is 0.8; of "stoness" and "stones" 12/13, and "stone" 10/12.
+        assert EntityLinker(STONES).candidates(Mention("Stome")) == ()
+        assert [one.id for one in EntityLinker(STONES).candidates(Mention("Stoness"))] == ["b"]
+        dense = EntityLinker(STONES, "dense", dense=lambda: Scripted((2, 0.5), (3, 0.49)))
+        assert [one.id for one in dense.candidates(Mention("gravel"))] == ["c"]
+
     def test_all_mentions_are_asked_about_at_once_and_stay_apart(self) -> None:
         index = Scripted((2, 0.9))
         linker = EntityLinker(STONES, "dense", dense=lambda: index)
@@ -265,7 +272,7 @@ class TestUnion:
         assert self.linker("exact", (2, 0.9)).candidates(Mention("Stome")) == ()
 
     def test_the_question_is_asked_only_where_there_is_a_choice(self) -> None:
-        linker = EntityLinker(STONES, "exact", context=ContextScorer(STONES, EMBEDDER))
+        linker = EntityLinker(STONES, "exact", disambiguate=True, embedder=EMBEDDER)
         ((only,),) = linker.link_all([Mention("Rock")], "what is Rock")
         assert only.context is None and only.score == 1.0
 
@@ -277,13 +284,13 @@ class TestUnion:
     ids=lambda text: repr(text[:12]),
 )
 def test_nasty_mentions_find_nothing(method: Method, text: str) -> None:
-    linker = entity_linker(films(), EMBEDDER, method, extend=True, dense_cutoff=0.0, disambiguate=True)
+    linker = EntityLinker(films(), method, embedder=EMBEDDER, extend=True, dense_cutoff=0.0, disambiguate=True)
     assert linker.candidates(Mention(text), f"who directed {text}?") == ()
 
 
 def test_right_to_left_names_are_found(namesakes: ColumnarGraph) -> None:
     graph = ColumnarGraph.from_triples([("ירדן", "בירה", "עמאן"), ("الأردن", "عاصمة", "عمان")])
-    linker = entity_linker(graph, EMBEDDER, "both")
+    linker = EntityLinker(graph, "both", embedder=EMBEDDER)
     assert found(linker, "ירדן")[0] == ("ירדן", "exact", 1.0)
     assert found(linker, "الأردنن")[0][0] == "الأردن"
 
@@ -330,7 +337,7 @@ def test_an_rdf_store_is_linked_to_like_a_folder_whatever_the_text_holds(tmp_pat
         [Triple(EntityId("jo"), "capital", EntityId("am")), Triple(EntityId("jr"), "flows near", EntityId("am"))],
     )
     with build_oxigraph(graph, tmp_path / "rdf") as store:
-        linker = entity_linker(store, EMBEDDER, "both", disambiguate=True)
+        linker = EntityLinker(store, "both", embedder=EMBEDDER, disambiguate=True)
         found = linker.candidates(Mention("Jordan", 23, 29), "What is the capital of Jordan?")
         assert [(one.id, one.method) for one in found] == [("jo", "exact"), ("jr", "exact")]
         assert [one.id for one in linker.candidates(Mention("am"))] == ["am"]

@@ -169,3 +169,15 @@ def test_impossible_settings_are_refused() -> None:
         linker(tasks=["cypher"])  # type: ignore[list-item]
     with pytest.raises(ConfigError, match=r"tasks=\(none\)"):
         linker(tasks=[])
+
+
+def test_a_path_query_takes_the_place_of_relation_paths() -> None:
+    chat = ScriptedChatModel(replies=("<pathql>\nPATHS START ?s = <Alien> END ?e VIA <directed_by>\n</pathql>",))
+    schema = SchemaRenderer(films().schema())
+    linker = LlmLinker(LanguageModel(chat), schema, lambda context: "", ["entities", "paths"], path_language="paths")
+    assert "PATHS [SHORTEST | ALL]" in str(linker._messages(QUESTION, Context()))
+    artifacts = linker.propose(QUESTION, Context())
+    assert artifacts.paths == ()
+    assert artifacts.queries == (GraphQuery("paths", "PATHS START ?s = <Alien> END ?e VIA <directed_by>"),)
+    with pytest.raises(ConfigError, match="path_language=cypher is not known"):
+        LlmLinker(LanguageModel(chat), schema, lambda context: "", path_language="cypher")  # type: ignore[arg-type]

@@ -93,6 +93,12 @@ class TestMisspeltNames:
         assert spotted(spotter("Alien", "Painter", familiar="painted"), text) == ["Alien"]
         assert spotted(spotter("Alien", "Painter", explained="painted"), text) == ["Alien"]
 
+    def test_a_word_that_a_relation_half_explains_is_not_taken_for_misspelt(self) -> None:
+        names = EntityLinker(films())
+        for share, expected in ((0.4, ["alien", "horrorr"]), (0.6, ["alien"])):
+            half = MentionSpotter(names, lambda word: 1.0, lambda word, share=share: share * (word == "horrorr"))  # type: ignore[misc]
+            assert spotted(half, "is alien horrorr") == expected
+
     def test_where_nothing_else_is_found_english_words_may_be_misspelt_too(self) -> None:
         names = spotter("Matthias Haller", familiar="mathias holler sing")
         assert spotted(names, "did Mathias Holler sing") == ["Mathias Holler"]
@@ -107,6 +113,9 @@ class TestMisspeltNames:
 class TestPartsOfNames:
     def test_they_are_found_where_there_is_nothing_better(self) -> None:
         assert spotted(spotter("Barack Obama", familiar="obama"), "where was obama") == ["obama"]
+
+    def test_what_shares_too_few_letters_is_no_part(self) -> None:
+        assert spotted(spotter("Barack Obama", familiar="obomos"), "where was obomos") == []
 
     def test_they_are_not_looked_for_otherwise(self) -> None:
         assert spotted(spotter("Barack Obama", "Kenya", familiar="obama"), "was obama born in Kenya") == ["Kenya"]

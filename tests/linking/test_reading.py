@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.linking.question_words import QUESTION_WORDS, Reading, locate, read_question, split_words
+from byokg.linking.question_words import QUESTION_WORDS, Reading, locate, read_question
 from byokg.text import FUNCTION_WORDS, WORD, normalize_name
 from byokg.types import EntityId, Mention
 
@@ -134,10 +134,6 @@ class TestLocate:
     def test_a_name_that_is_not_there_has_no_place(self) -> None:
         assert locate("Alien", "who directed Aliens", FILM) == Mention("Alien", -1, -1, FILM)
         assert locate("???", "who directed ???", FILM) == Mention("???", -1, -1, FILM)
-
-
-def test_words_are_casefolded_runs_of_letters_and_digits() -> None:
-    assert split_words("The Straße_42 l'Été İ") == ["the", "strasse", "42", "l", "été", "i̇"]
 
 
 @given(TEXTS, st.lists(st.text(max_size=6), max_size=2))

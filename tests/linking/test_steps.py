@@ -91,6 +91,23 @@ class TestEnds:
         year, director = graph.of(graph.steps.kinship("year"), "release_year", "directed_by")
         assert year > 0.5 > director
 
+    def test_resembling_the_names_at_the_ends_counts_a_little_more_than_half(self) -> None:
+        # Genres have no type here, and no relations. Of 0.57 · cosine, what exceeds 0.3 is stretched to [0, 1].
+        graph = Labelled(films())
+        (cosine,) = graph.of(graph.steps.kinship("horror"), "has_genre")
+        assert graph.of(graph.steps.kind("horror"), "has_genre") == pytest.approx([(0.57 * cosine - 0.3) / 0.7])
+        assert cosine > 0.6
+
+    def test_a_kind_that_is_found_nearly_everywhere_says_nothing(self) -> None:
+        # A third of the films, directors and actors are topics as well: among the ends of six steps of eight.
+        pairs = [(f"film {at}", f"director {at}", f"actor {at}") for at in range(6)]
+        triples = [(film, "film.film.director", director) for film, director, _ in pairs]
+        triples += [(film, "film.film.actor", actor) for film, _, actor in pairs]
+        triples += [(director, "people.person.birth", f"city {at}") for at, (_, director, _) in enumerate(pairs)]
+        triples += [(node, "common.topic.alias", f"alias of {node}") for some in pairs[:2] for node in some]
+        graph = Labelled(ColumnarGraph.from_triples(triples))
+        assert graph.of(graph.steps.kind("topic"), "film.film.director", "film.film.actor") == [0.0, 0.0]
+
     def test_steps_to_nodes_without_a_name_are_known(self) -> None:
         graph = Labelled(marriages())
         nameless = ("people.person.spouse_s", "^people.marriage.spouse", "^people.marriage.from")

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,10 +36,11 @@ from byokg.errors import (
     ReplyMissing,
 )
 from byokg.llm import providers
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy
 from byokg.llm.chat_models import Rule, ScriptedChatModel
-from byokg.llm.failures import Deadline, Limits, RetryPolicy
 from byokg.llm.messages import JSON, Message, Reply, ToolCall, Usage
 from byokg.llm.model import LanguageModel
+from byokg.llm.replies import RecordedReplies
 from tests.llm.conftest import PROVIDERS, model
 from tests.llm.memory import CountingMeter, MemoryReplies
 from tests.llm.servers.faults import FAULTS, Fault, Faults
@@ -139,6 +141,32 @@ def test_tools_are_called_and_answered(provider: str, server: ModelServer) -> No
     assert asked.reply(conversation, stage="s", question_id="q", tools=[TOOL]).text == "done"
     sent = json.dumps(server.asked[-1].body)
     assert "Look at a node." in sent and "Michael Mann" in sent and "call_9" in sent
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_lone_surrogate_is_sent_as_a_question_mark_and_received_and_recorded_as_it_is(
+    provider: str, streaming: bool, server: ModelServer, tmp_path: Path
+) -> None:
+    server.answer = lambda asked: Answered("half \ud800 of a pair")
+    with RecordedReplies(tmp_path / "replies.sqlite") as store:
+        asked = model(provider, server, store=store, streaming=streaming)
+        reply = ask(asked, "What is \udfff?", stage="\ud800", question_id="\ud800")
+        assert reply.text == "half \ud800 of a pair"
+        assert server.asked[0].messages == (("user", "What is ??"),)
+        assert ask(asked, "What is \udfff?") == reply and server.counts().requests == 1
+        [recorded] = store.recorded()
+        assert recorded.call.messages[0].text == "What is \udfff?"
+        ask(asked, "What is ??")  # another question
+        assert server.counts().requests == 2
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_lone_surrogate_in_a_setting_is_an_error_of_ours(provider: str, server: ModelServer) -> None:
+    asked = model(provider, server, extra_body={"stop": "\ud800"})
+    assert len(asked.call([]).key) == 64
+    with pytest.raises(LlmInvalidRequest, match="surrogates not allowed"):
+        ask(asked)
 
 
 # Prompt caching
@@ -313,7 +341,7 @@ def test_tokens_that_the_service_counts_are_what_the_limit_is_kept_by(server: Mo
         waits.append(seconds)
 
     server.answer = lambda asked: Answered("word " * 98)
-    limits = Limits(tokens_per_minute=100, sleep=sleep, clock=lambda: now)
+    limits = RateLimits(tokens_per_minute=100, sleep=sleep, clock=lambda: now)
     asked = LanguageModel(model("anthropic", server)._chat_model, limits=limits)
     ask(asked, "one two")
     assert now == 0.0

@@ -18,8 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import ReplyStoreError
-from byokg.llm.messages import Call, Message, Reply, ReplyStore, ToolCall, Usage
-from byokg.llm.replies import Mode, RecordedReplies, call_record, read_call, read_reply, reply_record
+from byokg.llm.messages import (
+    Call,
+    Message,
+    Reply,
+    ReplyStore,
+    ToolCall,
+    Usage,
+    call_record,
+    read_call,
+    read_reply,
+    reply_record,
+)
+from byokg.llm.replies import Mode, RecordedReplies
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -175,7 +186,7 @@ tool_calls = st.lists(
         tool_calls,
         st.sampled_from(["end", "length", "refusal", "tool", "other"]),
         st.builds(Usage, *[st.integers(0, 10**9)] * 4),
-        st.text(),
+        texts,
         st.floats(0, 1e6),
         st.integers(0, 9),
     ),
@@ -193,6 +204,18 @@ def test_any_text_survives(store: RecordedReplies, messages: tuple[Message, ...]
     # Another example may have come first that differs in ids of tool calls only.
     assert (found.call.key, found.reply, found.stage, found.recorded) == (asked.key, first, "stage", 7)
     assert [message.text for message in found.call.messages] == [message.text for message in messages]
+
+
+def test_names_may_hold_lone_surrogates(store: RecordedReplies) -> None:
+    asked = call(provider="p\ud800", model="m\udfff\0", parameters={"stop": ["\ud800"]})
+    store.expect(asked, "stage \ud800")
+    assert store.pending() == [(asked, "stage \ud800")]
+    store.put(asked, replace(REPLY, model="\ud800"), "stage \ud800")
+    assert store.get(asked) == replace(REPLY, model="\ud800")
+    assert [(each.call, each.stage) for each in store.recorded()] == [(asked, "stage \ud800")]
+    [count] = store.counts()
+    assert (count.provider, count.model, count.stage) == ("p\ud800", "m\udfff\0", "stage \ud800")
+    assert store.prune(models=["m\udfff\0"]) == 1
 
 
 def test_texts_that_prompts_share_are_kept_once(store: RecordedReplies, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,12 @@ def test_what_is_exported_can_be_imported_elsewhere_once(
     assert export_replies(empty, tmp_path / f"again-{name}") == 3
     assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
     assert empty.get(TOOLS) == TOOL_REPLY
+
+
+def test_an_export_may_be_compressed_by_others(store: RecordedReplies, empty: RecordedReplies, tmp_path: Path) -> None:
+    export_replies(store, tmp_path / "replies.jsonl")
+    (tmp_path / "replies.jsonl.xz").write_bytes(lzma.compress((tmp_path / "replies.jsonl").read_bytes()))
+    assert import_replies(empty, tmp_path / "replies.jsonl.xz") == Imported(3, 0, ())
 
 
 def test_an_export_is_one_reply_a_line_ordered_by_key(store: RecordedReplies, tmp_path: Path) -> None:
@@ -119,7 +126,9 @@ def test_a_torn_or_foreign_line_is_named_and_nothing_is_imported(
             import_replies(empty, tmp_path / "bad.jsonl")
         assert len(empty) == 0
     (tmp_path / "bad.jsonl.gz").write_bytes(gzip.compress(good.encode())[:-20])
-    for name in ("bad.jsonl.gz", "none.jsonl"):
+    (tmp_path / "worse.jsonl.gz").write_bytes(gzip.compress(good.encode())[:20] + b"\xff" * 40)
+    (tmp_path / "bad.jsonl.xz").write_bytes(b"no such thing")
+    for name in ("bad.jsonl.gz", "worse.jsonl.gz", "bad.jsonl.xz", "none.jsonl"):
         with pytest.raises(ReplyStoreError, match=f"{name}: cannot be read"):
             import_replies(empty, tmp_path / name)
     assert len(empty) == 0

@@ -18,7 +18,7 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.index.dense import DenseNames, Similarity
 from byokg.index.embedders import StaticEmbedder, unit_rows
 from byokg.index.vectors import VectorIndex
-from byokg.linking.entities import entity_linker
+from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.agentic import RelationRanker
@@ -37,7 +37,7 @@ def answered(out: Path) -> None:
     pipeline = offline_pipeline(
         store,
         embedder,
-        entity_linker(store, embedder, method="both", extend=True, disambiguate=True),
+        EntityLinker(store, method="both", embedder=embedder, extend=True, disambiguate=True),
         retrievers={
             "path": PathRetriever,
             "text": TextRetriever,

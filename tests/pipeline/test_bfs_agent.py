@@ -18,6 +18,7 @@ from pydantic import Field
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.bfs_agent import BfsAgent
 from byokg.types import EntityId, NodeEvidence, Question, RowsEvidence, TripleEvidence
@@ -151,14 +152,11 @@ def test_given_entities_are_told(explorer: Callable[..., Explorer]) -> None:
     assert "ids: Heat" in str(model.seen[0][-1].content)
 
 
-def test_rows_of_queries_are_evidence(explorer: Callable[..., Explorer]) -> None:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.engines.arcadedb import ArcadeStore
-
+def test_rows_of_queries_are_evidence(explorer: Callable[..., Explorer], arcade_process: ArcadeStore) -> None:
     query = "MATCH (f)-[:directed_by]->(d) RETURN d.name AS director, count(f) AS films"
     model = explorer([("run_query", {"query": query})], "<answers>\n2\n</answers>")
-    with ArcadeStore.hold(ColumnarGraph.from_triples(FILMS)) as store:
-        answer = BfsAgent(store, LanguageModel(model)).run(Question("q1", "How many films?"))
+    arcade_process.replace(ColumnarGraph.from_triples(FILMS))
+    answer = BfsAgent(arcade_process, LanguageModel(model)).run(Question("q1", "How many films?"))
     [rows] = [item for item in answer.rounds[0].evidence if isinstance(item, RowsEvidence)]
     assert (rows.language, rows.columns, rows.rows) == ("cypher", ("director", "films"), (("Michael Mann", 2),))
     assert answer.items[0].citations == (rows.id,)

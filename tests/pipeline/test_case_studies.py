@@ -6,9 +6,8 @@ reply. Source: ByoKG-RAG (arXiv:2507.04127v1), Tables 5 and 9.
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import GraphStore
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
@@ -135,11 +134,8 @@ def test_a_guess_is_tied_to_what_is_known_by_the_shortest_path() -> None:
     assert [(item.name, item.grounded) for item in answer.items] == [("Gallbladder cancer", True)]
 
 
-def test_a_query_that_finds_nothing_is_written_anew_from_what_the_graph_shows() -> None:
+def test_a_query_that_finds_nothing_is_written_anew_from_what_the_graph_shows(arcade_process: ArcadeStore) -> None:
     # Order 10666 -ORDERS {quantity: 36}-> Thüringer Rostbratwurst (123.79), 10667 -ORDERS {quantity: 5}-> Chai (18)
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.engines.arcadedb import ArcadeStore
-
     sausage = "Thüringer Rostbratwurst"
     nodes = [
         Node(EntityId("o1"), "10666", "Order"),
@@ -153,19 +149,19 @@ def test_a_query_that_finds_nothing_is_written_anew_from_what_the_graph_shows() 
     ]
     wrong = "MATCH (p:Product)<-[:PART_OF]-(o:Order) WHERE o.quantity > 10 RETURN avg(p.unitPrice) AS averageUnitPrice"
     right = "MATCH (o:Order)-[r:ORDERS]->(p:Product) WHERE r.quantity > 10 RETURN avg(p.unitPrice) AS averageUnitPrice"
-    with ArcadeStore.hold(ColumnarGraph.from_records(nodes, edges), heap_mb=512) as store:
-        answer = asked(
-            store,
-            "What is the average unitPrice of products that have been ordered in quantities greater than 10?",
-            Rule(f"<entities>10666</entities><opencypher>{wrong}</opencypher>", contains=(FIRST,)),
-            Rule(
-                f"<entities>{sausage}</entities><opencypher>{right}</opencypher>",
-                contains=(LATER, "no relation type 'PART_OF'", "ORDERS", sausage),
-            ),
-            Rule("<selected>ORDERS</selected>", contains=(RELATIONS,)),
-            Rule("<next-entities>FINISH</next-entities>", contains=(ENTITIES,)),
-            Rule("<answers>123.79</answers>", contains=(ANSWER, "123.79")),
-        )
+    arcade_process.replace(ColumnarGraph.from_records(nodes, edges))
+    answer = asked(
+        arcade_process,
+        "What is the average unitPrice of products that have been ordered in quantities greater than 10?",
+        Rule(f"<entities>10666</entities><opencypher>{wrong}</opencypher>", contains=(FIRST,)),
+        Rule(
+            f"<entities>{sausage}</entities><opencypher>{right}</opencypher>",
+            contains=(LATER, "no relation type 'PART_OF'", "ORDERS", sausage),
+        ),
+        Rule("<selected>ORDERS</selected>", contains=(RELATIONS,)),
+        Rule("<next-entities>FINISH</next-entities>", contains=(ENTITIES,)),
+        Rule("<answers>123.79</answers>", contains=(ANSWER, "123.79")),
+    )
     assert any(isinstance(item, Feedback) for item in answer.rounds[0].evidence)
     (rows,) = (item for item in answer.rounds[1].evidence if isinstance(item, RowsEvidence))
     assert rows.rows == ((123.79,),)

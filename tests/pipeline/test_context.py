@@ -9,10 +9,10 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import estimate_tokens
 from byokg.pipeline.context import NOTHING, PROBLEMS, ContextWriter
 from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
+from byokg.text import estimate_tokens
 from byokg.types import (
     Artifacts,
     Context,

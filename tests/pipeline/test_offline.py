@@ -14,14 +14,20 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
-from byokg.types import Answer, EntityId, PathEvidence, Question
+from byokg.retrieval.bfsql import BfsqlRetriever
+from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.rerank import RerankRetriever
+from byokg.retrieval.text import TextRetriever
+from byokg.types import Answer, Artifacts, EntityId, Mention, PathEvidence, Question
 from tests.linking.graphs import EMBEDDER, FILMS, countries, films, marriages
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILM_PIPELINE = offline_pipeline(films(), EMBEDDER)
+FILM_GRAPH = films()
+FILM_PIPELINE = offline_pipeline(FILM_GRAPH, EMBEDDER)
 
 FILM_QUESTIONS = [
     "who directed Alien",
@@ -150,7 +156,8 @@ TEXTS = st.lists(
     st.sampled_from(
         [*sorted({end for head, _, tail in FILMS for end in (head, tail)}), *" ".join(FILM_QUESTIONS).split()]
     )
-    | st.text(max_size=6),
+    | st.text(max_size=6)
+    | st.text(st.characters(categories=["Cs", "L"]), max_size=6),
     max_size=12,
 ).map(" ".join)
 
@@ -179,6 +186,22 @@ def test_any_text_is_answered_with_nodes_that_are_no_topics(text: str) -> None:
 def test_strange_texts_do_no_harm(text: str) -> None:
     for pipeline in (FILM_PIPELINE, EMPTY_PIPELINE, LONELY_PIPELINE):
         assert isinstance(pipeline.ask(text), Answer)
+
+
+EVERYTHING = offline_pipeline(
+    FILM_GRAPH,
+    EMBEDDER,
+    EntityLinker(FILM_GRAPH, method="both", embedder=EMBEDDER, extend=True, disambiguate=True),
+    retrievers={"path": PathRetriever, "text": TextRetriever, "bfsql": BfsqlRetriever, "rerank": RerankRetriever},
+)
+
+
+@given(TEXTS, st.lists(st.text(st.characters(categories=["Cs", "L", "P"]), min_size=1, max_size=4), max_size=2))
+def test_halves_of_characters_do_no_harm_to_any_part(text: str, names: list[str]) -> None:
+    answer = EVERYTHING.ask(f"{text} \ud800 Alien\udfff?")
+    assert [step.stage for step in answer.rounds[0].steps if "problem" in step.got] == []
+    linked = EVERYTHING.entities.link(Artifacts(tuple(map(Mention, names)), draft_answers=tuple(names)), text)
+    assert all(one.id in set(FILM_GRAPH.entities()) for one in linked.entities)
 
 
 EMPTY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([]), EMBEDDER)

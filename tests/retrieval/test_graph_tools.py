@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -11,9 +10,11 @@ import pytest
 
 from byokg.errors import ConfigError, QueryRefused, RelationNotFound, RequestInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import SchemaRenderer, estimate_tokens
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.schema_text import SchemaRenderer
 from byokg.index.embedders import StaticEmbedder
 from byokg.retrieval.graph_tools import GraphTools, langchain_tools
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node
@@ -35,12 +36,9 @@ def tools() -> GraphTools:
 
 
 @pytest.fixture(scope="module")
-def queryable() -> Iterator[GraphTools]:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.engines.arcadedb import ArcadeStore
-
-    with ArcadeStore.hold(biomedical(), heap_mb=256) as store:
-        yield GraphTools(store, queries=[store])
+def queryable(arcade_process: ArcadeStore) -> GraphTools:
+    arcade_process.replace(biomedical())
+    return GraphTools(arcade_process, queries=[arcade_process])
 
 
 def hub(spokes: int) -> ColumnarGraph:

@@ -17,6 +17,7 @@ from byokg.types import (
     EntityId,
     Evidence,
     Feedback,
+    GraphQuery,
     Linked,
     LinkedEntity,
     Mention,
@@ -246,3 +247,35 @@ class TestShortestPaths:
         asked = Request(Question("q1", "?"), Artifacts(), Linked(entities, (linked("d", "d"),)), Context())
         PathRetriever(self.GRAPH, anchors=2, shortest=1).retrieve(asked)
         assert asked.steps == [Step("path.shortest", {"entities": ["a", "m"], "drafts": ["d"]}, {"paths": 2})]
+
+
+class TestPathQueries:
+    def asked(self, text: str, *entities: LinkedEntity) -> Request:
+        artifacts = Artifacts(queries=(GraphQuery("paths", text),))
+        return Request(Question("q", "?"), artifacts, Linked(entities), Context())
+
+    def test_names_stand_for_what_is_linked_to_them(self) -> None:
+        query = "PATHS START ?s = <the alien film> END ?e VIA <directed_by>"
+        found = walked(PathRetriever(films()), self.asked(query, linked("Alien", "The Alien film")))
+        assert summary(found) == [("Alien", ("directed_by",), ["Ridley Scott"])]
+        assert found[0].paths[0].nodes == ("Alien", "Ridley Scott")
+
+    def test_without_ends_paths_start_at_linked_entities(self) -> None:
+        query = "PATHS START ?s END ?e MATCHING <directed_by>/^<directed_by>"
+        found = walked(PathRetriever(films()), self.asked(query, linked("Alien", "a")))
+        assert {item.source for item in found} <= {"Alien"}
+        assert all(item.relations == ("directed_by", "^directed_by") for item in found)
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("PATHS START ?s", "the query ends too early"),
+            ("PATHS START ?s = <nobody> END ?e VIA ?p", "no entity 'nobody'"),
+            ("PATHS START ?s = <Alien> END ?e VIA <no_such>", "no relation 'no_such'"),
+            ("PATHS START ?s = <Alien> END ?e = <Alien> VIA <directed_by>", "finds no path"),
+        ],
+    )
+    def test_what_goes_wrong_is_told_to_the_model(self, text: str, problem: str) -> None:
+        (item,) = PathRetriever(films()).retrieve(self.asked(text))
+        assert isinstance(item, Feedback) and item.subject == text
+        assert problem in item.problem

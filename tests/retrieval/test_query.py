@@ -42,10 +42,9 @@ MISSPELT = "MATCH (c:Country {name: 'Perru'})-[:capitol]->(city:City) RETURN cit
 
 
 @pytest.fixture(scope="module")
-def arcade() -> Iterator[ArcadeStore]:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    with ArcadeStore.hold(countries(), heap_mb=512) as store:
-        yield store
+def arcade(arcade_process: ArcadeStore) -> ArcadeStore:
+    arcade_process.replace(countries())
+    return arcade_process
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ class Example:
     split: str = ""
     type: str = ""
     answer_type: str = ""
-    """What kind of thing the answers are, where the set says so (CronQuestions: `entity` or `time`)."""
+    """What kind of thing the answers are, if the set says so (CronQuestions: `entity` or `time`)."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other names of each answer, parallel to `answers`; empty if the set lists none."""
     parses: tuple[tuple[str, ...], ...] = ()
@@ -188,7 +188,7 @@ class QuestionSet:
     Args:
         name: of the set and the part of it, for tables.
         read: reads the question file; called once, when its content is first asked for.
-        graph: file or folder of the graph, where the user named one.
+        graph: file or folder of the graph; None takes the set's own.
         own_graph: finds the graph that comes with the questions, or raises `DatasetError`.
         ids: with "names", topics and answers are looked for in the graph by their names.
         write_graph: writes the graph's published files as a folder that `byokg graph build` takes; None if it takes

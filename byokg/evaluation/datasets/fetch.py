@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -34,7 +33,7 @@ class SourceFile:
     path: str
     """Where it is put, below the folder of the set."""
     sha256: str | None = None
-    """None where nobody noted it; the first fetch does."""
+    """None if it is not known; the first fetch then notes it in `SHA256SUMS`."""
     bytes: int | None = None
 
 
@@ -46,7 +45,7 @@ class Source:
     page: str
     licence: str
     files: tuple[SourceFile, ...] = ()
-    """None where it is offered by hand only."""
+    """Empty if it can only be downloaded by hand."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,16 @@ class Fetched:
     known: bool
     """Whether the digest was known before, and so says that this is the right file."""
     fetched: bool
-    """False where the file was there already."""
+    """False if the file was there already."""
 
 
 def sources() -> dict[str, Source]:
     """Return all data sets in `sources.yaml`, by name."""
     text = resources.files("byokg.evaluation.datasets").joinpath("sources.yaml").read_text("utf-8")
-    return {name: _source(name, entry) for name, entry in yaml.safe_load(text).items()}
+    return {
+        name: Source(name, entry["page"], entry["licence"], tuple(SourceFile(**file) for file in entry["files"]))
+        for name, entry in yaml.safe_load(text).items()
+    }
 
 
 def fetch(
@@ -103,9 +105,23 @@ def fetch(
     noted = _read_sums(out / SUMS)
     done = []
     with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, headers={"Accept-Encoding": "identity"}) as client:
+
+        def download(file: SourceFile, part: Path) -> str:
+            url = file.url if mirror is None else mirrored(file.url, mirror)
+            failures = 0
+            while True:
+                before = _size(part)
+                try:
+                    _continue(client, url, part, file, on_progress)
+                    return url
+                except FetchFailed as error:
+                    failures = 1 if _size(part) > before else failures + 1
+                    if not error.retryable or failures >= attempts:
+                        raise
+                    time.sleep(wait_s * 2 ** (failures - 1))
+
         for file in source.files:
-            expected = file.sha256 or noted.get(file.path)
-            fetched = _fetch_one(client, file, out, mirror, expected, attempts, wait_s, on_progress)
+            fetched = _fetch_one(file, out / file.path, file.sha256 or noted.get(file.path), download)
             done.append(fetched)
             noted[file.path] = fetched.sha256
             _write_sums(out / SUMS, noted)
@@ -113,44 +129,26 @@ def fetch(
 
 
 def _fetch_one(
-    client: httpx.Client,
-    file: SourceFile,
-    out: Path,
-    mirror: str | None,
-    expected: str | None,
-    attempts: int,
-    wait_s: float,
-    on_progress: OnProgress | None,
+    file: SourceFile, target: Path, expected: str | None, download: Callable[[SourceFile, Path], str]
 ) -> Fetched:
-    target = out / file.path
-    if target.is_file():
-        digest = sha256(target)
-        if expected in (None, digest):
-            return Fetched(target, digest, expected is not None, False)
-        raise FetchFailed(file.url, f"{target} is another file (sha256 {digest}, not {expected}); move it away")
-    url = file.url if mirror is None else mirrored(file.url, mirror)
-    part = target.with_name(target.name + _PART)
-    part.parent.mkdir(parents=True, exist_ok=True)
-    failures = 0
-    while True:
-        before = _size(part)
-        try:
-            _continue(client, url, part, file, on_progress)
-            break
-        except FetchFailed as error:
-            failures = 1 if _size(part) > before else failures + 1
-            if not error.retryable or failures >= attempts:
-                raise
-            time.sleep(wait_s * 2 ** (failures - 1))
-    digest = sha256(part)
+    """Download a file unless it is there, and check its digest; `download` returns the address it used."""
+    part, url = target.with_name(target.name + _PART), file.url
+    there = target.is_file()
+    if not there:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        url = download(file, part)
+    digest = sha256(target if there else part)
     if expected not in (None, digest):
+        if there:
+            raise FetchFailed(url, f"{target} is another file (sha256 {digest}, not {expected}); move it away")
         part.unlink()
         raise FetchFailed(
             url, f"this is another file than was expected (sha256 {digest}, not {expected}); try --mirror"
         )
-    part.replace(target)
-    _tag(part).unlink(missing_ok=True)
-    return Fetched(target, digest, expected is not None, True)
+    if not there:
+        part.replace(target)
+        _tag(part).unlink(missing_ok=True)
+    return Fetched(target, digest, expected is not None, not there)
 
 
 def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_progress: OnProgress | None) -> None:
@@ -201,11 +199,6 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
 def mirrored(url: str, mirror: str) -> str:
     """Return the address of the same file on another server."""
     return mirror.rstrip("/") + urlsplit(url).path
-
-
-def _source(name: str, entry: Mapping[str, Any]) -> Source:
-    files = tuple(SourceFile(**file) for file in entry["files"])
-    return Source(name, entry["page"], entry["licence"], files)
 
 
 def _tag(part: Path) -> Path:

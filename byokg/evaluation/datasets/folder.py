@@ -189,11 +189,11 @@ def graph_keys(examples: Sequence[Example], store: GraphStore) -> Ids:
 def with_nodes_of_names(
     examples: Sequence[Example], store: GraphStore, names: Callable[[], NameIndex]
 ) -> list[Example]:
-    """Return the examples with the nodes that have the names of their topics, where a set gives names and no ids.
+    """Return the examples with the nodes that have the names of their topics, if a set gives names and no ids.
 
-    Nothing changes where the graph holds any of the first 200 under what the set gives. Of namesakes all are topics; a
+    Nothing changes if the graph holds any of the first 200 under what the set gives. Of namesakes all are topics; a
     name that no node has stays as it is, and so counts as not linked. `names` makes the index of the graph's names; it
-    is called where there is something to look up.
+    is called only if there is something to look up.
     """
     named = [e for e in examples if e.topic_ids and e.topic_ids == e.topic_entities]
     if not named or any(holds(store, e.topic_ids) for e in named[:_ASKED_AT_MOST]):

@@ -1,6 +1,4 @@
-"""What a report shows of one question: answers beside gold answers, and each run's trace as it was recorded.
-
-Repeated text kept once, and everything compressed: the blocks of data inside a report's page.
+"""What a report shows of one question, compressed: answers beside gold answers, and what each run recorded of it.
 
 A page of thousands of questions repeats itself: the same instructions stand in every prompt, the same facts in every
 round. Long texts are taken apart into lines, each line is kept once in numbered blocks of texts, and the records refer
@@ -17,11 +15,14 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.records import Prediction, Timing
-from byokg.evaluation.report.summary import Run, Traces
+from byokg.evaluation.report.summary import Traces
+from byokg.evaluation.run_folder import Run
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId
@@ -32,10 +33,12 @@ MARK = "\u0001"
 SHORT = 40
 """Texts of fewer characters stay where they are."""
 
+_TOLD = ("schema", "id", "rounds", "calls", "answers")
+"""Fields of a trace that the page has a place for; others are shown as they are."""
+
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def packed(value: object) -> str:
@@ -102,22 +105,9 @@ class Texts:
         for line in text.split("\n"):
             number = known.get(line)
             if number is None:
-                number = known[line] = _base36(self.blocks.add(line))
+                number = known[line] = np.base_repr(self.blocks.add(line), 36).lower()
             numbers.append(number)
         return MARK + ",".join(numbers)
-
-
-def _base36(number: int) -> str:
-    digits = ""
-    while True:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-        if not number:
-            return digits
-
-
-_TOLD = ("schema", "id", "rounds", "calls", "answers")
-"""Fields of a trace that the page has a place for; others are shown as they are."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +170,16 @@ def read_details(
 def _run_detail(
     run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
 ) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None where the run was not asked."""
+    """Return one run's part of a question's record; None if the run was not asked."""
     prediction = run.predictions.get(example.id)
     if prediction is None:
         return None
     scores = {answer["name"]: answer["score"] for answer in trace.get("answers", ())}
+    timing = run.timings.get(example.id, Timing(example.id, {}, {}))
     record = {
         **_answers(prediction, example, scores),
-        **_took(run.timings.get(example.id)),
+        "seconds": timing.seconds,
+        "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()},
         "rounds": trace.get("rounds", []),
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
     }
@@ -221,12 +213,6 @@ def _answers(prediction: Prediction, example: Example, scores: Mapping[str, floa
         "found": [normalise(name) in answered for name in example.answers],
         "linked": None if prediction.linked is None else asdict(prediction.linked),
     }
-
-
-def _took(timing: Timing | None) -> dict[str, Any]:
-    if timing is None:
-        return {"seconds": {}, "usage": {}}
-    return {"seconds": timing.seconds, "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()}}
 
 
 def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:

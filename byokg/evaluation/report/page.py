@@ -17,7 +17,8 @@ from pathlib import Path
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.details import Blocks, packed, read_details
-from byokg.evaluation.report.summary import Run, summarise
+from byokg.evaluation.report.summary import summarise
+from byokg.evaluation.run_folder import Run
 from byokg.files import write_file
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies

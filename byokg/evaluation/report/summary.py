@@ -1,13 +1,13 @@
 """What a report shows at once: the runs' figures, how they differ from one of them, and the list of questions.
 
-Finished runs as a report reads them: what was asked, answered and taken; traces stay on disk until asked for.
+Runs are read without their traces, which stay on disk until asked for.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,65 +18,42 @@ import numpy.typing as npt
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, paired_difference
-from byokg.evaluation.records import TRACE, Prediction, Timing, line_id, read_config, read_predictions, read_timings
-from byokg.evaluation.run_folder import read_metrics, read_questions
+from byokg.evaluation.records import TRACE, Timing
+from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
 from byokg.types import Spending
 
+TEXT_LISTED = 240
+"""Characters of a question in the list; the question itself is shown whole."""
 
-@dataclass(frozen=True)
-class Run:
-    """One finished run, without its traces."""
+_DIGITS = 6
+_CHOSEN = "options."
+"""Before the name of a group in a run's record, where the option that was chosen stands."""
 
-    name: str
-    folder: Path
-    config: Mapping[str, Any]
-    metrics: Metrics
-    questions: tuple[Example, ...]
-    """In data-set order."""
-    predictions: Mapping[str, Prediction]
-    """By question; likewise `timings`."""
-    timings: Mapping[str, Timing]
+Outcomes = Mapping[str, Outcome]
+"""One run's outcome of each question it was asked."""
 
 
-def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read run folders that answer questions of one data set.
+def read_reported(folders: Sequence[Path]) -> list[Run]:
+    """Read the finished runs that a report is about.
 
     Args:
         folders: at least one, each once.
 
-    Returns:
-        The runs in the order given, named by the shortest ends of their paths that tell them apart.
-
     Raises:
         RunError: a folder holds no finished run, is given twice, or two runs are over different data sets.
     """
-    names = run_names(folders)
-    runs = [_read_run(folder, name) for folder, name in zip(folders, names, strict=True)]
-    first = runs[0].config.get("dataset")
-    for run in runs[1:]:
-        if run.config.get("dataset") != first:
+    runs = read_runs(folders)
+    first = runs[0]
+    for run in runs:
+        if run.metrics is None:
+            raise RunError(f"{str(run.folder)!r} cannot be reported: the run is not finished, start it again")
+        if run.dataset != first.dataset:
             raise RunError(
-                f"{str(runs[0].folder)!r} is a run over {first}, {str(run.folder)!r} over {run.config.get('dataset')}; "
+                f"{str(first.folder)!r} is a run over {first.dataset}, {str(run.folder)!r} over {run.dataset}; "
                 "make one report for each data set"
             )
     return runs
-
-
-def run_names(folders: Sequence[Path]) -> list[str]:
-    """Name folders by the last part of their paths, and by as many more parts as tell all of them apart.
-
-    Raises:
-        RunError: a folder is given twice.
-    """
-    parts = [folder.resolve().parts for folder in folders]
-    if len(set(parts)) < len(parts):
-        again = next(folder for folder, its in zip(folders, parts, strict=True) if parts.count(its) > 1)
-        raise RunError(f"run folder {str(again)!r} is given twice; name each run once")
-    length = 1
-    while len({its[-length:] for its in parts}) < len(parts):
-        length += 1
-    return ["/".join(its[-length:]).removeprefix("//") for its in parts]
 
 
 def asked_by(runs: Sequence[Run]) -> list[Example]:
@@ -105,17 +82,11 @@ class Traces:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / TRACE
-        self._places: dict[str, int] = {}
         try:
             self._file = self._path.open("rb")
         except FileNotFoundError as error:
             raise RunError(f"no {TRACE} in {str(folder)!r}; give the folder that an evaluation wrote") from error
-        offset = 0
-        for number, line in enumerate(self._file, start=1):
-            id = line_id(line, f"{self._path}:{number}")
-            if id is not None:
-                self._places[id] = offset
-            offset += len(line)
+        self._places = index_lines(self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -126,43 +97,19 @@ class Traces:
         self._file.close()
 
     def read(self, id: str) -> dict[str, Any]:
-        """Return the record of a question; empty where it has none.
+        """Return the record of a question; empty if it has none.
 
         Raises:
             RunError: the record cannot be read.
         """
-        place = self._places.get(id)
-        if place is None:
+        if id not in self._places:
             return {}
-        self._file.seek(place)
+        self._file.seek(self._places[id][0])
         try:
             record = json.loads(self._file.readline())
         except ValueError as error:
             raise RunError(f"{self._path}: the record of question {id!r} cannot be read ({error})") from error
         return record if isinstance(record, dict) else {}
-
-
-def _read_run(folder: Path, name: str) -> Run:
-    return Run(
-        name=name,
-        folder=folder,
-        config=read_config(folder),
-        metrics=read_metrics(folder),
-        questions=read_questions(folder),
-        predictions={each.id: each for each in read_predictions(folder)},
-        timings={each.id: each for each in read_timings(folder)},
-    )
-
-
-TEXT_LISTED = 240
-"""Characters of a question in the list; the question itself is shown whole."""
-
-_DIGITS = 6
-_CHOSEN = "options."
-"""Before the name of a group in a run's record, where the option that was chosen stands."""
-
-Outcomes = Mapping[str, Outcome]
-"""One run's outcome of each question it was asked."""
 
 
 def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:
@@ -178,19 +125,18 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
     return {
-        "dataset": str((runs[0].config.get("dataset") or {}).get("name", "")),
+        "dataset": runs[0].dataset["name"],
         "profile": PROFILE,
         "metrics": list(METRICS),
         "stages": list(STAGES),
         "baseline": baseline,
-        "runs": [_run(run) for run in runs],
+        "runs": [_run(run, run.metrics) for run in runs if run.metrics is not None],
         "deltas": [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline],
         "questions": _questions(runs, outcomes, examples),
     }
 
 
-def _run(run: Run) -> dict[str, Any]:
-    metrics = run.metrics
+def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
     return {
         "name": run.name,
         "hash": str(run.config.get("hash", ""))[:12],
@@ -282,16 +228,11 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[s
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
     """Return what a run was made with, each setting under its dotted name, in the order of its file."""
     grants = {name: config[name] for name in ("entities", "hops", "seed") if name in config}
-    code = config.get("code") or {}
-    rest = {"code": code.get("digest", "")} if isinstance(code, Mapping) else {}
-    return _flat({**(config.get("config") or {}), **grants, **rest})
-
-
-def _flat(value: object, key: str = "") -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        return {key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
-    entries = (_flat(entry, f"{key}.{name}" if key else str(name)) for name, entry in value.items())
-    return {path: text for entry in entries for path, text in entry.items()}
+    flat = flat_settings({**config.get("config", {}), **grants, "code": config.get("code", {}).get("digest", "")})
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        for key, value in flat.items()
+    }
 
 
 def _questions(runs: Sequence[Run], outcomes: Sequence[Outcomes], examples: Sequence[Example]) -> dict[str, Any]:

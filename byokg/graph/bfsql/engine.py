@@ -2,24 +2,17 @@
 
     {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
 
-Topology and presentation are apart: seeds, hops and the options that say so in their descriptions decide which nodes
-and edges are in the subgraph; filters decide which of them are shown in full; bounds decide how many a response holds.
-
-Source: "A BFS-based graph query language" (BFS-QL).
-Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
-against its own "Query Format"; ask for that with an empty list of predicates.
-
-Which nodes and edges are in a subgraph: breadth-first search from seeds, and every edge among what was reached.
-
-Filters of a request have no say here; `page` and `response` decide what is shown of it.
-
-Which part of a subgraph one response shows: its order, bounds, and the cursor that leads on.
+Topology and presentation are apart. Seeds, hops and the options that say so in their descriptions decide which nodes
+and edges are in the subgraph: breadth-first search from the seeds, and every edge among what was reached. Filters
+decide which of them are shown in full, and bounds how many one response holds.
 
 Nodes are ordered by hops, then by degree within the subgraph (the highest first), then by id. Edges follow their later
 end: an edge belongs to the response that shows its second node. So pages put together are the whole, and no edge has
 an end that was not shown. Edges between the same two nodes go by direction, predicate, and number in the store.
 
-Seeds of a request: those that the graph has, and what to say of the others.
+Source: "A BFS-based graph query language" (BFS-QL).
+Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
+against its own "Query Format"; ask for that with an empty list of predicates.
 """
 
 from __future__ import annotations
@@ -40,9 +33,9 @@ from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
 from byokg.graph.bfsql.response import Json, clipped, compact, fitting_items, full_edge, full_node, stub_edge, stub_node
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import contains, distinct, positions
-from byokg.graph.schema_text import estimate_tokens
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
+from byokg.text import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties
 
 Int64 = npt.NDArray[np.int64]
@@ -240,7 +233,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """How much of a subgraph was shown before."""
 
     nodes: int = 0
@@ -321,12 +314,12 @@ def _plain(value: object) -> object:
     return sorted(value) if isinstance(value, frozenset) else value
 
 
-def write_cursor(place: Place, mark: str) -> str:
+def write_cursor(place: Position, mark: str) -> str:
     """Write where to go on."""
     return f"n{place.nodes}-e{place.edges}-{mark}"
 
 
-def read_cursor(text: str, mark: str) -> Place:
+def read_cursor(text: str, mark: str) -> Position:
     """Read where to go on.
 
     Raises:
@@ -342,7 +335,7 @@ def read_cursor(text: str, mark: str) -> Place:
                 "they were, or ask again without a cursor"
             ]
         )
-    return Place(int(found[1]), int(found[2]))
+    return Position(int(found[1]), int(found[2]))
 
 
 _HELPED = 20
@@ -483,7 +476,7 @@ class _Page:
 
     nodes: list[Json]
     edges: list[Json]
-    after: Place
+    after: Position
     bounds: list[str]
     """Those that were reached."""
 
@@ -491,7 +484,7 @@ class _Page:
 def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, room: int | None) -> _Page:
     """Show nodes and edges from where the cursor points, as many as the bounds allow."""
     total = len(subgraph.nodes)
-    before = read_cursor(request.cursor, mark) if request.cursor is not None else Place(min(request.offset, total))
+    before = read_cursor(request.cursor, mark) if request.cursor is not None else Position(min(request.offset, total))
     most = request.most_nodes
     last_node = last_wanted = total if most is None else min(total, before.nodes + most)
     if room is not None:
@@ -514,7 +507,7 @@ def _page(store: GraphStore, subgraph: Subgraph, request: Selection, mark: str, 
         nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
         if len(nodes) + len(edges) == 1:  # which came whatever its size
             nodes, edges = ([clipped(item, room) for item in items] for items in (nodes, edges))
-    after = Place(before.nodes + len(nodes), first_edge + len(edges))
+    after = Position(before.nodes + len(nodes), first_edge + len(edges))
     cut = after.nodes == last_wanted < total
     bounds = {
         "limit": cut and most == request.limit,

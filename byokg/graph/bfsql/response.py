@@ -1,8 +1,8 @@
 """What a BFS-QL response looks like: full nodes and edges, stubs, and what is said beside them.
 
-Source: "A BFS-based graph query language" (BFS-QL), "Response Format".
+Also how many items fit into a response, and cutting one that alone is more than it may hold.
 
-How many items fit into a response, and cutting one that alone is more than it may hold.
+Source: "A BFS-based graph query language" (BFS-QL), "Response Format".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from byokg.graph.schema_text import estimate_tokens
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node, Properties, Value
 
 NODE_FIELDS = ("id", "entity_type", "name")

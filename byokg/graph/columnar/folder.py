@@ -1,15 +1,23 @@
-"""The folder of a saved graph: written completely or not at all, and checked against its `meta.json`."""
+"""The files of a saved graph: arrays, Arrow batches, and `meta.json`, against which they are checked."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.graph.store import Direction, RelationArray, Schema
 from byokg.types import Language
 
 META = "meta.json"
@@ -18,6 +26,11 @@ VERSION = 3
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
+
+BATCH_ROWS = 1 << 20
+"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
+
+Int64 = npt.NDArray[np.int64]
 
 _OWN = "meta_sha256"
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
@@ -44,9 +57,20 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def write_meta(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write `meta.json` with `content`, and size and checksum of every file that is in the folder."""
-    meta = {"format": FORMAT, "version": VERSION, **content, "files": list_files(folder)}
+def write_meta(
+    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
+) -> None:
+    """Write `meta.json`, the last file of a graph's folder, when all others are complete."""
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "nodes": nodes,
+        "edges": edges,
+        "dropped_duplicates": dropped_duplicates,
+        "source": source,
+        "schema": asdict(schema),
+        "files": list_files(folder),
+    }
     meta[_OWN] = _digest(meta)
     write_json(folder / META, meta)
 
@@ -66,7 +90,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """
     try:
         meta = json.loads((folder / META).read_bytes())
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError) as error:
         raise GraphNotFound(folder) from error
     except (OSError, ValueError) as error:
         raise GraphCorrupt(folder, f"{META}: {error}") from error
@@ -87,10 +111,10 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def stamp(folder: Path) -> tuple[int, ...]:
-    """Return what differs between a graph and one that has replaced it; nothing where there is none."""
+    """Return what differs between a graph and one that has replaced it; empty if there is no graph."""
     try:
         found = (folder / META).stat()
-    except OSError:
+    except (OSError, UnicodeEncodeError):
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -102,3 +126,145 @@ def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> No
         raise GraphCorrupt(folder, f"{META} has changed")
     if changed := find_changed(folder, files):
         raise GraphCorrupt(folder, changed)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
+
+    relation: RelationArray
+    """(2E,) uint16 below 65,536 relations, otherwise int32."""
+    other: npt.NDArray[np.int32]
+    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
+    head of each edge by tail, relation, head, edge number."""
+    out_index: Int64
+    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
+    in_index: Int64
+    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
+    in_edge: npt.NDArray[np.integer]
+    """(E,) the number of the edge in slot E + i; int32 while they fit."""
+    id_hash: npt.NDArray[np.uint64]
+    """(N,) hashes of the node ids, ascending."""
+    id_order: npt.NDArray[np.int32]
+    """(N,) node number behind each entry of `id_hash`."""
+
+    def check(self, nodes: int, edges: int) -> None:
+        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        lengths = {
+            **dict.fromkeys(("relation", "other"), 2 * edges),
+            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
+            **dict.fromkeys(("id_hash", "id_order"), nodes),
+            "in_edge": edges,
+        }
+        for name, length in lengths.items():
+            if (found := getattr(self, name).shape) != (length,):
+                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
+
+    def slots_of(self, nodes: Int64, direction: Direction) -> tuple[Int64, Int64]:
+        """Return where the slots of each node's edges start and stop: (N,) each.
+
+        In both directions they are (2N,): of each node, outgoing edges and then incoming ones.
+        """
+        if direction is not Direction.BOTH:
+            index = self.out_index if direction is Direction.OUT else self.in_index
+            return index[nodes], index[nodes + 1]
+        starts, stops = np.empty(2 * len(nodes), np.int64), np.empty(2 * len(nodes), np.int64)
+        starts[0::2], stops[0::2] = self.out_index[nodes], self.out_index[nodes + 1]
+        starts[1::2], stops[1::2] = self.in_index[nodes], self.in_index[nodes + 1]
+        return starts, stops
+
+    def narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
+        """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
+        shape = (len(starts), len(wanted))
+        lows = np.broadcast_to(starts[:, None], shape).ravel()
+        highs = np.broadcast_to(stops[:, None], shape).ravel()
+        sought = np.broadcast_to(wanted, shape).ravel()
+        starts = self._first_at_least(lows, highs, sought)
+        return starts, self._first_at_least(starts, highs, sought + 1)
+
+    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
+        """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
+        last = len(self.relation) - 1
+        for _ in range(int((high - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            open_ = low < high
+            below = open_ & (self.relation.take(np.minimum(middle, last)) < relation)
+            low = np.where(below, middle + 1, low)
+            high = np.where(open_ & ~below, middle, high)
+        return low
+
+
+def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
+    """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
+    counts = stops - starts
+    segment = np.arange(len(counts)).repeat(counts)
+    slot = np.arange(len(segment))
+    slot += (starts - counts.cumsum() + counts).take(segment)
+    return segment, slot
+
+
+def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
+    """Write what `NodeColumns.batch` returned, and the nodes' properties if they have any."""
+    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
+        if batch is not None:
+            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class BatchFile:
+    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time.
+
+    No file is written where edges have no properties.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._waiting = schema.empty_table()
+        self._open = ExitStack()
+        if schema.names:
+            sink = self._open.enter_context(pa.OSFile(str(path), "wb"))
+            self._writer = self._open.enter_context(pa.ipc.new_file(sink, schema))
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Write these rows behind those that came before."""
+        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
+        while len(self._waiting) > BATCH_ROWS:
+            self._write(self._waiting.slice(0, BATCH_ROWS))
+            self._waiting = self._waiting.slice(BATCH_ROWS)
+
+    def _write(self, rows: pa.Table) -> None:
+        columns = [pa.concat_arrays([pa.array([], column.type), *column.chunks]) for column in rows.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        with self._open:
+            if error is None and self._waiting.num_columns:
+                self._write(self._waiting)
+
+
+def relation_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds relation numbers below `count`."""
+    return np.uint16 if count < 1 << 16 else np.int32
+
+
+def edge_width(count: int) -> type[np.integer]:
+    """Return the integer type that holds edge numbers below `count`."""
+    return np.int32 if count < 1 << 31 else np.int64
+
+
+def map_array(path: Path) -> npt.NDArray[Any]:
+    """Map an array that `np.save` wrote."""
+    # As a plain array: the memmap subclass would slow down every operation on it.
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return array
+
+
+def map_batches(path: Path) -> list[pa.RecordBatch]:
+    """Map what `BatchFile` or `write_nodes` wrote."""
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]

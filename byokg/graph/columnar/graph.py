@@ -5,7 +5,7 @@ one slice. Behind them stands every edge again for the way back, sorted by (tail
 edges are one slice, too. Each of these 2 E places is a slot.
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` where there
+`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
 are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from tokenize import TokenError
-from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -25,10 +24,33 @@ import pyarrow as pa
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.files import new_folder
-from byokg.graph.columnar.folder import read_meta, refuse_taken, stamp, verify_checksums, write_meta
+from byokg.graph.columnar.folder import (
+    BATCH_ROWS,
+    Arrays,
+    BatchFile,
+    edge_width,
+    map_array,
+    map_batches,
+    read_meta,
+    refuse_taken,
+    relation_width,
+    slots,
+    stamp,
+    verify_checksums,
+    write_meta,
+    write_nodes,
+)
 from byokg.graph.columnar.ids import IdIndex
-from byokg.graph.columnar.schema import Labels, count_schema, schema_from_json
-from byokg.graph.int_sets import finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.columnar.schema import (
+    Labels,
+    NodeColumns,
+    count_schema,
+    property_batch,
+    property_columns,
+    read_rows,
+    text_column,
+)
+from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.graph.read_cache import NodeMemory
 from byokg.graph.store import (
     Direction,
@@ -39,13 +61,12 @@ from byokg.graph.store import (
     RelationArray,
     RelationCounts,
     Schema,
+    schema_from_json,
 )
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
+from byokg.index.name_table import positions
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
-
-BATCH_ROWS = 1 << 20
-"""Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
@@ -60,50 +81,17 @@ _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
 
-@dataclass(frozen=True)
-class _Arrays:
-    """Topology and id index of a graph with N nodes and E edges; one `.npy` file each."""
-
-    relation: RelationArray
-    """(2E,) uint16 below 65,536 relations, otherwise int32."""
-    other: npt.NDArray[np.int32]
-    """(2E,) the far end: the tail of each edge, by head, relation, tail, input order; and then, for the way back, the
-    head of each edge by tail, relation, head, edge number."""
-    out_index: Int64
-    """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
-    in_index: Int64
-    """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
-    in_edge: npt.NDArray[np.integer]
-    """(E,) the number of the edge in slot E + i; int32 while they fit."""
-    id_hash: npt.NDArray[np.uint64]
-    """(N,) hashes of the node ids, ascending."""
-    id_order: npt.NDArray[np.int32]
-    """(N,) node number behind each entry of `id_hash`."""
-
-    def check(self, nodes: int, edges: int) -> None:
-        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
-        lengths = {
-            **dict.fromkeys(("relation", "other"), 2 * edges),
-            **dict.fromkeys(("out_index", "in_index"), nodes + 1),
-            **dict.fromkeys(("id_hash", "id_order"), nodes),
-            "in_edge": edges,
-        }
-        for name, length in lengths.items():
-            if (found := getattr(self, name).shape) != (length,):
-                raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
-
-
 class ColumnarGraph:
     """A directed, labelled multigraph in flat arrays; implements `GraphStore`.
 
-    Make one with `open`, `from_triples`, `from_records`, or `importers.import_graph`. Nothing changes after
+    Make one with `open`, `from_triples`, `from_records`, or `importers.choose.import_graph`. Nothing changes after
     construction, so threads may share it.
     """
 
     def __init__(
         self,
         name: str,
-        arrays: _Arrays,
+        arrays: Arrays,
         nodes: pa.RecordBatch,
         node_properties: pa.RecordBatch | None,
         edge_properties: Sequence[pa.RecordBatch],
@@ -136,8 +124,6 @@ class ColumnarGraph:
             f"{len(self._relations):,} relations>"
         )
 
-    # Making one
-
     @classmethod
     def open(cls, folder: str | Path) -> ColumnarGraph:
         """Map a saved graph read-only. Costs milliseconds whatever its size; `verify` checks the content.
@@ -164,7 +150,7 @@ class ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
-            arrays = _Arrays(**{field.name: _map_array(folder / f"{field.name}.npy") for field in fields(_Arrays)})
+            arrays = Arrays(**{field.name: map_array(folder / f"{field.name}.npy") for field in fields(Arrays)})
             arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
@@ -184,23 +170,24 @@ class ColumnarGraph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[str, str, str]], name: str = "memory") -> ColumnarGraph:
-        """Hold (head, relation, tail) triples in memory; exact repetitions are dropped and counted."""
+        """Hold (head, relation, tail) triples in memory; exact repetitions are dropped and counted.
+
+        Raises:
+            GraphError: a text holds half of a surrogate pair.
+        """
         ids: dict[str, int] = {}
         labels: dict[str, int] = {}
         codes = [
             (ids.setdefault(head, len(ids)), labels.setdefault(label, len(labels)), ids.setdefault(tail, len(ids)))
             for head, label, tail in triples
         ]
-        head, relation, tail = np.array(codes, np.int64).reshape(-1, 3).T
         return cls.assemble(
-            name=name,
-            ids=pa.array(list(ids), pa.large_string()),
-            relations=list(labels),
-            head=head,
-            relation=relation,
-            tail=tail,
-            drop_duplicates=True,
+            name,
+            NodeColumns(text_column(list(ids))),
+            list(labels),
+            np.array(codes, np.int64).reshape(-1, 3),
             source={"kind": "triples in memory"},
+            distinct=True,
         )
 
     @classmethod
@@ -219,7 +206,7 @@ class ColumnarGraph:
 
         Raises:
             EntityNotFound: an edge ends at a node that is not among `nodes`.
-            GraphError: an id occurs twice, or one property holds values of several types.
+            GraphError: an id occurs twice, one property holds values of several types, or a text is no UTF-8.
         """
         node_list, edge_list = list(nodes), list(edges)
         ids: dict[str, int] = {}
@@ -233,18 +220,18 @@ class ColumnarGraph:
                 if end not in ids:
                     raise EntityNotFound(end, "the nodes given to from_records")
             codes[row] = ids[edge.head], labels.setdefault(edge.relation, len(labels)), ids[edge.tail]
+        described = NodeColumns(
+            ids=text_column([node.id for node in node_list]),
+            names=text_column([node.name for node in node_list]),
+            types=text_column([node.type for node in node_list]),
+            properties=property_columns([node.properties for node in node_list]),
+        )
         return cls.assemble(
-            name=name,
-            ids=pa.array([node.id for node in node_list], pa.large_string()),
-            names=pa.array([node.name for node in node_list], pa.large_string()),
-            types=pa.array([node.type for node in node_list], pa.large_string()),
-            node_properties=property_columns([node.properties for node in node_list]),
-            relations=list(labels),
-            head=codes[:, 0],
-            relation=codes[:, 1],
-            tail=codes[:, 2],
-            edge_properties=property_columns([edge.properties for edge in edge_list]),
-            drop_duplicates=False,
+            name,
+            described,
+            list(labels),
+            codes,
+            property_columns([edge.properties for edge in edge_list]),
             source=source or {"kind": "records in memory"},
             dropped_duplicates=dropped_duplicates,
         )
@@ -252,73 +239,66 @@ class ColumnarGraph:
     @classmethod
     def assemble(
         cls,
-        *,
         name: str,
-        ids: pa.LargeStringArray,
+        nodes: NodeColumns,
         relations: Sequence[str],
-        head: npt.NDArray[np.integer],
-        relation: npt.NDArray[np.integer],
-        tail: npt.NDArray[np.integer],
-        drop_duplicates: bool,
-        source: Mapping[str, Any],
-        names: pa.LargeStringArray | None = None,
-        types: pa.Array | None = None,
-        node_properties: Mapping[str, pa.Array] | None = None,
-        edge_properties: Mapping[str, pa.Array] | None = None,
+        triples: npt.NDArray[np.integer],
+        properties: Mapping[str, pa.Array] | None = None,
         apart: npt.NDArray[np.integer] | None = None,
+        *,
+        source: Mapping[str, Any],
+        distinct: bool = False,
         dropped_duplicates: int = 0,
     ) -> ColumnarGraph:
-        """Sort and index columns whose nodes and relations are already numbered.
+        """Sort and index edges whose nodes and relations are already numbered.
 
         Args:
             name: what to call the graph in messages.
-            ids: (N,) node ids, all different; a node's number is its position.
+            nodes: N nodes; a node's number is its position.
             relations: R relation labels, all different.
-            head: (E,) node numbers.
-            relation: (E,) relation numbers.
-            tail: (E,) node numbers.
-            drop_duplicates: leave out repetitions of the same (head, relation, tail).
+            triples: (E, 3) head, relation and tail numbers.
+            properties: columns of E values, null where an edge lacks the property.
+            apart: (E,) edges of the same triple that differ in this are no repetitions; the first of those equal in
+                this too stays. Needed with `distinct` where edges have properties.
             source: what the graph is made from.
-            names: (N,) node names; None says that the ids are the names.
-            types: (N,) node types, plain or dictionary-encoded; None says that nodes are untyped.
-            node_properties: columns of N values, null where a node lacks the property.
-            edge_properties: columns of E values, in the order of `head`.
-            apart: (E,) what keeps edges apart that would be repetitions; needed with properties. The first of those
-                equal in this too stays.
+            distinct: leave out repetitions of the same triple.
             dropped_duplicates: repetitions that were left out before.
+
+        Raises:
+            GraphError: a relation label is no text that UTF-8 can hold.
         """
-        edge_count = len(head)
-        if drop_duplicates and apart is None:
+        text_column(relations)
+        head, relation, tail = triples.T
+        if distinct and apart is None:
             head, relation, tail = sort_distinct(head, relation, tail)
         else:
             order = sort_order(head, relation, tail)
             if apart is not None:
                 order = first_of_each(order, head, relation, tail, apart)
             head, relation, tail = head[order], relation[order], tail[order]
-            edge_properties = {key: column.take(pa.array(order)) for key, column in (edge_properties or {}).items()}
-        index = IdIndex.build(ids)
+            properties = {key: column.take(pa.array(order)) for key, column in (properties or {}).items()}
+        index = IdIndex.build(nodes.ids)
         back = incoming_order(relation, tail)
-        arrays = _Arrays(
+        arrays = Arrays(
             relation=np.concatenate((relation, relation[back])).astype(relation_width(len(relations)), copy=False),
             other=np.concatenate((tail, head[back])).astype(np.int32, copy=False),
-            out_index=ranges(np.bincount(head, minlength=len(ids))),
-            in_index=ranges(np.bincount(tail, minlength=len(ids))) + len(head),
+            out_index=ranges(np.bincount(head, minlength=len(nodes.ids))),
+            in_index=ranges(np.bincount(tail, minlength=len(nodes.ids))) + len(head),
             in_edge=back.astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
         )
-        nodes = node_batch(ids, names, types)
-        of_nodes, of_edges = property_batch(node_properties), property_batch(edge_properties)
+        batch, of_nodes, of_edges = nodes.batch(), property_batch(nodes.properties), property_batch(properties or {})
         edge_batches = [of_edges] if of_edges else []
         return cls(
             name=name,
             arrays=arrays,
-            nodes=nodes,
+            nodes=batch,
             node_properties=of_nodes,
             edge_properties=edge_batches,
-            schema=count_schema(arrays.relation, arrays.other, nodes, of_nodes, edge_batches, relations),
+            schema=count_schema(arrays.relation, arrays.other, batch, of_nodes, edge_batches, relations),
             source=source,
-            dropped_duplicates=dropped_duplicates + edge_count - len(head),
+            dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
 
     # What GraphStore asks
@@ -361,11 +341,11 @@ class ColumnarGraph:
         return self._memory.nodes(list(ids))
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        rows = pa.array(self.numbers(ids))
+        rows = positions(self.numbers(ids))
         columns = self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
-        properties = _rows(self._node_properties, rows)
+        properties = read_rows(self._node_properties, rows)
         return [Node(*row) for row in zip(ids, names, types, properties, strict=True)]
 
     def edges(
@@ -381,18 +361,14 @@ class ColumnarGraph:
         arrays = self._arrays
         both = direction is Direction.BOTH
         # A segment is the range of one node in one direction.
-        if both:
-            starts, stops = self._both_ways(numbers)
-        else:
-            index = arrays.out_index if direction is Direction.OUT else arrays.in_index
-            starts, stops = index[numbers], index[numbers + 1]
+        starts, stops = arrays.slots_of(numbers, direction)
         split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
             if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
-                starts, stops = self._narrow(starts, stops, wanted)
+                starts, stops = arrays.narrow(starts, stops, wanted)
                 split, wanted = len(wanted), None
-        segment, slot = _slots(starts, stops)
+        segment, slot = slots(starts, stops)
         relation = arrays.relation.take(slot)
         if wanted is not None:
             kept = self._among(relation, wanted)
@@ -409,10 +385,8 @@ class ColumnarGraph:
         if not both:
             if direction is Direction.OUT:
                 return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
-            slot -= self.edge_count
-            return EdgeBatch(
-                far, relation, near, arrays.in_edge.take(slot).astype(np.int64), segment, inverse, self._space
-            )
+            edge = arrays.in_edge.take(slot - self.edge_count).astype(np.int64)
+            return EdgeBatch(far, relation, near, edge, segment, inverse, self._space)
         incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
         slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
         turn = (far - near) * inverse
@@ -465,17 +439,15 @@ class ColumnarGraph:
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        starts, stops = self._both_ways(self._checked(nodes))
+        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
         ends = (stops - starts).cumsum()
         segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         first = read = 0
         while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
             last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
-            segment, slot = _slots(starts[first:last], stops[first:last])
+            segment, slot = slots(starts[first:last], stops[first:last])
             relation = self._arrays.relation.take(slot)
-            fresh = np.ones(len(slot), np.bool_)
-            fresh[1:] = (segment[1:] != segment[:-1]) | (relation[1:] != relation[:-1])
-            groups = np.flatnonzero(fresh)
+            groups = np.flatnonzero(changes(segment, relation))
             segments.append(segment[groups] + first)
             relations.append(relation[groups].astype(np.int64))
             counts.append(np.diff(groups, append=len(slot)))
@@ -492,11 +464,11 @@ class ColumnarGraph:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
         batches = self._edge_properties
         if len(batches) < 2:
-            return _rows(batches[0] if batches else None, pa.array(numbers))
+            return read_rows(batches[0] if batches else None, positions(numbers))
         found: list[Properties] = [NO_PROPERTIES] * len(numbers)
         for which in np.unique(numbers // BATCH_ROWS).tolist():
             places = np.flatnonzero(numbers // BATCH_ROWS == which)
-            rows = _rows(batches[which], pa.array(numbers[places] % BATCH_ROWS))
+            rows = read_rows(batches[which], positions(numbers[places] % BATCH_ROWS))
             for place, row in zip(places.tolist(), rows, strict=True):
                 found[place] = row
         return found
@@ -551,15 +523,26 @@ class ColumnarGraph:
         arrays = self._arrays
         return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
 
+    @property
+    def topology(self) -> Arrays:
+        """Return all edges in both orders, without a copy."""
+        return self._arrays
+
+    @property
+    def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
+        return self._nodes, self._node_properties
+
+    @property
+    def edge_columns(self) -> Sequence[pa.RecordBatch]:
+        """Return without a copy the properties of edges, by number, in batches; none where there are none."""
+        return self._edge_properties
+
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
-        numbers = self._checked(nodes)
-        degree = np.zeros(len(numbers), np.int64)
-        if direction is not Direction.IN:
-            degree += self._arrays.out_index[numbers + 1] - self._arrays.out_index[numbers]
-        if direction is not Direction.OUT:
-            degree += self._arrays.in_index[numbers + 1] - self._arrays.in_index[numbers]
-        return degree
+        starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
+        counts = stops - starts
+        return counts.reshape(-1, 2).sum(axis=1) if direction is Direction.BOTH else counts
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the graph to `folder`: completely, or not at all.
@@ -576,7 +559,7 @@ class ColumnarGraph:
 
     def write_into(self, folder: Path) -> None:
         """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
-        for field in fields(_Arrays):
+        for field in fields(Arrays):
             with (folder / f"{field.name}.npy").open("wb") as file:
                 np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
         write_nodes(folder, self._nodes, self._node_properties)
@@ -584,7 +567,7 @@ class ColumnarGraph:
             with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
                 for batch in self._edge_properties:
                     file.append(batch)
-        write_graph_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
+        write_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -595,8 +578,6 @@ class ColumnarGraph:
         if self._folder is not None:
             verify_checksums(self._folder, self._files)
 
-    # Inside
-
     def _checked(self, nodes: NodeArray) -> Int64:
         """Return node numbers as int64, refusing those that numpy would silently count from the end."""
         numbers = np.asarray(nodes, np.int64)
@@ -604,194 +585,16 @@ class ColumnarGraph:
             raise EntityNotFound(f"number {_first_outside(numbers, len(self._ids))}", self._name)
         return numbers
 
-    def _both_ways(self, numbers: Int64) -> tuple[Int64, Int64]:
-        """Return the ranges of slots of N nodes, that of outgoing edges before that of incoming ones: (2N,) each."""
-        arrays = self._arrays
-        starts, stops = np.empty(2 * len(numbers), np.int64), np.empty(2 * len(numbers), np.int64)
-        starts[0::2], stops[0::2] = arrays.out_index[numbers], arrays.out_index[numbers + 1]
-        starts[1::2], stops[1::2] = arrays.in_index[numbers], arrays.in_index[numbers + 1]
-        return starts, stops
-
     def _checked_relations(self, relations: RelationArray) -> Int64:
         """Return relation numbers ascending and distinct."""
         wanted = np.asarray(relations, np.int64)
         if len(wanted) > 1:
             wanted = np.unique(wanted)
-        if len(wanted) and (wanted[0] < 0 or wanted[-1] >= len(self._relations)):
-            number = _first_outside(wanted, len(self._relations))
-            raise RelationNotFound(f"number {number}", self._name, self._relations)
+        count = len(self._relations)
+        if len(wanted) and (wanted[0] < 0 or wanted[-1] >= count):
+            raise RelationNotFound(f"number {_first_outside(wanted, count)}", self._name, self._relations)
         return wanted
-
-    def _narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
-        """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""
-        shape = (len(starts), len(wanted))
-        lows = np.broadcast_to(starts[:, None], shape).ravel()
-        highs = np.broadcast_to(stops[:, None], shape).ravel()
-        sought = np.broadcast_to(wanted, shape).ravel()
-        starts = self._first_at_least(lows, highs, sought)
-        return starts, self._first_at_least(starts, highs, sought + 1)
-
-    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
-        """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
-        last = 2 * self.edge_count - 1
-        for _ in range(int((high - low).max(initial=0)).bit_length()):
-            middle = (low + high) >> 1
-            open_ = low < high
-            below = open_ & (self._arrays.relation.take(np.minimum(middle, last)) < relation)
-            low = np.where(below, middle + 1, low)
-            high = np.where(open_ & ~below, middle, high)
-        return low
-
-
-# What a folder holds beside the arrays
-
-
-def _slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
-    """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
-    counts = stops - starts
-    segment = np.arange(len(counts)).repeat(counts)
-    slot = np.arange(len(segment))
-    slot += (starts - counts.cumsum() + counts).take(segment)
-    return segment, slot
-
-
-def node_batch(ids: pa.LargeStringArray, names: pa.Array | None, types: pa.Array | None) -> pa.RecordBatch:
-    """Put together what stands in `nodes.arrow`; the arguments are those of `ColumnarGraph.assemble`."""
-    columns = {"id": ids}
-    if names is not None and not names.equals(ids):
-        columns["name"] = names
-    if types is not None:
-        columns["type"] = types if pa.types.is_dictionary(types.type) else types.dictionary_encode()
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def property_batch(columns: Mapping[str, pa.Array] | None) -> pa.RecordBatch | None:
-    """Put property columns together; None where there are none."""
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
-
-
-def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `node_batch` made, and the nodes' properties where there are any."""
-    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
-        if batch is not None:
-            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-
-
-class BatchFile:
-    """`edge_properties.arrow` while it grows: rows come in any portions, and are written `BATCH_ROWS` at a time."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_file(self._sink, schema)
-        self._waiting = schema.empty_table()
-
-    def __enter__(self) -> BatchFile:
-        return self
-
-    def append(self, rows: pa.RecordBatch) -> None:
-        """Write these rows behind those that came before."""
-        self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([rows])])
-        while len(self._waiting) > BATCH_ROWS:
-            self._write(self._waiting.slice(0, BATCH_ROWS))
-            self._waiting = self._waiting.slice(BATCH_ROWS)
-
-    def _write(self, rows: pa.Table) -> None:
-        columns = [pa.concat_arrays(column.chunks) for column in rows.columns]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
-        with self._sink, self._writer:
-            if error is None and self._waiting.num_rows:
-                self._write(self._waiting)
-            elif error is None:
-                self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=self._waiting.schema))
-
-
-def write_graph_meta(
-    folder: Path, nodes: int, edges: int, dropped_duplicates: int, source: Mapping[str, Any], schema: Schema
-) -> None:
-    """Write the last file of a graph's folder, when all others are complete."""
-    content = {
-        "nodes": nodes,
-        "edges": edges,
-        "dropped_duplicates": dropped_duplicates,
-        "source": source,
-        "schema": asdict(schema),
-    }
-    write_meta(folder, content)
-
-
-def relation_width(count: int) -> type[np.integer]:
-    """Return the integer type that holds relation numbers below `count`."""
-    return np.uint16 if count < 1 << 16 else np.int32
-
-
-def edge_width(count: int) -> type[np.integer]:
-    """Return the integer type that holds edge numbers below `count`."""
-    return np.int32 if count < 1 << 31 else np.int64
 
 
 def _first_outside(numbers: Int64, count: int) -> int:
     return int(numbers[(numbers < 0) | (numbers >= count)][0])
-
-
-def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
-    """Turn property mappings into typed columns, null where a row lacks the key."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    kinds: dict[frozenset[type], pa.DataType] = {
-        frozenset({str}): pa.large_string(),
-        frozenset({bool}): pa.bool_(),
-        frozenset({int}): pa.int64(),
-        frozenset({float}): pa.float64(),
-        frozenset({int, float}): pa.float64(),
-    }
-    columns = {}
-    for key in keys:
-        values = [row.get(key) for row in rows]
-        found = frozenset(type(value) for value in values if value is not None)
-        if found not in kinds:
-            raise GraphError(several_types(key, found))
-        try:
-            columns[key] = pa.array(values, kinds[found])
-        except (OverflowError, pa.ArrowInvalid) as error:
-            raise GraphError(
-                f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
-            ) from error
-    return columns
-
-
-def several_types(key: str, found: Iterable[type]) -> str:
-    """Say why a property cannot be a column."""
-    names = ", ".join(sorted(kind.__name__ for kind in found))
-    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
-
-
-def _rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
-    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings."""
-    if batch is None:
-        return [NO_PROPERTIES] * len(rows)
-    found: list[dict[str, Value]] = [{} for _ in range(len(rows))]
-    for key, column in zip(batch.schema.names, batch.columns, strict=True):
-        taken = column.take(rows)
-        if pa.types.is_date(taken.type):
-            taken = taken.cast(pa.string())
-        for row, value in zip(found, taken.to_pylist(), strict=True):
-            if value is not None:
-                row[key] = value
-    return [row or NO_PROPERTIES for row in found]
-
-
-def _map_array(path: Path) -> npt.NDArray[Any]:
-    # As a plain array: the memmap subclass would slow down every operation on it.
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return array
-
-
-def map_batches(path: Path) -> list[pa.RecordBatch]:
-    """Map what `BatchFile` or `write_nodes` wrote."""
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
-    return [file.get_batch(number) for number in range(file.num_record_batches)]

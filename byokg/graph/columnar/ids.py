@@ -1,8 +1,7 @@
-"""Node and edge numbers for stores that have none: given out as things are met, and never changed.
+"""Numbers for strings: finding one id among millions without a Python dict, and numbering strings as they come.
 
-Finding the number of an id among millions without holding them in a Python dict.
-
-Numbering distinct strings as they come, a column at a time, in a hash table made of arrays.
+`IdIndex` is a sorted column of hashes that may be memory-mapped; `Interner` is a hash table made of arrays for the
+texts of an import, a column at a time. `Numbering` gives out numbers for stores that have none, such as servers.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from byokg.index.name_table import positions, texts_column
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -55,22 +56,18 @@ class IdIndex:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def find(self, entity: str) -> int:
-        """Return the position of an id, or -1."""
-        return int(self._find_few([entity])[0])
-
     def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 where there is none: (len(entities),)."""
+        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
         if len(entities) <= _FEW or len(self) == 0:
             return self._find_few(entities)
         try:
-            wanted = pa.array(entities, pa.large_string())
+            wanted = texts_column(entities)
         except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
             return self._find_few(entities)
         slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
         found: npt.NDArray[np.int32] = self.order[slots]
-        equal = pc.equal(self._ids.take(pa.array(found)), wanted).to_numpy(zero_copy_only=False)
-        others = np.flatnonzero(~equal)  # unknown, or behind another id of equal hash
+        unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
+        others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
         found[others] = self._find_few([entities[position] for position in others.tolist()])
         return found
 
@@ -90,7 +87,7 @@ class IdIndex:
     def get(self, numbers: Int64) -> list[str]:
         """Return the id at each position."""
         if len(numbers) > _FEW:
-            many: list[str] = self._ids.take(pa.array(numbers)).to_pylist()
+            many: list[str] = self._ids.take(positions(numbers)).to_pylist()
             return many
         starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
         return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
@@ -204,6 +201,20 @@ class Interner:
             self._append(strings.take(pa.array(fresh)), hashes[fresh])
         return numbers
 
+    def encode(self, strings: pa.LargeStringArray, codes: Numbers) -> npt.NDArray[np.int32]:
+        """Return the number of the string behind each code; new strings get theirs in the order of the codes.
+
+        Args:
+            strings: (S,) different from each other; those without a code get no number.
+            codes: (C,) positions in `strings`.
+        """
+        first = np.full(len(strings), len(codes))
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated assignments the last one stays
+        met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+        numbers = np.empty(len(strings), np.int32)
+        numbers[met] = self.numbers(strings.take(pa.array(met)))
+        return numbers[codes]
+
     def find(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
         """Return the number of each of S strings, -1 for those that have none."""
         return self._find(strings, hash_column(strings))
@@ -300,36 +311,10 @@ def first_rows(codes: Numbers, count: int) -> Int64:
     return first
 
 
-def number(coded: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
-    """Return distinct values in order of first appearance, and which one each row holds."""
-    codes = coded.indices.to_numpy()
-    return _in_order(coded.dictionary, codes, first_rows(codes, len(coded.dictionary)))
-
-
-def number_pairs(pairs: pa.DictionaryArray) -> tuple[pa.Array, Numbers]:
-    """Number heads and tails together, in order of first appearance reading row by row, head before tail.
-
-    Args:
-        pairs: (2 E,) first all heads, then all tails.
-
-    Returns:
-        The distinct values, and which one each row holds: (E, 2).
-    """
-    codes, rows = pairs.indices.to_numpy(), len(pairs) // 2
-    # First in reading order: head of row r has place 2 r, tail 2 r + 1. Assigned from the last place to the first,
-    # because of repeated assignments the last one stays.
-    first = np.empty(len(pairs.dictionary), np.int64)
-    places = np.arange(2 * rows - 1, -1, -1)
-    first[codes.reshape(2, rows).T.ravel()[::-1]] = places
-    values, numbers = _in_order(pairs.dictionary, codes, first)
-    return values, numbers.reshape(2, rows).T
-
-
-def _in_order(values: pa.Array, codes: Numbers, first: Int64) -> tuple[pa.Array, Numbers]:
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return values.take(pa.array(order)), rank[codes]
+def row_by_row(pairs: pa.DictionaryArray) -> Numbers:
+    """Return the codes of E heads and then E tails as head, tail, head, tail, …: (2 E,)."""
+    codes: Numbers = pairs.indices.to_numpy().reshape(2, -1).T.ravel()
+    return codes
 
 
 Key = TypeVar("Key", bound=Hashable)

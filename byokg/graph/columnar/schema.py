@@ -1,22 +1,25 @@
-"""The schema of a columnar graph: counted once, when it is built, some edges at a time.
+"""What the columns of a graph hold: cells of several kinds, properties of nodes, and the schema counted from them.
 
-Relation labels whose numbers are found without searching.
+Importers hand over cells as text in Arrow columns; `typed` turns them into numbers, truth values and dates, or names
+the first that is none. `count_schema` reads the finished columns once, some edges at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, SupportsIndex
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, NamedTuple, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.types import Value
+from byokg.types import NO_PROPERTIES, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -113,6 +116,16 @@ def blank(name: str, coded: pa.DictionaryArray) -> Problem | None:
     return Problem(int(rows.argmax()), f"the {name} is empty; fill it in or delete the line")
 
 
+def text_column(texts: Sequence[str | None]) -> pa.LargeStringArray:
+    """Return texts as a column. Raises `GraphError` for one that UTF-8 cannot hold."""
+    try:
+        return pa.array(texts, TEXT)
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"the text {error.object!a} holds half of a surrogate pair; write the whole character, or leave it out"
+        ) from error
+
+
 def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Return a chunked column as one array, also when it has no chunks at all."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
@@ -160,6 +173,117 @@ def merge_repeated(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple
     position, key = min(found, key=lambda one: one[0])
     row = int(later[position])
     return rows, Clash(row, int(first[row]), int(codes[row]), key)
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """N nodes, in the order of their numbers."""
+
+    ids: pa.LargeStringArray
+    names: pa.Array | None = None
+    """None says that the ids are the names."""
+    types: pa.Array | None = None
+    """Plain or dictionary-encoded; None says that nodes are untyped."""
+    properties: Mapping[str, pa.Array] = field(default_factory=dict)
+    hashes: npt.NDArray[np.uint64] | None = None
+    """Those of `ids.hash_column`, if they are known."""
+
+    def batch(self) -> pa.RecordBatch:
+        """Return what stands in `nodes.arrow`: ids, names unless they are the ids, types if nodes have any."""
+        columns = {"id": self.ids}
+        if self.names is not None and not self.names.equals(self.ids):
+            columns["name"] = self.names
+        if self.types is not None:
+            columns["type"] = self.types if pa.types.is_dictionary(self.types.type) else self.types.dictionary_encode()
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def property_batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch | None:
+    """Put property columns together; None if there are none."""
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def placed(values: pa.Array, rows: Sequence[int] | Numbers, count: int) -> pa.Array:
+    """Return a column of `count` values, null but in the given rows."""
+    place = np.full(count, -1, np.int64)
+    place[rows] = np.arange(len(values))
+    return values.take(pa.array(place, mask=place < 0))
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is a date such as 2001-09-30."""
+    if len(text) != 10 or not text[4] == text[7] == "-":
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
+    """Give a block's properties the columns of the whole stream, null where the block lacks one."""
+    given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
+
+
+def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Put batches that have these columns below each other."""
+    columns = [
+        pa.concat_arrays([pa.array([], kind), *(batch.column(name) for batch in batches)])
+        for name, kind in types.items()
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
+
+
+def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
+    """Turn property mappings into typed columns, null where a row lacks the key."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    text_column(list(keys))
+    kinds: dict[frozenset[type], pa.DataType] = {
+        frozenset({str}): pa.large_string(),
+        frozenset({bool}): pa.bool_(),
+        frozenset({int}): pa.int64(),
+        frozenset({float}): pa.float64(),
+        frozenset({int, float}): pa.float64(),
+    }
+    columns = {}
+    for key in keys:
+        values = [row.get(key) for row in rows]
+        found = frozenset(type(value) for value in values if value is not None)
+        if found not in kinds:
+            raise GraphError(several_types(key, found))
+        try:
+            columns[key] = (
+                text_column(cast("list[str | None]", values)) if found == {str} else pa.array(values, kinds[found])
+            )
+        except (OverflowError, pa.ArrowInvalid) as error:
+            raise GraphError(
+                f"property {key!r} holds a number that does not fit into 64 bits; store it as str"
+            ) from error
+    return columns
+
+
+def several_types(key: str, found: Iterable[type]) -> str:
+    """Say why a property cannot be a column."""
+    names = ", ".join(sorted(kind.__name__ for kind in found))
+    return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
+
+
+def read_rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
+    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings."""
+    if batch is None:
+        return [NO_PROPERTIES] * len(rows)
+    found: list[dict[str, Value]] = [{} for _ in range(len(rows))]
+    for key, column in zip(batch.schema.names, batch.columns, strict=True):
+        taken = column.take(rows)
+        if pa.types.is_date(taken.type):
+            taken = taken.cast(pa.string())
+        for row, value in zip(found, taken.to_pylist(), strict=True):
+            if value is not None:
+                row[key] = value
+    return [row or NO_PROPERTIES for row in found]
 
 
 _EXAMPLES, _EXAMPLE_ROWS, _EXAMPLE_LENGTH = 3, 16, 60
@@ -304,29 +428,3 @@ def _plain(values: pa.Array) -> list[Value]:
 def _examples(values: Sequence[Value]) -> tuple[Value, ...]:
     """Return the first few different values that are short."""
     return tuple(dict.fromkeys(value for value in values if len(str(value)) <= _EXAMPLE_LENGTH))[:_EXAMPLES]
-
-
-def schema_from_json(data: Mapping[str, Any]) -> Schema:
-    """Read what `dataclasses.asdict` made of a schema. Raises `KeyError` or `TypeError` for anything else."""
-    return Schema(
-        node_types=data["node_types"],
-        relations=tuple(
-            RelationSchema(
-                row["name"],
-                row["count"],
-                tuple(row["domain"]),
-                tuple(row["range"]),
-                tuple(row["properties"]),
-                _details_from_json(row["property_details"]),
-            )
-            for row in data["relations"]
-        ),
-        node_properties={key: tuple(names) for key, names in data["node_properties"].items()},
-        node_property_details={
-            key: _details_from_json(details) for key, details in data["node_property_details"].items()
-        },
-    )
-
-
-def _details_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[PropertySchema, ...]:
-    return tuple(PropertySchema(row["name"], row["kind"], tuple(row["examples"])) for row in rows)

@@ -1,20 +1,19 @@
-"""Writing a saved graph from a stream of numbered edges, however many there are.
+"""Graphs as streams of numbered edges, written to a folder whatever their size, or held in memory.
 
-Edges go to scratch files as they come. They are then sorted in portions small enough for memory, each holding all
-edges of a range of heads, and later of tails, and appended to the files that `ColumnarGraph.save` would write: the
-same bytes. In memory are the nodes and one portion at a time.
+An importer hands over a `GraphStream`: blocks of numbered edges, and then the nodes and relations behind the numbers.
+It is used up once, by `collected`, which holds the graph in memory, or by `write_graph`. Both give the same graph, to
+the byte.
 
-What an importer hands over: a graph as a stream of numbered edges, and the nodes and relations behind the numbers.
-
-A stream is used up once, either by `collected`, which holds the graph in memory, or by `graph_writer.write_graph`,
-which writes it to a folder whatever its size. Both give the same graph, to the byte.
+`write_graph` puts the edges into scratch files as they come. It then sorts them in portions small enough for memory,
+each with all edges of a range of heads, and later of tails, and appends them to the files that `ColumnarGraph.save`
+would write. In memory are the nodes and one portion at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
@@ -23,19 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.graph.columnar.graph import (
-    BatchFile,
-    ColumnarGraph,
-    edge_width,
-    map_batches,
-    node_batch,
-    property_batch,
-    relation_width,
-    write_graph_meta,
-    write_nodes,
-)
+from byokg.graph.columnar.folder import BatchFile, edge_width, map_batches, relation_width, write_meta, write_nodes
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.ids import hash_column, sorted_hashes
-from byokg.graph.columnar.schema import count_schema
+from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 
 T = TypeVar("T")
@@ -53,20 +43,6 @@ class EdgeBlock:
     """B rows; columns may differ from block to block, and are converted to the stream's `property_types`."""
     apart: npt.NDArray[np.int64] | None = None
     """(B,) in a stream without repetitions: edges of the same triple that differ in this are no repetitions."""
-
-
-@dataclass(frozen=True)
-class NodeColumns:
-    """N nodes, in the order of their numbers."""
-
-    ids: pa.LargeStringArray
-    names: pa.Array | None = None
-    """None says that the ids are the names."""
-    types: pa.Array | None = None
-    """Plain or dictionary-encoded; None says that nodes are untyped."""
-    properties: Mapping[str, pa.Array] = field(default_factory=dict)
-    hashes: npt.NDArray[np.uint64] | None = None
-    """Those of `id_index.hash_column`, where they are known."""
 
 
 class GraphStream(Protocol):
@@ -103,42 +79,21 @@ class GraphStream(Protocol):
 def collected(stream: GraphStream) -> ColumnarGraph:
     """Read a stream into memory. Raises `ImportFailed`."""
     blocks = list(stream.blocks())
-    nodes, types = stream.nodes(), stream.property_types()
+    types = stream.property_types()
     triples = np.concatenate([np.empty((0, 3), np.int32), *(block.triples for block in blocks)])
     properties = joined([converted(block.properties, types, len(block.triples)) for block in blocks], types)
     marks = [block.apart for block in blocks if block.apart is not None]
     return ColumnarGraph.assemble(
-        name=stream.name,
-        ids=nodes.ids,
-        names=nodes.names,
-        types=nodes.types,
-        node_properties=nodes.properties,
-        relations=stream.relations(),
-        head=triples[:, 0],
-        relation=triples[:, 1],
-        tail=triples[:, 2],
-        edge_properties=dict(zip(types, properties.columns, strict=True)),
-        apart=np.concatenate(marks) if marks else None,
-        drop_duplicates=stream.distinct,
+        stream.name,
+        stream.nodes(),
+        stream.relations(),
+        triples,
+        dict(zip(types, properties.columns, strict=True)),
+        np.concatenate(marks) if marks else None,
         source=stream.source(),
+        distinct=stream.distinct,
         dropped_duplicates=stream.left_out,
     )
-
-
-def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
-    """Give a block's properties the columns of the whole stream, null where the block lacks one."""
-    given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
-
-
-def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Put batches that have these columns below each other."""
-    columns = [
-        pa.concat_arrays([pa.array([], kind), *(batch.column(name) for batch in batches)])
-        for name, kind in types.items()
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
@@ -188,13 +143,13 @@ def write_graph(stream: GraphStream, folder: Path) -> None:
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
     del hashes, order
-    batch, properties = node_batch(nodes.ids, nodes.names, nodes.types), property_batch(nodes.properties)
+    batch, properties = nodes.batch(), property_batch(nodes.properties)
     write_nodes(folder, batch, properties)
     relation, other = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("relation", "other"))
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
     schema = count_schema(relation, other, batch, properties, of_edges, labels)
     dropped = scratch.count - kept + stream.left_out
-    write_graph_meta(folder, len(nodes.ids), kept, dropped, stream.source(), schema)
+    write_meta(folder, len(nodes.ids), kept, dropped, stream.source(), schema)
 
 
 class _Chosen(NamedTuple):
@@ -296,7 +251,7 @@ def _write_edges(
     with (
         _ArrayFile(folder / "relation.npy", relation_width(relation_count)) as relations,
         _ArrayFile(folder / "other.npy", np.int32) as others,
-        _PropertyFile(folder / _EDGE_PROPERTIES, types) as properties,
+        BatchFile(folder / _EDGE_PROPERTIES, pa.schema(types.items())) as properties,
     ):
         for low, high in _portions(given, scratch.row_bytes):
             head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
@@ -308,7 +263,7 @@ def _write_edges(
     return of_head, of_tail
 
 
-def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: _PropertyFile) -> tuple[Numbers, Numbers, Numbers]:
+def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: BatchFile) -> tuple[Numbers, Numbers, Numbers]:
     """Sort a portion, whose heads come back counted from its first, and write its properties."""
     head, relation, tail = chosen.triples[:, 0] - low, chosen.triples[:, 1], chosen.triples[:, 2]
     if distinct and chosen.apart is None:
@@ -316,7 +271,8 @@ def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: _PropertyFile
     order = sort_order(head, relation, tail)
     if chosen.apart is not None:
         order = first_of_each(order, head, relation, tail, chosen.apart)
-    properties.append(chosen.properties, order)
+    if chosen.properties is not None:
+        properties.append(chosen.properties.take(pa.array(order)))
     return head[order], relation[order], tail[order]
 
 
@@ -361,28 +317,6 @@ def _portions(counts: Int64, row_bytes: int) -> Iterator[tuple[int, int]]:
         high = max(int(np.searchsorted(ends, done + _PORTION_BYTES // row_bytes, "right")), low + 1)
         yield low, high
         low, done = high, int(ends[high - 1])
-
-
-class _PropertyFile:
-    """`edge_properties.arrow` while it grows; no file where edges have no properties."""
-
-    def __init__(self, path: Path, types: Mapping[str, pa.DataType]) -> None:
-        self._file = BatchFile(path, pa.schema(types.items())) if types else None
-
-    def __enter__(self) -> _PropertyFile:
-        return self
-
-    def append(self, batch: pa.RecordBatch | None, order: Int64) -> None:
-        if self._file and batch is not None:
-            rows = pa.array(order)
-            columns = [column.take(rows) for column in batch.columns]
-            self._file.append(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file:
-            self._file.__exit__(kind, error, trace)
 
 
 class _ArrayFile:

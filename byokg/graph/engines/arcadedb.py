@@ -47,9 +47,9 @@ from byokg.graph.servers.cypher_schema import plain_parameters
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
-    Limits,
     NodeArray,
     QueryableGraph,
+    QueryLimits,
     RelationArray,
     RelationCounts,
     Rows,
@@ -140,14 +140,14 @@ class ArcadeStore:
         place: Path | None,
         names: Names,
         heap_mb: int = 1024,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
     ) -> None:
         """Use `open` or `hold` instead, which know where the database is."""
         refuse_missing()
         refuse_too_many(graph)
         self.graph = graph
         self._names = names
-        self._limits = limits or Limits()
+        self._limits = limits or QueryLimits()
         self._worker = Worker(
             _ENGINE,
             _settings(heap_mb, graph, place, names),
@@ -161,7 +161,7 @@ class ArcadeStore:
         self._round = 0
 
     @classmethod
-    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None) -> Self:
+    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: QueryLimits | None = None) -> Self:
         """Open a graph folder to which `build_arcade` has added a database.
 
         Args:
@@ -179,7 +179,7 @@ class ArcadeStore:
         return cls(graph, place, _read_build(place, graph), heap_mb, limits)
 
     @classmethod
-    def hold(cls, graph: ColumnarGraph, heap_mb: int = 1024, limits: Limits | None = None) -> Self:
+    def hold(cls, graph: ColumnarGraph, heap_mb: int = 1024, limits: QueryLimits | None = None) -> Self:
         """Load a small graph, such as the subgraph around one question, into a temporary folder.
 
         `replace` then puts another graph in its place within a fraction of a second, as the engine keeps running.
@@ -245,7 +245,7 @@ class ArcadeStore:
 
     # What QueryStore asks
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. See `QueryStore.run` for what it raises.
 
         Nodes carry the graph's own ids, so what they say can be looked up in this store. An answer without rows may
@@ -359,7 +359,9 @@ class BothEngines(ArcadeStore):
     sparql: OxigraphStore
 
     @classmethod
-    def open(cls, folder: str | Path, heap_mb: int = 1024, limits: Limits | None = None, memory_mb: int = 2048) -> Self:
+    def open(
+        cls, folder: str | Path, heap_mb: int = 1024, limits: QueryLimits | None = None, memory_mb: int = 2048
+    ) -> Self:
         """Open a graph folder that has both engines.
 
         Args:

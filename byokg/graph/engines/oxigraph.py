@@ -13,8 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from byokg.errors import (
     GraphCorrupt,
     GraphExists,
@@ -26,7 +24,7 @@ from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
-from byokg.graph.guard.sparql_names import Sent, chooses_graphs
+from byokg.graph.guard.sparql import Sent, chooses_graphs
 from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
 from byokg.graph.rdf.iris import (
     RDF_OBJECT,
@@ -38,8 +36,9 @@ from byokg.graph.rdf.iris import (
     term_iri,
 )
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, Schema
+from byokg.graph.servers.sparql_store import SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
+from byokg.graph.store import QueryLimits, schema_from_json
 
 _META = "meta.json"
 _FORMAT = "byokg-oxigraph"
@@ -60,7 +59,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
     `rdf:object`, which SPARQL 1.1 can read.
 
     Args:
-        source: an RDF file (see `rdf`), or any graph: how that is written as RDF stands at `rdf_quads.graph_quads`.
+        source: an RDF file (see `rdf.importer`), or any graph, written as `rdf.files.graph_quads` says.
         out: folder to write; appears only when complete.
         overwrite: replace a store that is already there. Anything else is never replaced.
 
@@ -120,7 +119,7 @@ class OxigraphStore(SparqlStore):
         """Open a store; the worker starts with the first request.
 
         Args:
-            folder: what `build_oxigraph` wrote.
+            folder: what `build_oxigraph` wrote, or the folder of a graph that has it inside.
             languages: tags of the texts to read, beside untagged ones; None reads all.
             timeout_s: how long each request of the traversal may take.
             memory_mb: memory at which the worker is stopped.
@@ -131,13 +130,14 @@ class OxigraphStore(SparqlStore):
             MissingExtra: pyoxigraph is not installed.
         """
         import_pyoxigraph()
-        folder = Path(folder)
+        inside = Path(folder) / ENGINE_FOLDERS["sparql"]
+        folder = inside if inside.is_dir() else Path(folder)
         meta = _read_meta(folder)
         super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
-        self._relation_numbers(meta["relations"])
+        self._number_relations(meta["relations"])
         try:
-            self._schema = TypeAdapter(Schema).validate_python(meta["schema"])
-        except ValidationError as error:
+            self._schema = schema_from_json(meta["schema"])
+        except ValueError as error:
             raise GraphCorrupt(folder, f"the schema in {_META} is damaged") from error
         self.source: Mapping[str, Any] = meta["source"]
         """What the store was built from."""
@@ -145,18 +145,6 @@ class OxigraphStore(SparqlStore):
         """How many triples it holds, those for names, types and properties included."""
         settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
         self._worker = Worker("byokg.graph.engines.oxigraph_process:OxigraphEngine", settings, self._name, memory_mb)
-
-    @classmethod
-    def open(
-        cls,
-        folder: str | Path,
-        languages: Collection[str] | None = None,
-        timeout_s: float = 60.0,
-        memory_mb: int = 2048,
-    ) -> OxigraphStore:
-        """Open the RDF store inside a graph folder, or a folder that is one itself; see the constructor."""
-        inside = Path(folder) / ENGINE_FOLDERS["sparql"]
-        return cls(inside if inside.is_dir() else folder, languages, timeout_s, memory_mb)
 
     @property
     def checksum(self) -> str:
@@ -172,12 +160,6 @@ class OxigraphStore(SparqlStore):
         """End the worker. The store cannot be used again."""
         self._worker.close()
 
-    def __enter__(self) -> OxigraphStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def refresh(self) -> None:
         """Do nothing: the store never changes, and its schema was read when it was built."""
 
@@ -187,13 +169,13 @@ class OxigraphStore(SparqlStore):
         text = sparql.select(variables, where, *(page or ()))
         return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         try:
             every = not chooses_graphs(query.text)
             reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
         except QueryInvalid as error:
             raise QueryInvalid(_readable(str(error), query)) from error
-        return Table(*reply)
+        return SparqlResult(*reply)
 
 
 class _LoadedStore(SparqlStore):
@@ -210,7 +192,7 @@ class _LoadedStore(SparqlStore):
         reply = json.loads(select_json(self._store, sparql.select(variables, where, *(page or ())), union=True))
         return read_table(reply, self._name).bindings, True
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         raise QueryInvalid("a store that is being built runs no queries")
 
 

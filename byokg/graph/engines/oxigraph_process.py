@@ -42,7 +42,7 @@ class OxigraphEngine:
     def query(
         self, text: str, max_rows: int, every_graph: bool
     ) -> tuple[tuple[str, ...], list[dict[str, Any]], bool | None]:
-        """Run a user's query and return the parts of a `Table`.
+        """Run a user's query and return the parts of a `SparqlResult`.
 
         Args:
             text: the query.

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from byokg import errors
-from byokg.errors import ByokgError, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.errors import ByokgError, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 
 GRACE_S = 0.5
 """How long after its timeout a call may still answer, so that an engine can stop by itself, before it is killed."""
@@ -425,6 +425,8 @@ def _serve() -> None:
         except MemoryError:
             sound = False  # nothing in this process can be relied on any more
             reply = ("error", "QueryTooLarge", *_parts(QueryTooLarge("the engine's process ran out of memory")))
+        except UnicodeError as error:
+            reply = ("error", "QueryInvalid", *_parts(QueryInvalid(f"half of a character cannot be sent: {error}")))
         except Exception as error:
             failed = StoreUnavailable("the engine", f"{type(error).__name__}: {error}")
             reply = ("error", "StoreUnavailable", *_parts(failed))

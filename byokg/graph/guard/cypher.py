@@ -1,16 +1,13 @@
 """openCypher, parsed as far as it takes to know that a query only reads, and what it asks of the schema.
 
-A recursive descent over clauses, patterns and expressions. Operator precedence does not matter here, so an
-expression is a chain: signs before an operand, the operand, what follows it, an operator, the next operand. That
-chain decides the one thing that matters: whether a word stands where a clause may begin, or is a variable, property,
-label, key or function. Whatever fits no rule raises `Unreadable`.
+A recursive descent over clauses and patterns; `cypher_expressions` reads what stands inside them. It decides the one
+thing that matters: whether a word stands where a clause may begin, or is a variable, property, label, key or function.
+Whatever fits no rule raises `Unreadable`.
 
 Accepted beyond openCypher 9: subqueries (CALL, EXISTS, COUNT, COLLECT), quantified path patterns, label expressions,
 path selectors, type predicates, and the reading clauses FILTER, LET, FOR, FINISH of GQL.
 
 Source: the openCypher 9 grammar, and the reading part of the Cypher 25 grammar.
-
-Patterns of openCypher: paths, nodes, relationships and their quantifiers.
 """
 
 from __future__ import annotations

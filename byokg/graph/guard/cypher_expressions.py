@@ -1,6 +1,7 @@
-"""Expressions of openCypher: a chain of operands and operators, in which precedence does not matter here.
+"""Expressions of openCypher, and the place in the query that all its parsers share.
 
-A place in the tokens of an openCypher query, what has been found up to there, and what is wrong with what comes.
+Operator precedence does not matter here, so an expression is a chain: signs before an operand, the operand, what
+follows it, an operator, the next operand.
 """
 
 from __future__ import annotations

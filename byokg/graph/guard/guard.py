@@ -5,7 +5,7 @@ are gone from it, and what engines could read in two ways has been written in on
 text, and refuses what it does not understand. It needs no schema; `lint_cypher` and `lint_sparql` compare a query
 with one, and refuse nothing.
 
-What it cannot know is what an engine's procedures really do, so those go by a list (`graph.syntax.names`); and it
+What it cannot know is what an engine's procedures really do, so those go by a list (`allowlist.toml`); and it
 does not bound time or memory, which are the engine's to bound.
 
 Decisions:
@@ -24,10 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from byokg.errors import QueryRefused
 from byokg.graph.guard.cypher import parse_cypher
 from byokg.graph.guard.sparql import parse_sparql
-from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, apply, place, readings, shortened
+from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, apply, read, readings
 
 T = TypeVar("T")
 
@@ -53,7 +52,7 @@ def check_cypher(text: str, row_cap: int | None = None) -> CheckedQuery:
     Raises:
         QueryRefused: it is not; the error says which part, where, and what to write instead.
     """
-    query = _read(text, parse_cypher)
+    query = read(text, lambda text: _parse(text, parse_cypher))
     return _checked(text, query.edits, query.limit, row_cap)
 
 
@@ -68,7 +67,7 @@ def check_sparql(text: str, row_cap: int | None = None) -> CheckedQuery:
     Raises:
         QueryRefused: it is not; the error says which part, where, and what to write instead.
     """
-    query = _read(text, parse_sparql)
+    query = read(text, lambda text: _parse(text, parse_sparql))
     return _checked(text, query.edits, query.limit, row_cap)
 
 
@@ -81,27 +80,17 @@ def _checked(text: str, edits: Sequence[Edit], limit: RowLimit | None, row_cap: 
     return CheckedQuery(apply(text, edits).rstrip(" \t\r\n;"), capped)
 
 
-def _read(text: str, parse: Callable[[str], T]) -> T:
+def _parse(text: str, parse: Callable[[str], T]) -> T:
     """Parse a text in every way an engine may read it; what is forbidden in one is refused.
 
     A reading that is merely wrong does not count: the engine is handed text that has the first reading only.
     """
-    try:
-        query = parse(text)
-        for reading in readings(text):
-            try:
-                parse(reading)
-            except Unreadable as error:
-                if error.forbidden:
-                    raise Unreadable(
-                        error.found,
-                        min(error.start, len(text)),
-                        f"with its escapes and line ends read as some engines do: {error.reason}",
-                        True,
-                    ) from None
-    except Unreadable as error:
-        line, column = place(text, error.start)
-        raise QueryRefused(error.found, line, column, error.reason) from None
-    except RecursionError:
-        raise QueryRefused(shortened(text), 1, 1, "nested too deep to be read; write the query flatter") from None
+    query = parse(text)
+    for reading in readings(text):
+        try:
+            parse(reading)
+        except Unreadable as error:
+            if error.forbidden:
+                reason = f"with its escapes and line ends read as some engines do: {error.reason}"
+                raise Unreadable(error.found, min(error.start, len(text)), reason, True) from None
     return query

@@ -1,23 +1,22 @@
 """Names in a query that its graph does not have, and steps against a relation's direction.
 
-An engine answers such a query with no rows and no error, so a writer learns nothing from it. Findings say what is
-wrong and which existing names are nearest; whether a query with findings runs is the caller's choice.
-
-What a query asks of its graph that the graph does not have, for any store: `lint`, fed with what the store knows.
+An engine answers such a query with no rows and no error, so its writer learns nothing from it. Findings say what is
+wrong and which existing names are nearest; whether a query with findings runs is the caller's choice. `lint_query`
+takes any store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
-from byokg.errors import QueryInvalid, QueryRefused
+from byokg.errors import QueryInvalid
 from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
-from byokg.graph.guard.sparql import parse_sparql
-from byokg.graph.guard.tokens import Unreadable, place, tokenise_cypher, tokenise_sparql
+from byokg.graph.guard.sparql import complete, parse_sparql
+from byokg.graph.guard.tokens import place, read, tokenise_cypher, tokenise_sparql
 from byokg.graph.store import RelationSchema, Schema
 from byokg.types import Language
 
@@ -63,7 +62,7 @@ def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = (
     Raises:
         QueryRefused: the text cannot be parsed.
     """
-    query = _read(text, parse_cypher)
+    query = read(text, parse_cypher)
     found = [
         *_labels(query.labels, schema),
         *_properties(query.properties, schema, frozenset(known_properties)),
@@ -81,7 +80,7 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
     Raises:
         QueryRefused: the text cannot be parsed.
     """
-    query = _read(text, parse_sparql)
+    query = read(text, parse_sparql)
     relations = [relation.name for relation in schema.relations]
     return _placed(
         text,
@@ -90,13 +89,6 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
             *_iris(query.classes, list(schema.node_types), "label", "class"),
         ],
     )
-
-
-def _read(text: str, parse: Callable[[str], T]) -> T:
-    try:
-        return parse(text)
-    except Unreadable as error:
-        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
 
 
 @dataclass(frozen=True)
@@ -227,10 +219,7 @@ def strings_in(language: Language, text: str) -> list[str]:
     Raises:
         QueryRefused: the text cannot be read.
     """
-    try:
-        tokens, _ = (tokenise_cypher if language == "cypher" else tokenise_sparql)(text)
-    except Unreadable as error:
-        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    tokens, _ = read(text, tokenise_cypher if language == "cypher" else tokenise_sparql)
     written = (token.text for token in tokens if token.key == "string")
     return list(dict.fromkeys(_ESCAPE.sub(_character, _QUOTES.sub("", text)) for text in written))
 
@@ -316,8 +305,6 @@ def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
 
 
 def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
-    from byokg.graph.guard.sparql_names import complete
-
     schema, prefixes = store.schema(), store.prefixes
     try:
         sent = complete(text, {}, prefixes)

@@ -1,33 +1,41 @@
 """SPARQL 1.1 queries, parsed as far as it takes to know that they only read, and which predicates they name.
 
-A recursive descent over the query grammar. SPARQL's words are never names, so every word must be one that is known
-here. SERVICE is refused because it makes a server call another address, and updates because they write. CONSTRUCT and
-DESCRIBE answer with a graph, for which rows have no place: they are written anew as the SELECT of the same triples
-(see `triple_rows`).
+A recursive descent over the query grammar; `sparql_patterns` reads patterns and expressions. SPARQL's words are never
+names, so every word must be one that is known here. SERVICE is refused because it makes a server call another address,
+and updates because they write.
+
+CONSTRUCT and DESCRIBE answer with a graph, for which rows have no place, so they are rewritten as the SELECT of the
+same triples, one in a row: ?subject ?predicate ?object. The pattern of the query becomes a subquery; behind it, each of
+its solutions is repeated for each triple of the template, whose terms are then put together. What makes no triple (an
+unbound variable, a literal as a subject) makes no row. A blank node of the template is another one in each solution, as
+the standard says.
+
+`complete` then writes prefixed names and parameters out as IRIs and literals.
 
 Accepted beyond SPARQL 1.1: reified triples and annotations of SPARQL 1.2, LATERAL, and `{n,m}` in paths.
 
 Source: SPARQL 1.1 Query Language, section 19.8.
-
-CONSTRUCT and DESCRIBE as the SELECT of the same triples, one triple in a row: ?subject ?predicate ?object.
-
-The pattern of the query becomes a subquery; behind it, each of its solutions is repeated for each triple of the
-template, whose terms are then put together. What makes no triple (an unbound variable, a literal as a subject) makes no
-row. A blank node of the template is another one in each solution, as the standard says.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from byokg.errors import QueryInvalid
 from byokg.graph.guard.allowlist import SPARQL_FUNCTIONS, IriUse
 from byokg.graph.guard.sparql_patterns import NAMES, SparqlPatterns
 from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, tokenise_sparql
+from byokg.text import encodable
+from byokg.types import Cell, NodeCell
+
+if TYPE_CHECKING:
+    from byokg.graph.rdf.iris import Prefixes
 
 COLUMNS = "SELECT DISTINCT ?subject ?predicate ?object "
 
@@ -331,3 +339,102 @@ def _outside(iri: str) -> bool:
         return not ipaddress.ip_address(host).is_global
     except ValueError:
         return host.endswith(_INSIDE) or _NUMBER.search(host) is not None
+
+
+# A checked query as it is sent: prefixed names as IRIs, parameters as literals
+
+
+_ESCAPED = re.compile(r"\\(.)")
+_UNSAFE = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
+
+
+def addressable(iri: str) -> bool:
+    """Tell whether an IRI from an answer can stand in a query."""
+    return ":" in iri and _UNSAFE.search(iri) is None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A query as it is sent: prefixed names as IRIs, parameters in place. Its lines are those of the query written."""
+
+    text: str
+    moved: Mapping[int, Sequence[tuple[int, int]]]
+    """For each line, counting from 1: (column from which on, how far columns are to the right of those written)."""
+
+    def written(self, line: int, column: int) -> tuple[int, int]:
+        """Return where in the query as written a line and column of the text sent stand."""
+        shift = 0
+        for start, distance in self.moved.get(line, ()):
+            if column < start:
+                break
+            shift = distance
+        return line, max(column - shift, 1)
+
+
+def chooses_graphs(text: str) -> bool:
+    """Tell whether a query that `guard.check_sparql` handed on says FROM, and so does not ask all graphs."""
+    return any(token.key == "FROM" for token in tokenise_sparql(text)[0])
+
+
+def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> Sent:
+    """Write prefixed names as IRIs, and put parameters in the place of the variables they name.
+
+    Not every engine reads all prefixed names (pyoxigraph stumbles over `fb:people.person.parents`), but all read IRIs.
+
+    Args:
+        text: the query as `guard.check_sparql` hands it on.
+        parameters: variable name without `?` to value; a `NodeCell` becomes the node's IRI, a list `1, 2` (for
+            `IN (?x)`).
+        prefixes: what may be used undeclared.
+
+    Raises:
+        QueryInvalid: no variable has a parameter's name, or a value has no SPARQL form.
+    """
+    spelled = {name: _spelled(name, value) for name, value in parameters.items()}
+    namespaces = {f"{prefix}:": namespace for prefix, namespace in prefixes.namespaces.items()}
+    met: set[str] = set()
+    parts: list[str] = []
+    moved: dict[int, list[tuple[int, int]]] = {}
+    last, line, line_start, shift = 0, 1, 0, 0
+    tokens, _ = tokenise_sparql(text)
+    before = ""
+    for token, following in pairwise(tokens):
+        new = None
+        declares, before = before == "PREFIX", token.key
+        if token.key == "var" and token.text[1:] in spelled:
+            met.add(token.text[1:])
+            new = spelled[token.text[1:]]
+        elif token.key == "pname" and declares and following.key == "iri":
+            namespaces[token.text] = following.text[1:-1]
+        elif token.key == "pname":
+            prefix, colon, local = token.text.partition(":")
+            iri = namespaces.get(prefix + colon, "") + _ESCAPED.sub(lambda part: part[1], local)
+            new = f"<{iri}>" if prefix + colon in namespaces and addressable(iri) else None
+        if new is None:
+            continue
+        parts += [text[last : token.start], new]
+        breaks = text.count("\n", last, token.start)
+        if breaks:
+            line, line_start, shift = line + breaks, text.rindex("\n", last, token.start) + 1, 0
+        shift += len(new) - (token.stop - token.start)
+        moved.setdefault(line, []).append((token.stop - line_start + shift + 1, shift))
+        last = token.stop
+    for name in parameters:
+        if name not in met:
+            raise QueryInvalid(f"parameter {name!r} is given, but ?{name} is nowhere in the query")
+    return Sent("".join([*parts, text[last:]]), moved)
+
+
+def _spelled(name: str, value: Cell) -> str:
+    from byokg.graph.rdf.iris import node_iri
+    from byokg.graph.rdf.literals import of_value
+
+    if encodable(text := value.id if isinstance(value, NodeCell) else str(value)) != text:
+        raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")
+    if isinstance(value, NodeCell):
+        return f"<{node_iri(value.id)}>"
+    if isinstance(value, bool | int | float | str):
+        return str(of_value(value))
+    if isinstance(value, Sequence):
+        return ", ".join(_spelled(name, item) for item in value)
+    raise QueryInvalid(f"parameter {name!r} is a {type(value).__name__}; SPARQL takes text, numbers, nodes and lists")

@@ -1,4 +1,4 @@
-"""Patterns and expressions of SPARQL."""
+"""Patterns and expressions of SPARQL, and the predicates and classes that they name."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
 """Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
 
-`cypher_tokens` and `sparql_tokens` cut text with what is here. Both are strict: a character that they do not know, an
-unclosed string or an invisible character raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so
-that no engine can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some
-engines decode before they look for quotes become plain ones.
-
-A place in a list of tokens, and the steps that every parser takes from there.
-
-openCypher as tokens.
-
-SPARQL as tokens.
+`tokenise_cypher` and `tokenise_sparql` are strict: a character that they do not know, an unclosed string, an invisible
+character or half of one raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so that no engine
+can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some engines decode before
+they look for quotes become plain ones. `Cursor` walks over the tokens, for the parsers of both languages.
 """
 
 from __future__ import annotations
@@ -18,7 +12,11 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from byokg.errors import QueryRefused
+
+Read = TypeVar("Read")
 
 MAX_CHARACTERS = 200_000
 """Longer text is refused unread; no question needs it, and reading stays well under a second."""
@@ -73,6 +71,16 @@ class Unreadable(Exception):
         self.forbidden = forbidden
 
 
+def read(text: str, parse: Callable[[str], Read]) -> Read:
+    """Return what parsing a text gives. Raises `QueryRefused`, which names line and column, for what it cannot read."""
+    try:
+        return parse(text)
+    except Unreadable as error:
+        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+    except RecursionError:
+        raise QueryRefused(shortened(text), 1, 1, "nested too deep to be read; write the query flatter") from None
+
+
 def shortened(text: str) -> str:
     """Return a text for a message: the whole, or its beginning where it is long."""
     return text if len(text) <= 60 else text[:59] + "…"
@@ -123,6 +131,18 @@ _PLAIN_SPACES = frozenset(" \t\r\n")
 _STRUCTURAL = {"'": "\\'", '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
+_HALF = re.compile(r"[\ud800-\udfff]")
+"""Half of a surrogate pair, alone: no character, and nothing that UTF-8 can hold."""
+
+
+def _refuse_halves(value: str, start: int) -> None:
+    """Refuse a string, name or the like that holds half of a character, as itself or as an escape."""
+    decoded = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[0], value)
+    whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _HALF.search(decoded) else ""
+    if "\ufffd" in whole and whole.count("\ufffd") > decoded.count("\ufffd"):
+        raise Unreadable(value, start, "half of a character (a lone surrogate); write the whole character")
+
+
 def blank(text: str) -> str:
     """Return spaces in place of a text, keeping its line breaks so that places stay the same."""
     return re.sub(r"[^\r\n]", " ", text)
@@ -169,6 +189,8 @@ def tokenise(
         if found is None:
             raise _strange(text, at)
         kind, value, end = found.lastgroup or "", found[0], found.end()
+        if kind != "comment" and ("\\" in value or not value.isascii()):
+            _refuse_halves(value, at)
         match kind:
             case "space":
                 if not _PLAIN_SPACES.issuperset(value):

@@ -1,16 +1,16 @@
-"""Reading graph files into a `ColumnarGraph`: which file is read how.
+"""Importing graphs: which file is read how, and graphs that Python libraries hold.
 
 | source                                  | content                                                              |
 |-----------------------------------------|----------------------------------------------------------------------|
 | `kb.txt`, any `.txt`                    | `head|relation|tail`, no quoting                                     |
 | `graph.tsv`, any `.tsv`                 | head, relation, tail separated by tabs, no quoting                   |
 | `graph.csv`, any `.csv`                 | head,relation,tail with the quoting of RFC 4180                      |
-| any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`triple_file`)      |
+| any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`delimited`)        |
 | `.jsonl`                                | one triple, node or edge a line (`json_lines`)                       |
 | `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, … | RDF (`rdf`; needs `byokg[sparql]`)                                   |
-| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`table_mapping`)            |
-| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`property_tables`)                  |
-| folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`property_tables`)    |
+| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)                   |
+| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
+| folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
 | folder with one file                    | named `kb`, `graph` or `triples`, and ending as above                |
 
 Each file may be compressed as `.gz`, `.xz` or `.zst`; `delimited` tells more about the text. A triple file may start
@@ -21,205 +21,44 @@ Tables may be split into several files (`nodes-1.csv`, `nodes-2.csv`, …), and 
 `X_header.csv` or `X-header.csv` beside `X.csv`, `X1.csv`, …. A missing name is the id. The same row may come twice,
 another row with the same id may not. Both ends of an edge must be among the nodes; parallel edges are all kept. An
 empty cell means that the node or edge lacks the property. A bool is `true` or `false`, a date `2001-09-30`.
-
-Graphs in tables that were not made for graphs: a file `graph.yaml` says what each column means.
-
-    nodes:
-      Product:                                # the type
-        file: products.csv
-        id: productID                         # the node's id is `Product:<productID>`
-        name: productName                     # may be left out: then the id is the name
-        kinds: {unitPrice: float, discontinued: flag}
-        leave_out: [picture]
-    edges:
-      PART_OF: {file: products.csv, head: {Product: productID}, tail: {Category: categoryID}}
-      ORDERS:
-        file: order-details.csv
-        head: {Order: orderID}
-        tail: {Product: productID}
-        properties: {quantity: int, discount: string}
-    files:
-      orders.csv: {surplus: drop}
-
-A table of nodes gives one node a row, and every column is a property unless it is left out; kinds are string (where
-nothing is said), int, float, bool, flag (1 or 0) and date. Empty cells are no property. A table of edges gives one edge
-a row, from the node whose id stands in one column to that in another; a foreign key is an edge out of the table it
-stands in. It has the properties that are listed. `missing: skip` leaves out rows where an end is empty or no node;
-otherwise they are refused. A type or relation that comes from several tables is a list of such entries.
-
-The tables lie beside `graph.yaml`, or in the folder it names as `folder`.
-
-`surplus: drop` reads a file by position whose records may have more fields than the header, as a plain import does
-where commas were not quoted: the surplus fields are dropped, so the values before them may stand in the wrong column.
-How many records that are is kept in the graph's `source`.
 """
 
 from __future__ import annotations
 
+import math
+import numbers
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from byokg.errors import ImportFailed
-from byokg.files import COMPRESSIONS, TextFile, new_folder, uncompressed
+from byokg.errors import GraphError, ImportFailed
+from byokg.files import TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.schema import KINDS
 from byokg.graph.columnar.writer import GraphStream, collected, write_graph
-from byokg.graph.importers.delimited import RecordFile
+from byokg.graph.importers.delimited import RecordFile, TripleFile
 from byokg.graph.importers.json_lines import JsonLinesFile
-from byokg.graph.importers.tables import Column, PropertyTables, Table, is_marked, is_node_header, several_spaces, table
-from byokg.graph.importers.triples import TripleFile
+from byokg.graph.importers.tables import (
+    EDGE_COLUMNS,
+    NODE_COLUMNS,
+    PropertyTables,
+    Table,
+    is_marked,
+    is_node_header,
+    mapped_files,
+    mapped_tables,
+    several_spaces,
+    table,
+)
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
 
 MAPPING = "graph.yaml"
-
-_NODE_KEYS = ("file", "id", "name", "kinds", "leave_out")
-_EDGE_KEYS = ("file", "head", "tail", "properties", "missing")
-
-
-def mapped_tables(mapping: Path) -> PropertyTables:
-    """Read a mapping and the headers of the tables that it names. Raises `ImportFailed`."""
-    reader = _Reader(mapping)
-    nodes, edges = reader.tables()
-    source = {"kind": "mapped tables", "files": reader.descriptions()}
-    return PropertyTables(str(mapping.parent), nodes, edges, source, spaced=True)
-
-
-def mapped_files(mapping: Path) -> list[Path]:
-    """Return the mapping and the files it names. Raises `ImportFailed`."""
-    reader = _Reader(mapping)
-    reader.tables()
-    return [mapping, *(file.path for file in reader.files.values())]
-
-
-class _Reader:
-    """The content of a mapping, checked key by key."""
-
-    def __init__(self, mapping: Path) -> None:
-        self.mapping = mapping
-        self.files: dict[str, RecordFile] = {}
-        try:
-            content = yaml.safe_load(mapping.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ImportFailed(mapping, None, f"cannot be read: {error}") from error
-        self._content = self._mapping("the file", content, ("nodes", "edges", "files", "folder"))
-        self._options = {
-            name: self._mapping(f"files: {name}", options, ("surplus",))
-            for name, options in self._mapping("files", self._content.get("files", {})).items()
-        }
-
-    def tables(self) -> tuple[list[Table], list[Table]]:
-        """Return the tables of nodes and of edges, in the order written."""
-        nodes = [
-            self._nodes(type_, entry)
-            for type_, entries in self._mapping("nodes", self._content.get("nodes")).items()
-            for entry in (entries if isinstance(entries, list) else [entries])
-        ]
-        types = {table.label for table in nodes}
-        edges = [
-            self._edges(relation, entry, types)
-            for relation, entries in self._mapping("edges", self._content.get("edges")).items()
-            for entry in (entries if isinstance(entries, list) else [entries])
-        ]
-        for name in self._options:
-            if name not in self.files:
-                raise self._wrong(f"files: {name}", "no table uses this file")
-        return nodes, edges
-
-    def descriptions(self) -> list[dict[str, Any]]:
-        """Describe the mapping and its files for a graph's `source`."""
-        found = [TextFile(self.mapping).description()]
-        for file in self.files.values():
-            found.append(file.description())
-            if file.cut:
-                found[-1]["cut_records"] = file.surplus()
-        return found
-
-    def _nodes(self, type_: str, entry: object) -> Table:
-        place = f"nodes: {type_}"
-        entry = self._mapping(place, entry, _NODE_KEYS)
-        file, fields = self._file(place, entry)
-        kinds = self._mapping(f"{place}: kinds", entry.get("kinds", {}))
-        left_out = entry.get("leave_out", [])
-        if not isinstance(left_out, list):
-            raise self._wrong(f"{place}: leave_out", "it is a list of columns")
-        for name in left_out:
-            self._position(f"{place}: leave_out", file, fields, name)
-        columns = [Column(self._position(f"{place}: id", file, fields, entry.get("id")), ":ID", "id", space=type_)]
-        if "name" in entry:
-            columns.append(Column(self._position(f"{place}: name", file, fields, entry["name"]), ":NAME", "name"))
-        for name in kinds:
-            self._position(f"{place}: kinds", file, fields, name)
-        for position, name in enumerate(fields):
-            if name not in left_out:
-                kind = self._kind(f"{place}: kinds: {name}", kinds.get(name, "string"))
-                columns.append(Column(position, name, "property", kind))
-        return Table(file, fields, columns, type_)
-
-    def _edges(self, relation: str, entry: object, types: set[str]) -> Table:
-        place = f"edges: {relation}"
-        entry = self._mapping(place, entry, _EDGE_KEYS)
-        file, fields = self._file(place, entry)
-        columns = []
-        for role in ("head", "tail"):
-            end = self._mapping(f"{place}: {role}", entry.get(role))
-            if len(end) != 1 or not end.keys() <= types:
-                raise self._wrong(f"{place}: {role}", f"it is {{TYPE: COLUMN}} with one of the types {sorted(types)}")
-            [(type_, name)] = end.items()
-            columns.append(Column(self._position(f"{place}: {role}", file, fields, name), role, role, space=type_))
-        properties = self._mapping(f"{place}: properties", entry.get("properties", {}))
-        for name, kind in properties.items():
-            position = self._position(f"{place}: properties", file, fields, name)
-            columns.append(Column(position, name, "property", self._kind(f"{place}: properties: {name}", kind)))
-        if entry.get("missing", "refuse") not in ("refuse", "skip"):
-            raise self._wrong(f"{place}: missing", "it is refuse or skip")
-        return Table(file, fields, columns, relation, partial=entry.get("missing") == "skip")
-
-    def _file(self, place: str, entry: Mapping[str, Any]) -> tuple[RecordFile, list[str]]:
-        name = entry.get("file")
-        if not isinstance(name, str):
-            raise self._wrong(f"{place}: file", "name the file that holds the table")
-        if name not in self.files:
-            folder = self.mapping.parent / str(self._content.get("folder", ""))
-            found = [path for ending in COMPRESSIONS if (path := folder / f"{name}{ending}").is_file()]
-            if not found:
-                raise self._wrong(f"{place}: file", f"there is no {folder / name} (nor .gz, .xz, .zst)")
-            surplus = self._options.get(name, {}).get("surplus", "refuse")
-            if surplus not in ("refuse", "drop"):
-                raise self._wrong(f"files: {name}: surplus", "it is refuse or drop")
-            self.files[name] = replace(RecordFile.at(found[0]), cut=surplus == "drop")
-        file = self.files[name]
-        line, fields = file.first("a header")
-        for position, column in enumerate(fields):
-            if column in fields[:position]:
-                raise ImportFailed(file.path, line, f"column {column!r} stands twice in the header; rename one")
-        return file, fields
-
-    def _position(self, place: str, file: RecordFile, fields: Sequence[str], name: object) -> int:
-        if name not in fields:
-            raise self._wrong(place, f"{file.path.name} has no column {name!r}; it has {', '.join(fields)}")
-        return fields.index(str(name))
-
-    def _kind(self, place: str, kind: object) -> str:
-        if kind not in KINDS:
-            raise self._wrong(place, f"{kind!r} is no kind; kinds are {', '.join(KINDS)}")
-        return str(kind)
-
-    def _mapping(self, place: str, value: object, keys: Sequence[str] | None = None) -> dict[str, Any]:
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self._wrong(place, f"a mapping of names is needed, found {value!r}")
-        for key in value:
-            if keys is not None and key not in keys:
-                raise self._wrong(place, f"unknown key {key!r}; keys are {', '.join(keys)}")
-        return value
-
-    def _wrong(self, place: str, reason: str) -> ImportFailed:
-        return ImportFailed(self.mapping, None, f"{place}: {reason}")
-
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 TABLE_ENDINGS = (".csv", ".tsv")
@@ -403,3 +242,173 @@ def _refuse_copies(source: Path, found: Sequence[Path]) -> None:
 
 def _ending(path: Path) -> str:
     return uncompressed(path).suffix.lower()
+
+
+# Graphs that Python libraries hold
+
+
+def from_networkx(
+    graph: networkx.Graph,
+    relation: str | None = None,
+    default_relation: str = "related_to",
+    name: str = "name",
+    type: str = "type",
+) -> ColumnarGraph:
+    """Hold a NetworkX graph of any kind; the nodes' keys become ids, as text.
+
+    Args:
+        graph: an edge of an undirected graph is kept once, in the direction in which it is listed.
+        relation: edge attribute that holds the relation; by default `relation`, `label` or `type`, the first that an
+            edge has, and the key of a multigraph's edge where that is a text.
+        default_relation: relation of edges that have none of these.
+        name: node attribute that holds the name.
+        type: node attribute that holds the type.
+
+    Returns:
+        The graph; all other attributes are properties, those that are None or not a number are absent.
+
+    Raises:
+        GraphError: two nodes have the same text as their key, or an attribute holds values of several types.
+    """
+    nodes = [
+        _node(key, attributes.get(name), attributes.get(type), attributes, (name, type))
+        for key, attributes in graph.nodes(data=True)
+    ]
+    listed = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
+    named = ("relation", "label", "type") if relation is None else (relation,)
+    edges = []
+    for head, tail, *key, attributes in listed:
+        attribute = next((attribute for attribute in named if attributes.get(attribute) is not None), None)
+        label = attributes[attribute] if attribute else default_relation
+        if attribute is None and relation is None and key and isinstance(key[0], str):
+            label = key[0]
+        edges.append(_edge(head, label, tail, attributes, (attribute,)))
+    return ColumnarGraph.from_records(nodes, edges, graph.name or "networkx", source={"kind": "NetworkX"})
+
+
+def from_pandas(
+    edges: pandas.DataFrame, nodes: pandas.DataFrame | None = None, columns: Mapping[str, str] | None = None
+) -> ColumnarGraph:
+    """Hold the graph in two data frames.
+
+    Args:
+        edges: columns `head`, `relation`, `tail`; all others are properties.
+        nodes: columns `id`, and `name` and `type` if there are such; all others are properties. Without this frame
+            the ends of edges are the nodes, and exact repetitions of an edge without properties are dropped.
+        columns: what these columns are called in the frames, by the names above, where they are called otherwise.
+
+    Raises:
+        GraphError: a column is missing, an end is no node, or a column holds values of several types.
+    """
+    called = dict(columns or {})
+    _refuse_missing("edges", edges, EDGE_COLUMNS, called)
+    if nodes is None and len(edges.columns) == len(EDGE_COLUMNS):
+        rows = zip(*(edges[called.get(column, column)] for column in EDGE_COLUMNS), strict=True)
+        spelled = ((str(_id(head)), str(label), str(_id(tail))) for head, label, tail in rows)
+        return ColumnarGraph.from_triples(spelled, "pandas")
+    links = [
+        _edge(row.pop("head"), row.pop("relation"), row.pop("tail"), row) for row in _rows(edges, EDGE_COLUMNS, called)
+    ]
+    if nodes is None:
+        ends = dict.fromkeys(end for link in links for end in (link.head, link.tail))
+        found = [Node(end, end) for end in ends]
+    else:
+        _refuse_missing("nodes", nodes, ("id",), called)
+        found = [
+            _node(row.pop("id"), row.pop("name", None), row.pop("type", None), row)
+            for row in _rows(nodes, NODE_COLUMNS, called)
+        ]
+    return ColumnarGraph.from_records(found, links, "pandas", source={"kind": "pandas"})
+
+
+def from_record(record: Mapping[str, Any]) -> ColumnarGraph:
+    """Hold the graph that a question brings along, in the layout of the RoG data sets.
+
+    Args:
+        record: `graph` is a list of [head, relation, tail], and `id` names it in messages.
+
+    Returns:
+        The graph; a record without triples is a graph without nodes. Exact repetitions are dropped and counted.
+
+    Raises:
+        GraphError: the record has no such list.
+    """
+    triples = record.get("graph")
+    place = f"record {record.get('id')!r}"
+    if not isinstance(triples, Iterable) or isinstance(triples, str | Mapping):
+        raise GraphError(f"{place} has no list of triples under 'graph'; its keys are {', '.join(map(str, record))}")
+    spelled = []
+    for position, triple in enumerate(triples):
+        if len(triple) != 3 or not all(isinstance(part, str) for part in triple):
+            raise GraphError(f"{place}: triple {position} is {triple!r}; it is three texts: head, relation, tail")
+        spelled.append((triple[0], triple[1], triple[2]))
+    return ColumnarGraph.from_triples(spelled, place)
+
+
+def _rows(frame: pandas.DataFrame, fixed: Sequence[str], called: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return rows under the names that we use."""
+    names = {called.get(column, column): column for column in fixed}
+    columns = [names.get(str(column), str(column)) for column in frame.columns]
+    values = [frame[column].tolist() for column in frame.columns]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _refuse_missing(what: str, frame: pandas.DataFrame, needed: Sequence[str], called: Mapping[str, str]) -> None:
+    for column in needed:
+        if called.get(column, column) not in frame.columns:
+            have = ", ".join(map(str, frame.columns))
+            raise GraphError(
+                f"the frame of {what} has no column {called.get(column, column)!r}; it has {have}: "
+                f"say which one it is with columns={{{column!r}: ...}}"
+            )
+
+
+def _node(key: Hashable, name: object, type_: object, attributes: Mapping[Any, Any], named: Sequence[str] = ()) -> Node:
+    entity = _id(key)
+    return Node(
+        entity,
+        entity if _absent(name) else str(name),
+        "" if _absent(type_) else str(type_),
+        _properties(attributes, named),
+    )
+
+
+def _edge(
+    head: Hashable, label: object, tail: Hashable, attributes: Mapping[Any, Any], named: Sequence[str | None] = ()
+) -> Triple:
+    if _absent(label):
+        raise GraphError(f"the edge from {head!r} to {tail!r} has no relation; give it one")
+    return Triple(_id(head), str(label), _id(tail), properties=_properties(attributes, named))
+
+
+def _id(key: Hashable) -> EntityId:
+    if _absent(key) or key == "":
+        raise GraphError(f"a node has the id {key!r}; give it a text or a number")
+    return EntityId(str(key))
+
+
+def _properties(attributes: Mapping[Any, Any], named: Sequence[str | None]) -> Properties:
+    found = {str(key): _value(value) for key, value in attributes.items() if key not in named and not _absent(value)}
+    return found or NO_PROPERTIES
+
+
+def _absent(value: object) -> bool:
+    """Tell whether a cell is empty: None, not a number, or pandas' NA and NaT, which differ from themselves."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or repr(value) in ("<NA>", "NaT")
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, str | bool):
+        return value
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if hasattr(value, "isoformat"):
+        text = str(value.isoformat())
+        return text.removesuffix("T00:00:00")
+    if isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
+        return ";".join(map(str, value))
+    return str(value)

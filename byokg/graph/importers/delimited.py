@@ -1,10 +1,12 @@
-r"""Text files of records: read by Arrow, and searched line by line in Python where something is wrong.
+r"""Delimited text files: records read by Arrow, and triples with or without a time.
 
 Files ending in `.txt` separate fields by `|`, `.tsv` by tabs, both without quoting; `.csv` by commas with the quoting
 of RFC 4180. Each may be compressed as `.gz`, `.xz` or `.zst`. Text is UTF-8, with or without a byte order mark; lines
-end in `\n` or `\r\n`, and empty ones are skipped.
+end in `\n` or `\r\n`, and empty ones are skipped. Where something is wrong, the file is read again line by line in
+Python, to name the line and the reason.
 
-Cells of imported files: texts as Arrow columns, turned into numbers, truth values and dates, or refused by line.
+`TripleFile` numbers entities and relations while the file is read, in order of first appearance, reading line by line,
+head before tail.
 """
 
 from __future__ import annotations
@@ -14,29 +16,31 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from byokg.errors import ImportFailed
 from byokg.files import TextFile, uncompressed
-from byokg.graph.columnar.schema import Problem, arrow_buffer
+from byokg.graph.columnar.ids import Interner, row_by_row
+from byokg.graph.columnar.schema import KINDS, TEXT, NodeColumns, Numbers, Problem, blank, typed, whole, without_null
+from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
 
 _SEPARATORS = {".txt": "|", ".tsv": "\t", ".csv": ","}
 _SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
 
 _BLOCK_BYTES = 1 << 26
-"""How much of a file is held at once; more only where a single record is longer."""
+"""How much of a file is handed on at once; more only where a single record is longer."""
 
-_PARSE_BYTES = 1 << 22
-"""Arrow parses a block in pieces of this size; a record longer than that asks for one piece."""
+_PARSE_BYTES, _GROWTH, _LONGEST_BYTES = 1 << 22, 16, 1 << 27
+"""Arrow parses a file in pieces of this size, then in pieces so many times as large while a record is longer."""
 
-_BLANK = re.compile(rb"[\r\n]*")
 _AROUND_QUOTES = b',"\r\n'
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
@@ -97,28 +101,48 @@ class RecordFile(TextFile):
         if self.cut:
             yield self._cut_table(names, types)
             return
+        held: list[pa.RecordBatch] = []
+        schema = pa.schema(list(zip(names, types, strict=True)))
+        size = 0
+        for batch in self._batches(names, schema):
+            held.append(batch)
+            size += batch.nbytes
+            if size >= _BLOCK_BYTES:
+                yield pa.Table.from_batches(held)
+                held, size = [], 0
+        yield pa.Table.from_batches(held, schema)
+        self.check_quotes()
+
+    def _batches(self, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the records after the header as Arrow reads them, in pieces that grow where a record is longer."""
         parse = arrow_csv.ParseOptions(
             delimiter=self.separator, quote_char='"' if self.quoted else False, newlines_in_values=self.quoted
         )
-        convert = arrow_csv.ConvertOptions(
-            column_types=dict(zip(names, types, strict=True)), null_values=[""], strings_can_be_null=True
-        )
-        titled = self.titled
-        for text in self._texts():
-            for piece_bytes in (_PARSE_BYTES, len(text)):
-                read = arrow_csv.ReadOptions(column_names=None if titled else names, block_size=piece_bytes)
-                try:
-                    table = arrow_csv.read_csv(pa.BufferReader(text), read, parse, convert)
-                    break
-                except pa.ArrowInvalid as error:
-                    failure = error
-                    if "straddling" not in str(error):
-                        self._explain(len(fields), failure)
-            else:
-                self._explain(len(fields), failure)
-            titled = False
-            yield table
-        self.check_quotes()
+        convert = arrow_csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True)
+        piece_bytes, done = _PARSE_BYTES, 0
+        while True:
+            read = arrow_csv.ReadOptions(column_names=None if self.titled else names, block_size=piece_bytes)
+            known = done
+            try:
+                with (
+                    self.reading(),
+                    self._stream() as stream,
+                    arrow_csv.open_csv(stream, read, parse, convert) as reader,
+                ):
+                    for batch in reader:
+                        fresh = batch.slice(min(known, batch.num_rows))
+                        known -= batch.num_rows - fresh.num_rows
+                        done += fresh.num_rows
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or piece_bytes > _LONGEST_BYTES:
+                    self._explain(len(names), error)
+            piece_bytes *= _GROWTH
+
+    def _stream(self) -> Any:
+        """Open the decompressed bytes as Arrow reads them fastest."""
+        return self.open() if uncompressed(self.path) != self.path else pa.OSFile(str(self.path))
 
     def _cut_table(self, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
         rows = []
@@ -204,39 +228,6 @@ class RecordFile(TextFile):
             before = stream.read(offset)
         return 1 + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
 
-    def _texts(self) -> Iterator[pa.Buffer]:
-        """Yield the decompressed text in blocks of whole records.
-
-        In Arrow's own memory: its threads may still read ahead after an error, and some versions crash when that
-        reaches bytes that Python owns and has let go of.
-        """
-        block = b""
-        with self.reading(), self.open() as stream:
-            while read := stream.read(_BLOCK_BYTES):
-                block += read
-                if end := last_record_end(block, self.quoted):
-                    if not _BLANK.fullmatch(block, 0, end):
-                        yield arrow_buffer(memoryview(block)[:end])
-                    # Arrow skips the empty line, but not a byte order mark behind it: one counts at the start only.
-                    block = b"\n" + block[end:]
-        if not _BLANK.fullmatch(block):
-            yield arrow_buffer(memoryview(block))
-
-
-def last_record_end(block: bytes, quoted: bool) -> int:
-    """Return the number of bytes up to the last newline that ends a record, 0 without one.
-
-    Args:
-        block: text that starts with a record.
-        quoted: whether newlines between quotes are part of a field.
-    """
-    if not quoted or b'"' not in block:
-        return block.rfind(b"\n") + 1
-    text = np.frombuffer(block, np.uint8)
-    newlines, quotes = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord('"'))
-    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
-    return int(ends[-1]) + 1 if len(ends) else 0
-
 
 def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:
     """Find the first quote that RFC 4180 does not allow.
@@ -248,7 +239,7 @@ def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22) -> int | None:
         block_bytes: how much to read at once.
 
     Returns:
-        Its offset in bytes; the last opening quote where one is never closed; None where all is well.
+        Its offset in bytes, that of the last opening quote if it is never closed; None if all are allowed.
     """
     offset, opened, inside, last = 0, 0, False, b","
     while data := stream.read(block_bytes):
@@ -278,3 +269,129 @@ def raise_first(file: RecordFile, problems: Sequence[Problem | None], rows: int 
         file.check_quotes()  # what looks like a strange cell may be half of one
         first = min(found)
         raise ImportFailed(file.path, file.line_of(rows + first.row), first.reason)
+
+
+# Triples
+
+
+TRIPLE_COLUMNS = ("head", "relation", "tail")
+TIME_COLUMNS = {4: (*TRIPLE_COLUMNS, "time"), 5: (*TRIPLE_COLUMNS, "start", "end")}
+"""Columns by their number, where triples have times."""
+
+_YEAR = r"-?[0-9]{1,6}"
+_DAY = r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?([T ][0-9:.]+(Z|[+-][0-9:]+)?)?"
+_TIME = re.compile(rf"({_YEAR}|{_DAY})?")
+
+
+class TripleFile:
+    """A file whose lines are head, relation and tail, or these with one or two times; a `GraphStream`."""
+
+    distinct = True
+    left_out = 0
+
+    def __init__(self, path: Path) -> None:
+        """Read the first line. Raises `ImportFailed` when it is neither a header nor a triple."""
+        self.file = RecordFile.at(path)
+        self._entities, self._relations = Interner(), Interner()
+        line, self._fields = self.file.first("lines of head, relation, tail")
+        names = tuple(field.strip().lower() for field in self._fields)
+        self._columns = TIME_COLUMNS.get(len(names), TRIPLE_COLUMNS)
+        titled = names[:3] == TRIPLE_COLUMNS
+        if titled and names != self._columns:
+            reason = (
+                "the header has property columns other than time, or start and end; "
+                "name the file edges.csv, add a nodes.csv, and import the folder"
+            )
+            raise ImportFailed(path, line, reason)
+        times = self._fields[3:]
+        if len(names) != len(self._columns) or not (titled or all(map(_TIME.fullmatch, times))):
+            raise self.file.ragged(len(TRIPLE_COLUMNS), line, self._fields)
+        self.file = replace(self.file, titled=titled)
+        names = self._columns[len(TRIPLE_COLUMNS) :]
+        self._times = _Times(self.file, names) if names else None
+
+    @property
+    def name(self) -> str:
+        """Name the file."""
+        return str(self.file.path)
+
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Yield the edges. Raises `ImportFailed` for a line that is no triple, or whose time is none."""
+        rows = 0
+        for table in ahead(self.file.blocks(self._fields, [TEXT] * len(self._fields))):
+            triples = self._numbered(table, rows)
+            times = self._times.read(table.columns[3:], rows) if self._times else None
+            yield EdgeBlock(triples, *(times or ()))
+            rows += table.num_rows
+        if rows == 0:
+            raise ImportFailed(self.file.path, None, "holds no triples; expected lines of head, relation, tail")
+
+    def nodes(self) -> NodeColumns:
+        """Return the entities."""
+        return NodeColumns(self._entities.strings, hashes=self._entities.hashes)
+
+    def relations(self) -> list[str]:
+        """Return the relation labels."""
+        labels: list[str] = self._relations.strings.to_pylist()
+        return labels
+
+    def property_types(self) -> Mapping[str, pa.DataType]:
+        """Return the columns that hold times."""
+        return self._times.types() if self._times else {}
+
+    def source(self) -> dict[str, Any]:
+        """Return what a graph's `source` says about the file."""
+        return {"kind": "triples with time" if self._times else "triples", "files": [self.file.description()]}
+
+    def _numbered(self, table: pa.Table, rows: int) -> Triples:
+        """Return head, relation and tail numbers of some lines, before which there were so many."""
+        head, relation, tail = (whole(column, TEXT) for column in table.columns[:3])
+        ends, labels = pa.concat_arrays([head, tail]).dictionary_encode(), relation.dictionary_encode()
+        if blank("", ends) or blank("", labels):
+            columns = zip(TRIPLE_COLUMNS, (head, relation, tail), strict=True)
+            raise_first(self.file, [blank(name, column.dictionary_encode()) for name, column in columns], rows)
+        triples = np.empty((table.num_rows, 3), np.int32)
+        triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
+        triples[:, 1] = self._relations.encode(labels.dictionary, labels.indices.to_numpy())
+        return triples
+
+
+class _Times:
+    """The columns that say when an edge holds: years are int, days date, and a mixture with other times text."""
+
+    def __init__(self, file: RecordFile, names: Sequence[str]) -> None:
+        self._file, self._names = file, names
+        self._kinds: dict[str, list[str]] = {name: ["int", "date", "string"] for name in names}
+        """What each column may still be, best first."""
+        self._strange: dict[str, Problem] = {}
+        """The first cell of each column that is neither a year nor a date; a long number is, in a column of numbers."""
+        self._texts = Interner()
+
+    def read(self, columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[pa.RecordBatch, Numbers]:
+        """Return times as texts, and for each row a number that says which they are; rows count those before."""
+        marks = np.zeros(len(columns[0]), np.int64)
+        texts = [whole(column, TEXT) for column in columns]
+        coded = [column.dictionary_encode() for column in texts]
+        raise_first(self._file, [self._check(*column, rows) for column in zip(self._names, coded, strict=True)])
+        for column in map(without_null, coded):
+            marks = marks << 32 | self._texts.encode(column.dictionary, column.indices.to_numpy())
+        return pa.RecordBatch.from_arrays(texts, list(self._names)), marks
+
+    def _check(self, name: str, coded: pa.DictionaryArray, rows: int) -> Problem | None:
+        """Find out what a column may still be; return the cell that leaves nothing."""
+        distinct = pa.chunked_array([coded.dictionary])
+        fits = pc.match_substring_regex(distinct, f"^({_YEAR}|{_DAY})$").to_numpy()
+        if not fits.all() and name not in self._strange:
+            row = int(np.isin(pc.fill_null(coded.indices, -1).to_numpy(), np.flatnonzero(~fits)).argmax())
+            reason = f"{name} {coded[row].as_py()!r} is neither a year nor an ISO 8601 date"
+            self._strange[name] = Problem(rows + row, f"{reason}; correct the cell or empty it")
+        self._kinds[name] = [
+            kind
+            for kind in self._kinds[name]
+            if (fits.all() if kind == "string" else typed(name, kind, distinct)[1] is None)
+        ]
+        return None if self._kinds[name] else self._strange[name]
+
+    def types(self) -> dict[str, pa.DataType]:
+        """Return what each column holds."""
+        return {name: KINDS[kinds[0]][0] for name, kinds in self._kinds.items()}

@@ -12,9 +12,7 @@
 Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
 as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
 repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
-The graphs that questions bring along become one; `objects.from_record` holds each by itself.
-
-One line of JSON as nodes and edges, or the reason why it is neither; the formats are told in `json_lines`.
+The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
 
 from __future__ import annotations
@@ -34,10 +32,22 @@ import pyarrow.json as arrow_json
 
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.graph import property_batch, property_columns, several_types
-from byokg.graph.columnar.ids import Interner, number_pairs
-from byokg.graph.columnar.schema import TEXT, Int64, Numbers, merge_repeated
-from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, converted, joined
+from byokg.graph.columnar.ids import Interner, row_by_row
+from byokg.graph.columnar.schema import (
+    TEXT,
+    Int64,
+    NodeColumns,
+    Numbers,
+    arrow_buffer,
+    converted,
+    joined,
+    merge_repeated,
+    property_batch,
+    property_columns,
+    several_types,
+    text_column,
+)
+from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 EDGE_KEYS = ("head", "relation", "tail")
@@ -199,17 +209,15 @@ class JsonLinesFile:
         self._nodes = self._read_nodes()
         row = 0
         for line, text, block in ahead(self._read(b"")):
-            ends = block.ends.dictionary_encode()
-            distinct, end_rows = number_pairs(ends)
-            labels = block.labels.dictionary_encode()
+            ends, labels = block.ends.dictionary_encode(), block.labels.dictionary_encode()
             triples = np.empty((len(labels), 3), np.int32)
             if self._nodes is None:
-                triples[:, [0, 2]] = self._entities.numbers(distinct)[end_rows]
+                triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
             else:
-                triples[:, [0, 2]] = self._entities.find(distinct)[end_rows]
+                triples[:, [0, 2]] = self._entities.find(ends.dictionary)[row_by_row(ends)].reshape(-1, 2)
                 if (triples[:, [0, 2]] < 0).any():
                     self._refuse_unknown_end(line, text)
-            triples[:, 1] = self._labels.numbers(labels.dictionary)[labels.indices.to_numpy()]
+            triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
             properties = property_batch(block.edge_properties)
             self._widen(self._kinds, block.edge_properties)
             yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)))
@@ -252,7 +260,7 @@ class JsonLinesFile:
             if not len(block.ids):
                 continue
             coded = block.ids.dictionary_encode()
-            numbers.append(self._entities.numbers(coded.dictionary)[coded.indices.to_numpy()])
+            numbers.append(self._entities.encode(coded.dictionary, coded.indices.to_numpy()))
             columns = {_NAME: block.names, _TYPE: block.types, **block.node_properties}
             self._widen(kinds, columns)
             parts.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
@@ -305,15 +313,15 @@ class JsonLinesFile:
         ends = [edge.head for edge in edges] + [edge.tail for edge in edges]
         try:
             return _Block(
-                ends=pa.array(ends, TEXT),
-                labels=pa.array([edge.relation for edge in edges], TEXT),
+                ends=text_column(ends),
+                labels=text_column([edge.relation for edge in edges]),
                 edge_properties=property_columns([edge.properties for edge in edges]),
-                ids=pa.array([node.id for node in nodes], TEXT),
-                names=pa.array([node.name for node in nodes], TEXT),
-                types=pa.array([node.type for node in nodes], TEXT),
+                ids=text_column([node.id for node in nodes]),
+                names=text_column([node.name for node in nodes]),
+                types=text_column([node.type for node in nodes]),
                 node_properties=property_columns([node.properties for node in nodes]),
             )
-        except (GraphError, UnicodeEncodeError) as error:
+        except GraphError as error:
             raise ImportFailed(self._file.path, None, str(error)) from error
 
     def _records(self, line: int, text: bytes) -> Iterator[tuple[int, Node | Triple]]:
@@ -389,14 +397,14 @@ _NAME, _TYPE = "\0name", "\0type"
 
 def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:
     # In Arrow's own memory, whose threads may read on for a moment after an error.
-    buffer = pa.allocate_buffer(len(body))
-    memoryview(buffer).cast("B")[:] = body
     parse = arrow_json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="infer")
-    return arrow_json.read_json(pa.BufferReader(buffer), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse)
+    return arrow_json.read_json(
+        pa.BufferReader(arrow_buffer(memoryview(body))), arrow_json.ReadOptions(block_size=_PARSE_BYTES), parse
+    )
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
-    """Return how a column is asked for that is text, or taken for times by Arrow; None where nothing is to be said."""
+    """Return the type to ask Arrow for so that a column stays text; None for a column that is no text."""
     if pa.types.is_struct(kind):
         inner = [(field.name, text) for field in kind if (text := _as_text(field.type))]
         return pa.struct(inner) if inner else None
@@ -425,7 +433,7 @@ def _listed(body: bytes, lines: int) -> _Block | None:
 
 
 def _objects(table: pa.Table) -> _Block | None:
-    """Sort rows into edges and nodes; None where they are not certainly what `json_records` would make of them."""
+    """Sort rows into edges and nodes; None if `records` might make something else of one."""
     columns = {name: _array(table.column(name)) for name in table.schema.names}
     inner = columns.pop("properties", None)
     if inner is not None and pa.types.is_struct(inner.type):
@@ -479,7 +487,7 @@ def _edges_and_nodes(
     properties: Mapping[str, pa.Array],
     nodes: Mapping[str, pa.Array] | None,
 ) -> _Block | None:
-    """Put a block together; None where a text is empty or a number that Arrow and Python write in different ways."""
+    """Put a block together; None if a text is empty, or is a number that Arrow and Python write differently."""
     told = dict(nodes or {})
     ids, names, types = (told.pop(key, None) for key in NODE_KEYS)
     none = pa.array([], TEXT)

@@ -1,4 +1,8 @@
-"""RDF files, quad by quad or in blocks of columns: whole blocks of simple N-Triples without an object for each."""
+"""RDF files: read quad by quad or in blocks of columns, and any columnar graph written as RDF.
+
+Whole blocks of simple N-Triples are read without a Python object for each quad; pyoxigraph reads all others. What was
+RDF before comes back as it was.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +98,7 @@ class QuadBlock:
     kind: npt.NDArray[np.int32]
     """Where the object is a literal, the position of its datatype and language in `Document.kinds`; else -1."""
     graph: pa.DictionaryArray | None = None
-    """Empty for the default graph; None where all are in that."""
+    """Empty for the default graph; None if all quads are in it."""
     statements: tuple[int, ...] = ()
     """Rows whose subject is a statement about a triple that is no quad here: the one that the next row spells out."""
     mentioned: npt.NDArray[np.bool_] | None = None
@@ -133,7 +137,7 @@ class Document:
             line += text.count(b"\n")
 
     def _simple(self, text: bytes) -> QuadBlock | None:
-        """Split lines of N-Triples into columns; None where one is not plainly `subject predicate object .`."""
+        """Split lines of N-Triples into columns; None if one is not plainly `subject predicate object .`."""
         read = arrow_csv.ReadOptions(column_names=["line"], block_size=_PARSE_BYTES)
         parse = arrow_csv.ParseOptions(delimiter=_BACK, quote_char=False)
         try:
@@ -171,7 +175,7 @@ class Document:
         )
 
     def _literals(self, terms: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array] | None:
-        """Return kind and text of each of some literals, as N-Triples writes them; None where one is none."""
+        """Return kind and text of each of some literals, as N-Triples writes them; None if one is no literal."""
         found = pc.extract_regex(terms, _PLAIN_LITERAL)
         plain = found.is_valid().to_numpy(zero_copy_only=False)
         texts, languages, datatypes = (found.field(name) for name in ("text", "language", "datatype"))

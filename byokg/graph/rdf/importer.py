@@ -41,11 +41,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.files import TextFile
-from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import Interner, first_rows
-from byokg.graph.columnar.schema import TEXT
-from byokg.graph.columnar.writer import EdgeBlock, NodeColumns, ahead, collected
-from byokg.graph.int_sets import distinct_rows
+from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.schema import TEXT, NodeColumns
+from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.int_sets import changes, distinct_rows
 from byokg.graph.rdf.files import QuadBlock, read_rdf
 from byokg.graph.rdf.iris import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
@@ -57,16 +56,6 @@ Numbers = npt.NDArray[np.integer]
 
 GRAPH = "graph"
 """Property of an edge that holds the name of the graph it is in."""
-
-
-def import_rdf(path: str | Path) -> ColumnarGraph:
-    """Read an RDF file into memory, as described at the top of this module.
-
-    Raises:
-        ImportFailed: the file is not RDF by its name, is damaged, or has a syntax error; names the line where known.
-        MissingExtra: pyoxigraph is not installed.
-    """
-    return collected(RdfFile(Path(path)))
 
 
 class _Statement(NamedTuple):
@@ -193,12 +182,12 @@ class RdfFile:
         of_edges = linked.copy()
         of_edges[list(block.statements)] = False
         predicate = np.full(len(rows), -1, np.int32)
-        predicate[of_edges] = self._intern(self._predicates, block.predicate, rows[of_edges])
+        predicate[of_edges] = _encode(self._predicates, block.predicate, rows[of_edges])
         graph = np.zeros(len(rows), np.int32)
         if block.graph is not None:
-            graph[edge] = self._intern(self._graphs, block.graph, rows[edge])
+            graph[edge] = _encode(self._graphs, block.graph, rows[edge])
         self._quads.append(np.column_stack((heads, predicate, tails, graph))[edge])
-        classes = self._intern(self._classes, block.end, rows[typed])
+        classes = _encode(self._classes, block.end, rows[typed])
         self._types.append(np.column_stack((heads[typed], classes)))
         if literal.any():
             self._literals.add(heads[literal], block.predicate, block.end, block.kind, rows[literal])
@@ -226,28 +215,11 @@ class RdfFile:
         tails = place[len(subject.dictionary) + end.indices.to_numpy()[rows]]
         met = np.concatenate((heads, tails))
         order = np.argsort(np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1)), kind="stable")
-        numbers = self._in_order(self._nodes, both.dictionary, met[order])
+        numbers = np.empty(len(met), np.int32)
+        numbers[order] = self._nodes.encode(both.dictionary, met[order])
         found = np.full(len(heads), -1, np.int32)
-        found[rows] = numbers[tails]
-        return numbers[heads], found
-
-    def _intern(self, interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:
-        """Return the numbers of some rows' texts, which are given in order of appearance."""
-        codes = column.indices.to_numpy()[rows]
-        numbers: npt.NDArray[np.int32] = self._in_order(interner, column.dictionary, codes)[codes]
-        return numbers
-
-    @staticmethod
-    def _in_order(interner: Interner, texts: pa.Array, codes: Numbers) -> npt.NDArray[np.int32]:
-        """Number texts in the order in which they are met; return the number of each text that is."""
-        used = np.zeros(len(texts), np.bool_)
-        used[codes] = True
-        first = first_rows(codes, len(texts))
-        met = np.flatnonzero(used)
-        met = met[np.argsort(first[met])]
-        numbers = np.full(len(texts), -1, np.int32)
-        numbers[met] = interner.numbers(texts.take(pa.array(met)))
-        return numbers
+        found[rows] = numbers[len(heads) :]
+        return numbers[: len(heads)], found
 
     # Types
 
@@ -264,9 +236,7 @@ class RdfFile:
         none = np.zeros(len(pairs), np.int64)
         pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
         pairs = pairs[np.argsort(first[pairs[:, 0]], kind="stable")]
-        starts = np.ones(len(pairs), np.bool_)
-        starts[1:] = pairs[1:, 0] != pairs[:-1, 0]
-        return pairs, starts
+        return pairs, changes(pairs[:, 0])
 
     def _add_further_types(self) -> None:
         """Make edges of all classes of a node but the first."""
@@ -275,7 +245,7 @@ class RdfFile:
         if len(further):
             (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
             codes, count = further[:, 1], len(self._classes)
-            tails = self._in_order(self._nodes, self._classes.strings.slice(0, count), codes)[codes]
+            tails = self._nodes.encode(self._classes.strings.slice(0, count), codes)
             zero = np.zeros(len(further), np.int32)
             self._quads.append(np.column_stack((further[:, 0], zero + relation, tails, zero)).astype(np.int32))
 
@@ -386,6 +356,10 @@ class RdfFile:
         self._kept = np.flatnonzero(used)
         met = np.flatnonzero(first >= 0)
         self._relations = met[np.argsort(first[met])]
+
+
+def _encode(interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:
+    return interner.encode(column.dictionary, column.indices.to_numpy()[rows])
 
 
 def _edge_properties(said: Mapping[str, Sequence[Literal]]) -> Properties:

@@ -1,6 +1,7 @@
-"""What an RDF literal is as a property value, which of several values stands for all, and the way back.
+"""RDF literals: what each is as a property value, which of several stands for all, and columns of them.
 
-The literals of an RDF file: what nodes are named, and a column for each property.
+`Literal` is one literal and the way back to RDF; `LiteralStore` holds those of a file as numbers, and gives the names
+of nodes and a column for each property.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.schema import KINDS, TEXT, typed
+from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
 from byokg.graph.int_sets import distinct_rows
 from byokg.graph.rdf.iris import NAME_PREDICATES, RDF, RDFS_LABEL, XSD, Prefixes, fallback_name, node_iri
 from byokg.graph.store import ALL_VALUES
@@ -116,7 +117,6 @@ def listed(literals: Sequence[Literal]) -> str:
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EXACT = 1 << 53
 """Up to here a float holds every whole number."""
 
@@ -173,8 +173,9 @@ class LiteralStore:
         self, nodes: Numbers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Numbers, rows: Int64
     ) -> None:
         """Take in the literals in some rows of a block; `nodes` are those of these rows."""
-        numbers = [nodes, *(_interned(*one, rows) for one in ((self.predicates, predicate), (self._texts, texts)))]
-        self._parts.append(np.column_stack((*numbers[:2], kinds[rows], numbers[2])).astype(np.int32))
+        predicates = self.predicates.encode(predicate.dictionary, predicate.indices.to_numpy()[rows])
+        spelled = self._texts.encode(texts.dictionary, texts.indices.to_numpy()[rows])
+        self._parts.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
 
     def _all(self) -> npt.NDArray[np.int32]:
         """Return (L, 4) node, predicate, kind and text."""
@@ -223,7 +224,7 @@ class LiteralStore:
             kind = self._usual(found)
             lists = self._lists(found, kind)
             if lists:
-                columns[key + ALL_VALUES] = _spread(lists, len(ids))
+                columns[key + ALL_VALUES] = placed(pa.array(list(lists.values()), TEXT), list(lists), len(ids))
             datatype, language = self._kinds[kind]
             if (datatype, language) != _STRING:
                 usual[key] = f"@{language}" if language else datatype
@@ -300,20 +301,10 @@ class LiteralStore:
         """Return a column of one literal for each of some nodes."""
         nodes, kinds, texts = found.node[rows], found.kind[rows], found.text.take(pa.array(rows))
         if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
-            return _placed(values, nodes, count)
+            return placed(values, nodes, count)
         spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)
         literals = [Literal(text, *self._kinds[kind]) for text, kind in spelled]
         return column_of(dict(zip(nodes.tolist(), literals, strict=True)), count)
-
-
-def _interned(interner: Interner, column: pa.DictionaryArray, rows: Int64) -> Numbers:
-    """Return the numbers of some rows' texts, which are given in the order in which texts stand in the dictionary."""
-    codes = column.indices.to_numpy()[rows]
-    used = np.unique(codes)
-    numbers: Numbers = np.empty(len(column.dictionary), np.int32)
-    numbers[used] = interner.numbers(column.dictionary.take(pa.array(used)))
-    found: Numbers = numbers[codes]
-    return found
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:
@@ -329,7 +320,7 @@ def _fallback_names(ids: pa.Array) -> pa.Array:
 
 
 def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
-    """Return literals of one datatype as what they are; None where some are not what it says."""
+    """Return literals of one datatype as values; None if some are not what the datatype says."""
     if datatype == XSD + "boolean":
         known = pc.is_in(texts, pa.array(["true", "1", "false", "0"], TEXT))
         return pc.is_in(texts, pa.array(["true", "1"], TEXT)) if pc.all(known).as_py() else None
@@ -352,7 +343,7 @@ def column_of(literals: Mapping[int, Literal], count: int) -> pa.Array:
         kind = "int"
     elif found == {float} or (found == {int, float} and _fit_floats(literals.values())):
         kind = "float"
-    elif all(literal.datatype == XSD + "date" and _is_date(literal.text) for literal in literals.values()):
+    elif all(literal.datatype == XSD + "date" and is_date(literal.text) for literal in literals.values()):
         kind = "date"
     else:
         kind = "string"
@@ -360,30 +351,9 @@ def column_of(literals: Mapping[int, Literal], count: int) -> pa.Array:
         values = [date.fromisoformat(literal.text) for literal in literals.values()]
     else:
         values = [literal.text if kind == "string" else literal.value for literal in literals.values()]
-    return _placed(pa.array(values, KINDS[kind][0]), list(literals), count)
+    return placed(pa.array(values, KINDS[kind][0]), list(literals), count)
 
 
 def _fit_floats(literals: Iterable[Literal]) -> bool:
     values = [literal.value for literal in literals]
     return all(not isinstance(value, int) or abs(value) <= _EXACT for value in values)
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _spread(values: Mapping[int, str], count: int) -> pa.Array:
-    return _placed(pa.array(list(values.values()), TEXT), list(values), count)
-
-
-def _placed(values: pa.Array, nodes: Sequence[int] | Numbers, count: int) -> pa.Array:
-    """Return a column of `count` values, null where there is none."""
-    row = np.full(count, -1, np.int64)
-    row[nodes] = np.arange(len(values))
-    return values.take(pa.array(row, mask=row < 0))

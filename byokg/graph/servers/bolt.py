@@ -24,16 +24,24 @@ from urllib.parse import unquote, urlsplit
 from byokg.errors import (
     ByokgError,
     ConfigError,
-    MissingExtra,
     QueryFailed,
     QueryInvalid,
     QueryRefused,
     QueryTimeout,
     QueryTooLarge,
     StoreUnavailable,
+    import_extra,
 )
-from byokg.graph.servers.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries, count_all
-from byokg.graph.servers.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
+from byokg.graph.servers.cypher_schema import (
+    Catalogue,
+    CypherServer,
+    PropertyNames,
+    Records,
+    ServerEdge,
+    ServerNode,
+    ServerPath,
+)
+from byokg.graph.servers.cypher_store import CypherStore
 
 if TYPE_CHECKING:
     import neo4j
@@ -54,18 +62,15 @@ _NANOSECONDS = re.compile(r"\.(\d{9})")
 
 _TOO_LARGE = ("OutOfMemory", "MemoryLimit", "StackOverFlow", "queryMaxHeapElements", "queryMaxRange")
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration", "QueryExecutionTimeout")
-_CREDENTIALS = (
-    "Neo.ClientError.Security.Unauthorized",
-    "Neo.ClientError.Security.CredentialsExpired",
-    "Neo.ClientError.Security.TokenExpired",
-    "Neo.ClientError.Security.AuthenticationRateLimit",
+_CREDENTIALS = frozenset("Unauthorized CredentialsExpired TokenExpired AuthenticationRateLimit".split())
+"""Codes behind `Neo.ClientError.Security.`."""
+_FORBIDDEN = frozenset(
+    """
+    Security.Forbidden Statement.AccessMode General.ForbiddenOnReadOnlyDatabase
+    General.WriteOnReadOnlyAccessDatabase
+    """.split()
 )
-_FORBIDDEN = (
-    "Neo.ClientError.Security.Forbidden",
-    "Neo.ClientError.Statement.AccessMode",
-    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
-    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
-)
+"""Codes behind `Neo.ClientError.`."""
 
 
 class Neo4jStore(CypherStore):
@@ -107,7 +112,7 @@ class Neo4jStore(CypherStore):
         super().__init__(server, id_property, name_property, timeout_s)
 
 
-class BoltServer:
+class BoltServer(CypherServer):
     """Sends query text over Bolt; implements `CypherServer`."""
 
     identity = "elementId"
@@ -122,11 +127,7 @@ class BoltServer:
         fetch_size: int = 1000,
     ) -> None:
         """See `Neo4jStore`."""
-        try:
-            import neo4j
-        except ImportError as error:
-            raise MissingExtra("neo4j", "neo4j", "a graph behind a Bolt address") from error
-        self._neo4j = neo4j
+        self._neo4j = neo4j = import_extra("neo4j", "neo4j", "a graph behind a Bolt address")
         self._address, in_uri = _split(uri)
         if database and in_uri and database != in_uri:
             raise ConfigError(f"the address {uri} names database {in_uri!r}, not {database!r}; name one of them")
@@ -146,11 +147,11 @@ class BoltServer:
 
     # What CypherServer asks
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query in read access mode; see `CypherServer` for the values."""
         columns, rows = self._run(lambda: self._fetch(text, parameters, timeout_s, max_rows), timeout_s)
         plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
-        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
+        return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
         """Ask a genuine Neo4j whether the query only reads, once for each text."""
@@ -177,7 +178,7 @@ class BoltServer:
         try:
             yield from self._cursor_pages(returned, timeout_s)
         except QueryTimeout:
-            yield from pages_by_id(self, returned, timeout_s)
+            yield from super().node_pages(returned, timeout_s)
 
     def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Read all nodes from one cursor."""
@@ -201,9 +202,8 @@ class BoltServer:
         except QueryTimeout:
             raise
         except QueryFailed:
-            return catalogue_by_queries(self, timeout_s)
-        sizes = count_all(self, timeout_s)
-        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+            return super().catalogue(timeout_s)
+        return Catalogue(*self.sizes(timeout_s), tuple(row[0] for row in labels), tuple(row[0] for row in relations))
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
         """List all property names with the procedures that a genuine Neo4j has; they look at the whole graph."""
@@ -234,18 +234,21 @@ class BoltServer:
             raise QueryTimeout(timeout_s) from error
         except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
             raise translated(error, self.name, round(time.monotonic() - began, 1)) from error
+        except UnicodeEncodeError as error:
+            raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except (OSError, EOFError) as error:
             raise StoreUnavailable(self.name, str(error)) from error
 
     def _connect(self) -> neo4j.AsyncDriver:
         try:
-            return self._neo4j.AsyncGraphDatabase.driver(
+            driver: neo4j.AsyncDriver = self._neo4j.AsyncGraphDatabase.driver(
                 self._address,
                 auth=self._auth,
                 connection_timeout=_CONNECT_S,
                 max_transaction_retry_time=0,  # `patiently` tries again
                 telemetry_disabled=True,
             )
+            return driver
         except (self._neo4j.exceptions.DriverError, ValueError) as error:
             raise ConfigError(f"the driver cannot use the address {self._address}: {error}") from error
 
@@ -463,7 +466,7 @@ def translated(error: Exception, place: str, seconds: float) -> ByokgError:
 def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
     """Say in our words what a server's error code means; see `translated`."""
     first_line = message.splitlines()[0] if message else code
-    if code in _CREDENTIALS:
+    if code.removeprefix("Neo.ClientError.Security.") in _CREDENTIALS:
         return ConfigError(f"{place} does not accept the credentials; check NEO4J_USERNAME and NEO4J_PASSWORD")
     if code == "Neo.ClientError.Database.DatabaseNotFound":
         return ConfigError(f"{place}: no such database; name one after the port, as in neo4j://host:7687/name")
@@ -471,7 +474,7 @@ def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
         return QueryTimeout(seconds)
     if any(word in code or word in message for word in _TOO_LARGE):
         return QueryTooLarge(first_line)
-    if code in _FORBIDDEN:
+    if code.removeprefix("Neo.ClientError.") in _FORBIDDEN:
         return QueryRefused(first_line[:60], 1, 1, f"{place} does not allow it; only read")
     if code.startswith("Neo.TransientError."):
         return StoreUnavailable(place, f"{first_line} ({code})")

@@ -1,35 +1,35 @@
-"""Finding out what a graph holds with Cypher that every server understands: no plugin needed.
+"""What is asked of every server that speaks openCypher, how names and parameters are written, and reading its schema.
 
-Up to `EXACT_SIZE` nodes and edges, two queries look at everything and all counts are exact. Above that, labels and
-relation types are listed and counted one by one, which servers answer from counters of their own; what stands at the
-ends of a relation, and which properties there are, is sampled. Kinds and examples of properties come from a few nodes
-and edges in either case.
-
-Query parameters as the plain data that openCypher has types for.
-
-Writing names into Cypher text, where a parameter cannot stand: labels, relation types, property names.
+A schema is read with Cypher that every server understands: no plugin needed. Up to `EXACT_SIZE` nodes and edges, two
+queries look at everything and all counts are exact. Above that, labels and relation types are listed and counted one by
+one, which servers answer from counters of their own; what stands at the ends of a relation, and which properties there
+are, is sampled. Kinds and examples of properties come from a few nodes and edges in either case.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from byokg.errors import QueryFailed, QueryInvalid
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.text import encodable
 from byokg.types import Cell, Value
 
 
 def plain_parameters(parameters: Mapping[str, Cell] | None) -> dict[str, Any]:
     """Return None, bool, int, float, str, and lists and dicts of them. Raises `QueryInvalid` for anything else."""
-    return {name: _plain(name, value) for name, value in (parameters or {}).items()}
+    return {_plain(name, name): _plain(name, value) for name, value in (parameters or {}).items()}
 
 
 def _plain(name: str, value: object) -> Any:
+    if isinstance(value, str) and encodable(value) != value:
+        raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")
     if value is None or isinstance(value, bool | float | str):
         return value
     if isinstance(value, int):
@@ -37,7 +37,7 @@ def _plain(name: str, value: object) -> Any:
             raise QueryInvalid(f"parameter {name!r} is {value}, which does not fit into 64 bits; pass it as text")
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(name, entry) for key, entry in value.items()}
+        return {_plain(name, str(key)): _plain(name, entry) for key, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_plain(name, entry) for entry in value]
     raise QueryInvalid(
@@ -97,6 +97,9 @@ EXACT_SIZE = 500_000
 SAMPLE = 100
 """Nodes looked at for each label, and edges for each relation type, in a larger graph."""
 
+_NODE_PAGE = 10_000
+"""Nodes in a page of all nodes."""
+
 LISTING_S = 10.0
 """How long a server may list all property names; some look at the whole graph for it, and a sample does as well."""
 EXAMPLE_SAMPLE = 25
@@ -114,7 +117,7 @@ _Writer = Callable[[str, int], str]
 
 
 @dataclass(frozen=True)
-class Table:
+class Records:
     """What a server answers: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
 
     columns: tuple[str, ...]
@@ -140,32 +143,86 @@ class PropertyNames:
     of_relations: Mapping[str, frozenset[str]]
 
 
-class SchemaServer(Protocol):
-    """What reading a schema asks of a server."""
+@dataclass(frozen=True)
+class ServerNode:
+    """A node as the server sees it; `element` is the server's own id."""
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
-        """Run one query of ours."""
+    element: str
+    labels: tuple[str, ...]
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ServerEdge:
+    """A relationship as the server sees it, between the elements `start` and `end`."""
+
+    element: str
+    type: str
+    start: str
+    end: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ServerPath:
+    """A path as the server sees it."""
+
+    nodes: tuple[ServerNode, ...]
+    edges: tuple[ServerEdge, ...]
+
+
+class CypherServer(ABC):
+    """Sends query text to one server. Errors come out as those of `byokg.errors`; nothing is tried twice.
+
+    Values in rows are None, bool, int, float, str, lists and mappings of them, and the `Server…` records. Dates and
+    times are ISO 8601 strings.
+    """
+
+    name: str
+    """Which server and database this is, without credentials."""
+    identity: str
+    """The function that gives the id of an element."""
+    anchor: str
+    """The clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
+
+    @abstractmethod
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
+        """Run one query."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections."""
+
+    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
+        """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
+
+    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
+        identity = f"{self.identity}(n)"
+        page = f"WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
+        after = ""
+        while rows := self.ask(
+            f"MATCH (n) WHERE {identity} > $after {page}, {returned}", {"after": after}, timeout_s
+        ).rows:
+            yield [row[1:] for row in rows]
+            after = max(row[0] for row in rows)
 
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is."""
+        """Say what there is, by looking at all of it where the server keeps no list."""
+        sizes = self.sizes(timeout_s)
+        labels = self.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
+        relations = self.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
+        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+
+    def sizes(self, timeout_s: float) -> tuple[int, int]:
+        """Count nodes and edges."""
+        nodes = self.ask("MATCH (n) RETURN count(n) AS nodes", {}, timeout_s).rows
+        edges = self.ask("MATCH ()-[r]->() RETURN count(r) AS edges", {}, timeout_s).rows
+        return int(nodes[0][0]), int(edges[0][0])
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
-        """List all property names, where the server can do so by itself."""
-
-
-def catalogue_by_queries(server: SchemaServer, timeout_s: float) -> Catalogue:
-    """Say what there is by looking at all of it, for servers that keep no list."""
-    sizes = count_all(server, timeout_s)
-    labels = server.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
-    relations = server.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
-    return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
-
-
-def count_all(server: SchemaServer, timeout_s: float) -> tuple[int, int]:
-    """Count nodes and edges."""
-    nodes = server.ask("MATCH (n) RETURN count(n) AS nodes", {}, timeout_s).rows
-    edges = server.ask("MATCH ()-[r]->() RETURN count(r) AS edges", {}, timeout_s).rows
-    return int(nodes[0][0]), int(edges[0][0])
+        """List all property names; None where the server cannot do so by itself."""
+        return None
 
 
 def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
@@ -174,7 +231,7 @@ def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
 
 
 def read_schema(
-    server: SchemaServer, timeout_s: float, exact_size: int = EXACT_SIZE, catalogue: Catalogue | None = None
+    server: CypherServer, timeout_s: float, exact_size: int = EXACT_SIZE, catalogue: Catalogue | None = None
 ) -> Schema:
     """Read node types, relations and properties.
 
@@ -273,7 +330,7 @@ def _by_count(counts: Mapping[str, int]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def _everything(server: SchemaServer, timeout_s: float) -> _Findings:
+def _everything(server: CypherServer, timeout_s: float) -> _Findings:
     """Look at all nodes and edges, grouped by the server."""
     findings = _Findings()
     text = "MATCH (n) RETURN labels(n) AS labels, keys(n) AS keys, count(*) AS count"
@@ -292,7 +349,7 @@ def _everything(server: SchemaServer, timeout_s: float) -> _Findings:
     return findings
 
 
-def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
+def _sample(server: CypherServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
     """Count by label and by relation type, and look at a few of each."""
     findings = _Findings()
     findings.sampled = (
@@ -303,32 +360,37 @@ def _sample(server: SchemaServer, catalogue: Catalogue, timeout_s: float) -> _Fi
     seen: Counter[str] = Counter()
     names = _known_names(server, timeout_s)
     if names is None:
-        for label, keys, count in _ask_each(server, labels, _some_nodes, timeout_s):
+        for label, keys, count in _ask_each(
+            server, labels, _of_nodes("keys(n) AS keys, count(*) AS count", SAMPLE), timeout_s
+        ):
             seen[label] += count
             findings.type_properties.setdefault(label, set()).update(keys)
     else:
         findings.type_properties = {label: set(keys) for label, keys in names.of_labels.items()}
         findings.relation_properties = {relation: set(keys) for relation, keys in names.of_relations.items()}
-    findings.types = _counts(server, labels, _all_nodes, timeout_s, seen)
+    findings.types = _counts(server, labels, _of_nodes("count(n) AS count"), timeout_s, seen)
     bare = catalogue.nodes - findings.types.total()
     if bare > 0:
         findings.types[""] = bare
     seen = Counter()
-    for relation, head, tail, keys, count in _ask_each(server, relations, _some_edges, timeout_s):
+    text = "labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+    for relation, head, tail, keys, count in _ask_each(server, relations, _of_edges(text, SAMPLE, "a", "b"), timeout_s):
         seen[relation] += count
         findings.relation_properties.setdefault(relation, set()).update(keys)
         findings.ends.append((relation, head, tail, count))
-    findings.relations = _counts(server, relations, _all_edges, timeout_s, seen)
+    findings.relations = _counts(server, relations, _of_edges("count(r) AS count"), timeout_s, seen)
     return findings
 
 
-def _look_at_values(server: SchemaServer, findings: _Findings, timeout_s: float) -> None:
+def _look_at_values(server: CypherServer, findings: _Findings, timeout_s: float) -> None:
     """Look at what a few nodes and edges hold; a server that fails at this leaves kinds and examples unknown."""
     labels = sorted(label for label, names in findings.type_properties.items() if names and label)
     relations = sorted(relation for relation, names in findings.relation_properties.items() if names)
     with suppress(QueryFailed):
-        _add_values(findings.type_values, _ask_each(server, labels, _node_values, timeout_s))
-        _add_values(findings.relation_values, _ask_each(server, relations, _edge_values, timeout_s))
+        nodes = _of_nodes("properties(n) AS held", EXAMPLE_SAMPLE)
+        _add_values(findings.type_values, _ask_each(server, labels, nodes, timeout_s))
+        edges = _of_edges("properties(r) AS held", EXAMPLE_SAMPLE)
+        _add_values(findings.relation_values, _ask_each(server, relations, edges, timeout_s))
         if findings.type_properties.get(""):
             text = f"MATCH (n) WHERE size(labels(n)) = 0 WITH n LIMIT {EXAMPLE_SAMPLE} RETURN properties(n) AS held"
             _add_values(findings.type_values, (("", held) for (held,) in server.ask(text, {}, timeout_s).rows))
@@ -342,37 +404,23 @@ def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[
             values.setdefault(key, []).append(value)
 
 
-def _node_values(label: str, number: int) -> str:
-    pattern = node_pattern("n", label, f"name{number}")
-    return f"MATCH {pattern} WITH n LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(n) AS held"
-
-
-def _edge_values(relation: str, number: int) -> str:
-    pattern = edge_pattern("", "", [relation], f"list{number}")
-    return f"MATCH {pattern} WITH r LIMIT {EXAMPLE_SAMPLE} RETURN $name{number} AS name, properties(r) AS held"
-
-
-def _some_nodes(label: str, number: int) -> str:
-    pattern = node_pattern("n", label, f"name{number}")
-    return f"MATCH {pattern} WITH n LIMIT {SAMPLE} RETURN $name{number} AS name, keys(n) AS keys, count(*) AS count"
-
-
-def _all_nodes(label: str, number: int) -> str:
-    return f"MATCH {node_pattern('n', label, f'name{number}')} RETURN $name{number} AS name, count(n) AS count"
-
-
-def _some_edges(relation: str, number: int) -> str:
-    return (
-        f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {SAMPLE} RETURN "
-        f"$name{number} AS name, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
+def _of_nodes(returned: str, limit: int | None = None) -> _Writer:
+    """Return what writes the query for the nodes `n` of a label, or for some of them."""
+    some = "" if limit is None else f" WITH n LIMIT {limit}"
+    return lambda label, number: (
+        f"MATCH {node_pattern('n', label, f'name{number}')}{some} RETURN $name{number} AS name, {returned}"
     )
 
 
-def _all_edges(relation: str, number: int) -> str:
-    return f"MATCH {edge_pattern('', '', [relation], f'list{number}')} RETURN $name{number} AS name, count(r) AS count"
+def _of_edges(returned: str, limit: int | None = None, head: str = "", tail: str = "") -> _Writer:
+    """Return what writes the query for the edges `r` of a relation type, or for some of them; ends may have names."""
+    some = "" if limit is None else f" WITH {', '.join(filter(None, (head, 'r', tail)))} LIMIT {limit}"
+    return lambda relation, number: (
+        f"MATCH {edge_pattern(head, tail, [relation], f'list{number}')}{some} RETURN $name{number} AS name, {returned}"
+    )
 
 
-def _known_names(server: SchemaServer, timeout_s: float) -> PropertyNames | None:
+def _known_names(server: CypherServer, timeout_s: float) -> PropertyNames | None:
     try:
         return server.property_names(min(timeout_s, LISTING_S))
     except QueryFailed:
@@ -380,7 +428,7 @@ def _known_names(server: SchemaServer, timeout_s: float) -> PropertyNames | None
 
 
 def _counts(
-    server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float, seen: Counter[str]
+    server: CypherServer, names: Sequence[str], write: _Writer, timeout_s: float, seen: Counter[str]
 ) -> Counter[str]:
     """Count what there is under each name; where the server is too slow for that, at least what was seen is known."""
     try:
@@ -389,7 +437,7 @@ def _counts(
         return seen
 
 
-def _ask_each(server: SchemaServer, names: Sequence[str], write: _Writer, timeout_s: float) -> Iterator[Sequence[Any]]:
+def _ask_each(server: CypherServer, names: Sequence[str], write: _Writer, timeout_s: float) -> Iterator[Sequence[Any]]:
     """Ask one question about many names, several names to a round trip.
 
     `write` gets a name and its number n, and may use the parameters `name<n>`, and `list<n>` with the name in a list.

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +29,19 @@ from byokg.errors import (
     GraphError,
     QueryTimeout,
     QueryTooLarge,
-    RelationNotFound,
     StoreUnavailable,
 )
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
-from byokg.graph.read_cache import EdgeMemory, Kept, SchemaCache, digest
+from byokg.graph.read_cache import Kept, around, digest
+from byokg.graph.servers.base import NumberingStore
 from byokg.graph.servers.cypher_schema import (
     Catalogue,
-    SchemaServer,
-    Table,
+    CypherServer,
+    Records,
+    ServerEdge,
+    ServerNode,
+    ServerPath,
     edge_pattern,
     node_type,
     plain_parameters,
@@ -52,14 +53,13 @@ from byokg.graph.servers.cypher_schema import (
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
-    Limits,
     NodeArray,
-    NumberSpace,
+    QueryLimits,
     RelationArray,
-    RelationCounts,
     Rows,
     Schema,
 )
+from byokg.text import encodable
 from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -67,9 +67,6 @@ Answer = TypeVar("Answer")
 
 _TOGETHER = 10_000
 """Node ids sent in one round trip."""
-
-_NODE_PAGE = 10_000
-"""Nodes in a page of all nodes."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -85,63 +82,6 @@ _NAMING = ("name", "title", "label")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
-@dataclass(frozen=True)
-class ServerNode:
-    """A node as the server sees it; `element` is the server's own id."""
-
-    element: str
-    labels: tuple[str, ...]
-    properties: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ServerEdge:
-    """A relationship as the server sees it, between the elements `start` and `end`."""
-
-    element: str
-    type: str
-    start: str
-    end: str
-    properties: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ServerPath:
-    """A path as the server sees it."""
-
-    nodes: tuple[ServerNode, ...]
-    edges: tuple[ServerEdge, ...]
-
-
-class CypherServer(SchemaServer, Protocol):
-    """Sends query text to one server. Errors come out as those of `byokg.errors`; nothing is tried twice.
-
-    Values in rows are None, bool, int, float, str, lists and mappings of them, and the `Server…` records. Dates and
-    times are ISO 8601 strings.
-    """
-
-    @property
-    def name(self) -> str:
-        """Say which server and database this is, without credentials."""
-
-    @property
-    def identity(self) -> str:
-        """Name the function that gives the id of an element."""
-
-    @property
-    def anchor(self) -> str:
-        """Return the clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
-
-    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
-        """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
-
-    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Return what `RETURN` gives for each node `n` of the graph, page by page."""
-
-    def close(self) -> None:
-        """Let go of connections."""
-
-
 def guess_name_property(properties: Iterable[str]) -> str | None:
     """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
     by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
@@ -153,16 +93,6 @@ def guess_name_property(properties: Iterable[str]) -> str | None:
             if folded.endswith(wanted):
                 return key
     return None
-
-
-def pages_by_id(server: CypherServer, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-    """Return what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
-    identity = f"{server.identity}(n)"
-    text = f"MATCH (n) WHERE {identity} > $after WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
-    after = ""
-    while rows := server.ask(f"{text}, {returned}", {"after": after}, timeout_s).rows:
-        yield [row[1:] for row in rows]
-        after = max(row[0] for row in rows)
 
 
 def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:
@@ -182,7 +112,7 @@ def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:
     return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
 
 
-class CypherStore:
+class CypherStore(NumberingStore):
     """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
 
     Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
@@ -206,51 +136,24 @@ class CypherStore:
                 `guess_name_property` for its type, and the id where there is none.
             timeout_s: for each round trip that is not part of `run`.
         """
+        super().__init__(server.name, timeout_s)
         self._server = server
-        self._id_property = id_property
+        self.id_property = id_property
+        """The property that identifies nodes; None where the server's own ids do."""
         self._name_property = name_property
-        self._timeout_s = timeout_s
-        self._nodes: Numbering[EntityId] = Numbering()
         self._edges: Numbering[str] = Numbering()
-        self._relations: Numbering[str] = Numbering()
         self._elements: dict[EntityId, str] = {}
         self._entities: dict[str, EntityId] = {}
         self._edge_properties: dict[str, Properties] = {}
         self._together = _TOGETHER
-        self._space = NumberSpace(server.name)
-        self._edge_memory = EdgeMemory(self._space)
-        self._schema: Schema | None = None
-        self._catalogue: Catalogue | None = None
-        self._cache: SchemaCache | None = None
+        self._sizes = (0, 0)
         self._naming: dict[str, str | None] = {}
-        self._schema_lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of connections."""
         self._server.close()
 
     # What GraphStore asks
-
-    @property
-    def name(self) -> str:
-        """Say which server and database this is."""
-        return self._server.name
-
-    @property
-    def id_property(self) -> str | None:
-        """Return the property that identifies nodes; None where the server's own ids do."""
-        return self._id_property
 
     @property
     def relations(self) -> Sequence[str]:
@@ -263,44 +166,28 @@ class CypherStore:
 
         The property that identifies nodes is left out. A node with several labels counts for each of them.
         """
-        schema = self._known_schema()
-        kept = {
-            label: tuple(name for name in names if name != self._id_property)
-            for label, names in schema.node_properties.items()
-        }
-        details = {
-            label: tuple(detail for detail in found if detail.name != self._id_property)
-            for label, found in schema.node_property_details.items()
-        }
+        schema, own = self._known_schema(), self.id_property
+        names, details = dict(schema.node_properties), dict(schema.node_property_details)
+        for label in schema.node_properties:
+            names[label] = tuple(name for name in names[label] if name != own)
+            details[label] = tuple(detail for detail in details.get(label, ()) if detail.name != own)
         return replace(
             schema,
-            node_properties={label: names for label, names in kept.items() if names},
-            node_property_details={label: found for label, found in details.items() if found},
+            node_properties={label: kept for label, kept in names.items() if kept},
+            node_property_details={label: kept for label, kept in details.items() if kept},
         )
-
-    def refresh(self) -> None:
-        """Forget the schema and edges, so that they are read again when next asked for."""
-        self._edge_memory.forget()
-        with self._schema_lock:
-            self._schema = None
-
-    def keep_schema(self, cache: SchemaCache) -> None:
-        """Look for the schema in a cache before it is read, and keep it there afterwards."""
-        self._cache = cache
 
     @property
     def node_count(self) -> int:
         """Return how many nodes the server said it has when the schema was read."""
         self._known_schema()
-        assert self._catalogue is not None
-        return self._catalogue.nodes
+        return self._sizes[0]
 
     @property
     def edge_count(self) -> int:
         """Return how many edges the server said it has when the schema was read."""
         self._known_schema()
-        assert self._catalogue is not None
-        return self._catalogue.edges
+        return self._sizes[1]
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -310,27 +197,22 @@ class CypherStore:
             self._meet([element for element, _ in page], [value for _, value in page])
             # In number order whoever else is numbering nodes at the same time.
             for entity in self._nodes.keys(given):
-                yield entity
+                yield EntityId(entity)
                 given += 1
-        yield from self._nodes.keys(given)
+        yield from map(EntityId, self._nodes.keys(given))
 
     def numbers(self, ids: Collection[EntityId]) -> NodeArray:
         """Return the node number of each id: (N,) int64. Raises `EntityNotFound` for an unknown one."""
         asked = list(ids)
         unknown = [entity for entity in dict.fromkeys(asked) if entity not in self._nodes]
+        if lost := next((entity for entity in unknown if encodable(entity) != entity), None):
+            raise EntityNotFound(lost, self.name)  # which no server can be asked for
         for start in range(0, len(unknown), _TOGETHER):
             self._look_up(unknown[start : start + _TOGETHER])
         for entity in unknown:
             if entity not in self._nodes:
                 raise EntityNotFound(entity, self.name)
         return self._nodes.add(asked)
-
-    def ids(self, nodes: NodeArray) -> list[EntityId]:
-        """Return the id of each node number."""
-        numbers = np.asarray(nodes, np.int64)
-        self._check_numbers(numbers)
-        key = self._nodes.key
-        return [key(number) for number in numbers.tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
@@ -349,78 +231,36 @@ class CypherStore:
                 raise EntityNotFound(entity, self.name)
         return [found[entity] for entity in asked]
 
-    def edges(
-        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
-    ) -> EdgeBatch:
-        """Return the edges touching `nodes`, optionally of some relations only, in one round trip per 10,000 nodes.
-
-        Those that were asked for before are remembered (see `EdgeMemory`).
-
-        Raises:
-            EntityNotFound: a node number was not given out by this store.
-            RelationNotFound: a relation number is out of range.
-        """
-        self._check_numbers(np.asarray(nodes, np.int64))
-        if relations is not None:
-            self._labels(relations)
-        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
-
     def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
         """Ask for edges."""
-        numbers = np.asarray(nodes, np.int64)
-        labels = None if relations is None else self._labels(relations)
-        distinct, places = np.unique(numbers, return_inverse=True)
-        if len(distinct) == 0 or labels == []:
-            return self._batch([], [], [], [], [], [])
+        asked = np.asarray(nodes, np.int64)
+        labels = None if relations is None else self._relation_keys(relations)
         inverses = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
-        elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
-        rows = self._in_parts(elements, lambda part: self._hop_rows(part, labels, inverses))
-        position = {element: place for place, element in enumerate(elements)}
+        numbers = np.unique(asked).tolist()
+        elements = [self._element(EntityId(self._nodes.key(number))) for number in numbers]
+        rows: Sequence[Sequence[Any]] = []
+        if numbers and labels != []:
+            rows = self._in_parts(elements, lambda part: self._hop_rows(part, labels, inverses))
+        here_of = dict(zip(elements, numbers, strict=True))
         others = self._meet([row[4] for row in rows], [row[5] for row in rows])
-        origin = np.array([position[row[0]] for row in rows], np.int64)
+        here = np.array([here_of[row[0]] for row in rows], np.int64)
         inverse = np.array([row[1] for row in rows], np.bool_)
-        here = distinct[origin] if len(rows) else np.empty(0, np.int64)
         head, tail = np.where(inverse, others, here), np.where(inverse, here, others)
         relation = self._number_relations([row[2] for row in rows])
         edge = self._number_edges([row[3] for row in rows], head, relation, tail, [row[6] for row in rows])
-        order = np.lexsort((edge, others, relation, inverse, origin))
-        # Each node asked for more than once gets its edges again.
-        bounds = np.searchsorted(origin[order], np.arange(len(distinct) + 1))
-        counts = np.diff(bounds)[places]
-        repeated = np.repeat(bounds[:-1][places] - counts.cumsum() + counts, counts) + np.arange(counts.sum())
-        taken = order[repeated]
-        return EdgeBatch(
-            head[taken],
-            relation[taken],
-            tail[taken],
-            edge[taken],
-            np.repeat(np.arange(len(numbers)), counts),
-            inverse[taken],
-            self._space,
-        )
+        _, once = np.unique(edge, return_index=True)  # an edge between two of the nodes is found from both
+        return around(asked, direction, head[once], relation[once], tail[once], edge[once], self._space)
 
-    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`, counted by the server.
-
-        Raises:
-            EntityNotFound: a node number was not given out by this store.
-        """
-        numbers = np.asarray(nodes, np.int64)
-        self._check_numbers(numbers)
-        distinct, places = np.unique(numbers, return_inverse=True)
-        elements = [self._element(self._nodes.key(number)) for number in distinct.tolist()]
-        rows: list[Sequence[Any]] = []
+    def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
+        """Ask for the number of edges by node, relation, and whether they come in."""
+        key_of = {self._element(EntityId(key)): key for key in keys}
+        elements = list(key_of)
+        text = union_all(self._hop_counts(inverse) for inverse in (False, True))
+        counted: list[tuple[str, str, bool, int]] = []
         for start in range(0, len(elements), _TOGETHER):
-            text = union_all(self._hop_counts(inverse) for inverse in (False, True))
-            rows.extend(self._ask(text, {"ids": elements[start : start + _TOGETHER]}))
-        position = {element: place for place, element in enumerate(elements)}
-        return RelationCounts.spread(
-            places,
-            np.array([position[row[0]] for row in rows], np.int64),
-            self._number_relations([row[2] for row in rows]),
-            np.array([row[1] for row in rows], np.bool_),
-            np.array([row[3] for row in rows], np.int64),
-        )
+            rows = self._ask(text, {"ids": elements[start : start + _TOGETHER]})
+            counted += [(key_of[origin], relation, inverse, count) for origin, inverse, relation, count in rows]
+        return counted
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties that each edge had when it was met. Raises `GraphError` for an unknown number."""
@@ -436,11 +276,9 @@ class CypherStore:
         They are spread evenly over the first edges that the server gives, 20 times as many as are wanted: Cypher has
         no quick way to the others.
         """
-        if per_relation <= 0:
-            return self._batch([], [], [], [], [], [])
-        looked_at = per_relation * _SPREAD
-        relations = [relation.name for relation in self._known_schema().relations]
-        together = max(1, _SAMPLED_ROWS // looked_at)
+        looked_at = max(per_relation, 0) * _SPREAD
+        relations = [relation.name for relation in self._known_schema().relations] if looked_at else []
+        together = max(1, _SAMPLED_ROWS // max(looked_at, 1))
         found: dict[str, list[Sequence[Any]]] = {relation: [] for relation in relations}
         for start in range(0, len(relations), together):
             group = relations[start : start + together]
@@ -456,15 +294,7 @@ class CypherStore:
         head, tail = ends[0::2], ends[1::2]
         relation_numbers = self._number_relations([row[3] for row in rows])
         edge = self._number_edges([row[2] for row in rows], head, relation_numbers, tail, [row[6] for row in rows])
-        order = np.argsort(relation_numbers, kind="stable")
-        return self._batch(
-            head[order],
-            relation_numbers[order],
-            tail[order],
-            edge[order],
-            np.arange(len(order)),
-            np.zeros(len(order), np.bool_),
-        )
+        return self._sampled(head, relation_numbers, tail, edge, np.argsort(relation_numbers, kind="stable"))
 
     # What QueryStore asks
 
@@ -478,18 +308,18 @@ class CypherStore:
         """Return nothing: a server's names stand in its schema as queries write them."""
         return ""
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query; see `QueryStore.run`.
 
         The guard looks at the text first, then the planner where it can be trusted, then the server runs it.
         """
-        limits = limits or Limits()
+        limits = limits or QueryLimits()
         checked = check_cypher(text, limits.max_rows + 1).text
         values = plain_parameters(parameters)
         self._known_schema()
         deadline = time.monotonic() + limits.timeout_s
 
-        def ask(left_s: float) -> Table:
+        def ask(left_s: float) -> Records:
             self._server.check_plan(checked, values, left_s)
             return self._server.ask(checked, values, max(deadline - time.monotonic(), 0.001), limits.max_rows)
 
@@ -511,7 +341,8 @@ class CypherStore:
                 places = {name: place for place, name in enumerate(self._relations.keys())}
                 ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
                 self._naming = {label: guess_name_property(names) for label, names in schema.node_properties.items()}
-                self._catalogue, self._schema = catalogue, replace(schema, relations=tuple(ordered))
+                self._sizes = catalogue.nodes, catalogue.edges
+                self._schema = replace(schema, relations=tuple(ordered))
             return self._schema
 
     def _find_schema(self) -> tuple[Catalogue, Schema]:
@@ -527,22 +358,13 @@ class CypherStore:
             self._cache.keep(key, self.name, fingerprint, Kept(schema))
         return catalogue, schema
 
-    def _labels(self, relations: RelationArray) -> list[str]:
-        """Return the labels of relation numbers, each once, in number order."""
-        known = self.relations
-        wanted = np.unique(np.asarray(relations, np.int64)).tolist()
-        for number in wanted:
-            if not 0 <= number < len(known):
-                raise RelationNotFound(f"number {number}", self.name, known)
-        return [known[number] for number in wanted]
-
     # Query texts
 
     def _entity(self, variable: str) -> str:
         """Write what identifies the node in `variable`, other than the server's id."""
-        if self._id_property is None:
+        if self.id_property is None:
             return "null"
-        return f"{variable}.{quoted(self._id_property)}"
+        return f"{variable}.{quoted(self.id_property)}"
 
     def _identified(self, variable: str) -> str:
         """Write the two columns that `_remember` takes."""
@@ -622,30 +444,20 @@ class CypherStore:
 
     # Identity
 
-    def _batch(self, head: Any, relation: Any, tail: Any, edge: Any, origin: Any, inverse: Any) -> EdgeBatch:
-        numbers = [np.asarray(column, np.int64) for column in (head, relation, tail, edge, origin)]
-        columns = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
-        return EdgeBatch(*columns, np.asarray(inverse, np.bool_), self._space)
-
-    def _check_numbers(self, numbers: Int64) -> None:
-        outside = np.flatnonzero((numbers < 0) | (numbers >= len(self._nodes)))
-        if len(outside):
-            raise EntityNotFound(f"number {numbers[outside[0]]}", self.name)
-
     def _element(self, entity: EntityId) -> str:
         """Return the server's id of a node that was met."""
         return self._elements.get(entity, entity)
 
     def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
         """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
-        if self._id_property is None:
+        if self.id_property is None:
             return cast(list[EntityId], list(elements))
         entities = []
         for element, value in zip(elements, values, strict=True):
             entity = EntityId(element if value is None else str(_value(value)))
             if self._elements.setdefault(entity, element) != element:
                 raise GraphError(
-                    f"two nodes of {self.name} have the value {entity!r} in {self._id_property!r}; choose a property "
+                    f"two nodes of {self.name} have the value {entity!r} in {self.id_property!r}; choose a property "
                     "that identifies nodes, or none, which takes the server's own ids"
                 )
             self._entities[element] = entity
@@ -658,9 +470,10 @@ class CypherStore:
         self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=_natural))
         return self._nodes.add(entities)
 
-    def _number_relations(self, labels: Sequence[str]) -> Int64:
-        self._relations.add(sorted(set(labels)))
-        return self._relations.add(labels)
+    def _number_relations(self, keys: Sequence[str]) -> Int64:
+        """Return the numbers of relations; new ones are numbered in the order of their labels."""
+        self._relations.add(sorted(set(keys)))
+        return self._relations.add(keys)
 
     def _number_edges(
         self, elements: Sequence[str], head: Int64, relation: Int64, tail: Int64, properties: Sequence[Any]
@@ -679,13 +492,13 @@ class CypherStore:
     def _look_up(self, entities: Sequence[EntityId]) -> None:
         """Ask for nodes by what identifies them, and number those that exist in the order given."""
         found: set[EntityId] = set()
-        if self._id_property is not None:
-            rows = self._by_property(self._id_property, entities)
+        if self.id_property is not None:
+            rows = self._by_property(self.id_property, entities)
             found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
         missing = [entity for entity in entities if entity not in found]
         if missing:
             rows = self._ask(f"{self._server.anchor} RETURN {self._identified('n')}", {"ids": missing})
-            if self._id_property is not None:
+            if self.id_property is not None:
                 rows = [row for row in rows if row[1] is None]  # the others are known by their property only
             found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
         self._nodes.add(entity for entity in entities if entity in found)
@@ -708,12 +521,12 @@ class CypherStore:
 
     def _resolve(self, rows: Sequence[Sequence[Any]], timeout_s: float) -> None:
         """Find out what identifies the nodes at the ends of edges that were returned without them."""
-        if self._id_property is None:
+        if self.id_property is None:
             return
         wanted: dict[str, None] = {}
         for record in _records(rows):
             if isinstance(record, ServerNode):
-                self._remember([record.element], [record.properties.get(self._id_property)])
+                self._remember([record.element], [record.properties.get(self.id_property)])
             else:
                 wanted |= {record.start: None, record.end: None}
         missing = [element for element in wanted if element not in self._entities]
@@ -748,13 +561,13 @@ class CypherStore:
         schema = self._known_schema()
         label = node_type(node.labels, schema.node_types)
         properties = {key: _value(value) for key, value in sorted(node.properties.items())}
-        identity = EntityId(str(properties.get(self._id_property or "", node.element)))
+        identity = EntityId(str(properties.get(self.id_property or "", node.element)))
         naming = next(
             (key for key in (self._name_property, self._naming.get(label)) if key in properties),
             None,
         ) or guess_name_property(properties)
         name = identity if naming is None else str(properties[naming])
-        kept = {key: value for key, value in properties.items() if key not in (self._id_property, naming)}
+        kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
         return Node(identity, name, label, kept or NO_PROPERTIES)
 
 

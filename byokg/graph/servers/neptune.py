@@ -1,6 +1,6 @@
 """Amazon Neptune, both kinds, through boto3: Neptune Analytics and Neptune Database.
 
-    with NeptuneAnalyticsStore("g-abc1234567", region="eu-west-1") as store:
+    with NeptuneStore("neptune-graph://g-abc1234567", region="eu-west-1") as store:
         store.run("MATCH (n:airport) RETURN n.code LIMIT 3")
 
 Credentials and region come from where boto3 finds them: environment, profile, or the machine's role. Neptune has no
@@ -14,23 +14,24 @@ import json
 import math
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from byokg.errors import (
     ByokgError,
     ConfigError,
-    MissingExtra,
     QueryFailed,
     QueryInvalid,
     QueryRefused,
     QueryTimeout,
     QueryTooLarge,
     StoreUnavailable,
+    import_extra,
 )
-from byokg.graph.servers.cypher_schema import Catalogue, PropertyNames, Table, catalogue_by_queries
-from byokg.graph.servers.cypher_store import CypherStore, ServerEdge, ServerNode, ServerPath, pages_by_id
+from byokg.graph.servers.base import within
+from byokg.graph.servers.cypher_schema import Catalogue, CypherServer, Records, ServerEdge, ServerNode, ServerPath
+from byokg.graph.servers.cypher_store import CypherStore
 
 Result = TypeVar("Result")
 
@@ -44,84 +45,36 @@ _SPARE_S = 1.0
 _CHUNK = 1 << 20
 
 _TIMED_OUT = {"QUERY_TIMEOUT", "TimeLimitExceededException", "ClientTimeoutException"}
-_TOO_LARGE = {
-    "MEMORY_LIMIT_EXCEEDED",
-    "INTERNAL_LIMIT_EXCEEDED",
-    "QUERY_TOO_LARGE",
-    "MemoryLimitExceededException",
-    "QueryTooLargeException",
-}
-_BUSY = {
-    "ThrottlingException",
-    "Throttling",
-    "TooManyRequestsException",
-    "RequestLimitExceeded",
-    "SlowDown",
-    "QueryLimitExceededException",
-    "ConcurrentModificationException",
-    "ConflictException",
-    "CancelledByMaintenanceException",
-    "InternalServerException",
-    "InternalFailureException",
-    "InternalFailure",
-    "ServerShutdownException",
-    "ServiceUnavailable",
-}
-_DENIED = {
-    "AccessDeniedException",
-    "AccessDenied",
-    "UnrecognizedClientException",
-    "InvalidSignatureException",
-    "SignatureDoesNotMatch",
-    "IncompleteSignature",
-    "ExpiredTokenException",
-    "ExpiredToken",
-    "InvalidClientTokenId",
-    "MissingAuthenticationTokenException",
-    "MissingAuthenticationToken",
-}
-_NOT_FOUND = {"ResourceNotFoundException"}
+_TOO_LARGE = frozenset(
+    """
+    MEMORY_LIMIT_EXCEEDED INTERNAL_LIMIT_EXCEEDED QUERY_TOO_LARGE MemoryLimitExceededException
+    QueryTooLargeException
+    """.split()
+)
+_BUSY = frozenset(
+    """
+    ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown
+    QueryLimitExceededException ConcurrentModificationException ConflictException CancelledByMaintenanceException
+    InternalServerException InternalFailureException InternalFailure ServerShutdownException ServiceUnavailable
+    """.split()
+)
+_DENIED = frozenset(
+    """
+    AccessDeniedException AccessDenied UnrecognizedClientException InvalidSignatureException SignatureDoesNotMatch
+    IncompleteSignature ExpiredTokenException ExpiredToken InvalidClientTokenId MissingAuthenticationTokenException
+    MissingAuthenticationToken
+    """.split()
+)
 
 
-class NeptuneAnalyticsStore(CypherStore):
-    """A graph in Neptune Analytics. Implements `GraphStore` and `QueryStore`."""
+class NeptuneStore(CypherStore):
+    """A graph in Amazon Neptune, of either kind. Implements `GraphStore` and `QueryStore`."""
 
     def __init__(
         self,
-        graph: str,
+        address: str,
         region: str | None = None,
         endpoint_url: str | None = None,
-        id_property: str | None = None,
-        name_property: str | None = None,
-        timeout_s: float = 60.0,
-        client: Any = None,
-    ) -> None:
-        """Get ready; the first call connects.
-
-        Args:
-            graph: the graph's identifier, `g-` and ten characters.
-            region: of the graph; None takes boto3's.
-            endpoint_url: another address, such as that of a private endpoint.
-            id_property: see `CypherStore`; None takes Neptune's ids, which users choose when they load a graph.
-            name_property: see `CypherStore`.
-            timeout_s: see `CypherStore`.
-            client: a boto3 client for `neptune-graph` to use instead of our own.
-
-        Raises:
-            ConfigError: no region is known.
-            MissingExtra: boto3 is not installed.
-        """
-        clients = _Clients("neptune-graph", region, endpoint_url, client)
-        super().__init__(AnalyticsServer(graph, clients), id_property, name_property, timeout_s)
-
-
-class NeptuneDatabaseStore(CypherStore):
-    """A graph in a Neptune Database cluster. Implements `GraphStore` and `QueryStore`."""
-
-    def __init__(
-        self,
-        host: str,
-        region: str | None = None,
         id_property: str | None = None,
         name_property: str | None = None,
         timeout_s: float = 60.0,
@@ -131,66 +84,42 @@ class NeptuneDatabaseStore(CypherStore):
         """Get ready; the first call connects.
 
         Args:
-            host: the cluster's endpoint, as `host`, `host:port` or `https://host:port`; 8182 is the usual port.
-            region: of the cluster; None takes boto3's.
+            address: `neptune-graph://ID` for Neptune Analytics, ID being `g-` and ten characters; `neptune-db://HOST`
+                or `neptune-db://HOST:PORT` for a cluster of Neptune Database, whose usual port is 8182.
+            region: of the graph; None takes boto3's.
+            endpoint_url: Analytics only: another address, such as that of a private endpoint.
             id_property: see `CypherStore`; None takes Neptune's ids, which users choose when they load a graph.
             name_property: see `CypherStore`.
             timeout_s: see `CypherStore`.
-            timeout_hint: tell the server with each query when to stop; engines before 1.3.2.0 do not understand it.
-            client: a boto3 client for `neptunedata` to use instead of our own.
+            timeout_hint: Database only: tell the server with each query when to stop; engines before 1.3.2.0 do not
+                understand it.
+            client: a boto3 client for `neptune-graph` or `neptunedata` to use instead of our own.
 
         Raises:
-            ConfigError: no region is known.
+            ConfigError: the address is of neither kind, or comes with a setting that is not for it; or no region is
+                known.
             MissingExtra: boto3 is not installed.
         """
-        address = host if "://" in host else f"https://{host}"
-        if ":" not in address.split("://", 1)[1]:
-            address += ":8182"
-        clients = _Clients("neptunedata", region, address, client)
-        super().__init__(DatabaseServer(address, clients, timeout_hint), id_property, name_property, timeout_s)
-
-
-def open_neptune(
-    address: str,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    id_property: str | None = None,
-    name_property: str | None = None,
-    timeout_s: float = 60.0,
-    timeout_hint: bool = True,
-) -> NeptuneAnalyticsStore | NeptuneDatabaseStore:
-    """Open either kind of Neptune by its address.
-
-    Args:
-        address: `neptune-graph://ID` for Neptune Analytics, `neptune-db://HOST` for Neptune Database.
-        region: see the two stores, also for what follows.
-        endpoint_url: for Neptune Analytics only.
-        id_property, name_property, timeout_s: for both.
-        timeout_hint: for Neptune Database only.
-
-    Raises:
-        ConfigError: the address is neither, or comes with a setting that is not for it.
-        MissingExtra: boto3 is not installed.
-    """
-    scheme, _, rest = address.partition("://")
-    if scheme == "neptune-graph":
-        return NeptuneAnalyticsStore(rest, region, endpoint_url, id_property, name_property, timeout_s)
-    if scheme != "neptune-db":
-        raise ConfigError(f"{address!r} is no Neptune address; write neptune-graph://ID or neptune-db://HOST")
-    if endpoint_url is not None:
-        raise ConfigError(f"endpoint_url is for neptune-graph:// only; {address} names the endpoint itself")
-    return NeptuneDatabaseStore(rest, region, id_property, name_property, timeout_s, timeout_hint)
+        scheme, _, rest = address.partition("://")
+        server: CypherServer
+        if scheme == "neptune-graph":
+            server = AnalyticsServer(rest, _Clients("neptune-graph", region, endpoint_url, client))
+        elif scheme != "neptune-db":
+            raise ConfigError(f"{address!r} is no Neptune address; write neptune-graph://ID or neptune-db://HOST")
+        elif endpoint_url is not None:
+            raise ConfigError(f"endpoint_url is for neptune-graph:// only; {address} names the endpoint itself")
+        else:
+            host = rest if "://" in rest else f"https://{rest}"
+            host += "" if ":" in host.split("://", 1)[1] else ":8182"
+            server = DatabaseServer(host, _Clients("neptunedata", region, host, client), timeout_hint)
+        super().__init__(server, id_property, name_property, timeout_s)
 
 
 class _Clients:
     """boto3 clients of one service: one for each time limit, because a client's is fixed."""
 
     def __init__(self, service: str, region: str | None, endpoint_url: str | None, given: Any) -> None:
-        try:
-            import boto3
-        except ImportError as error:
-            raise MissingExtra("boto3", "neptune", "a graph in Amazon Neptune") from error
-        self._boto3 = boto3
+        self._boto3 = import_extra("boto3", "neptune", "a graph in Amazon Neptune")
         self._service = service
         self._region = region
         self._endpoint_url = endpoint_url
@@ -239,31 +168,23 @@ class _Clients:
             client.close()
 
 
-class _NeptuneServer(ABC):
-    """What both kinds of Neptune have in common; implements `CypherServer` together with a subclass."""
+class _NeptuneServer(CypherServer):
+    """What both kinds of Neptune have in common. Its plans do not say whether a query writes, and it has no cursor."""
 
     identity = "id"
     anchor = "MATCH (n) WHERE id(n) IN $ids WITH n"
-    name: str
 
     def __init__(self, clients: _Clients) -> None:
         self._clients = clients
 
-    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Table:
+    def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query; see `CypherServer` for the values. All rows are transferred, so the text needs a LIMIT."""
         rows = self._call(lambda client: self._rows(client, text, parameters, timeout_s), timeout_s)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise StoreUnavailable(self.name, "its answer is not a list of rows")
         columns = tuple(rows[0]) if rows else ()
         plain = [[_plain(row.get(column)) for column in columns] for row in rows[:max_rows]]
-        return Table(columns, plain, max_rows is not None and len(rows) > max_rows)
-
-    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
-        """Do nothing: Neptune's plans do not say whether a query writes."""
-
-    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Return what `RETURN` gives for each node, in the order of ids: Neptune has no cursor."""
-        return pages_by_id(self, returned, timeout_s)
+        return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def catalogue(self, timeout_s: float) -> Catalogue:
         """Say what there is, from the summary that Neptune keeps; by queries where there is none."""
@@ -271,13 +192,9 @@ class _NeptuneServer(ABC):
             summary = self._call(self._summary, timeout_s)
             found = summary["numNodes"], summary["numEdges"], summary["nodeLabels"], summary["edgeLabels"]
         except (QueryFailed, KeyError, TypeError):
-            return catalogue_by_queries(self, timeout_s)
+            return super().catalogue(timeout_s)
         nodes, edges, labels, relations = found
         return Catalogue(int(nodes), int(edges), tuple(labels), tuple(relations))
-
-    def property_names(self, timeout_s: float) -> PropertyNames | None:
-        """Return None: the summary does not say which labels have a property."""
-        return None
 
     def close(self) -> None:
         """Close connections."""
@@ -298,7 +215,7 @@ class _NeptuneServer(ABC):
 
         client = self._clients.client(timeout_s)
         try:
-            return _within(lambda: call(client), timeout_s + _SPARE_S / 2, self.name)
+            return within(timeout_s + _SPARE_S / 2, lambda: call(client))
         except (TimeoutError, boto.ReadTimeoutError) as error:
             raise QueryTimeout(timeout_s) from error
         except boto.ClientError as error:
@@ -308,7 +225,7 @@ class _NeptuneServer(ABC):
                 f"{self.name}: boto3 finds no credentials ({type(error).__name__}); set AWS_PROFILE, or "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             ) from error
-        except boto.ParamValidationError as error:
+        except (boto.ParamValidationError, UnicodeEncodeError) as error:
             raise QueryInvalid(str(error)) from error
         except (boto.BotoCoreError, boto.HTTPClientError, ResponseParserError, ValueError, OSError) as error:
             raise StoreUnavailable(self.name, f"{type(error).__name__}: {error}"[:500]) from error
@@ -371,31 +288,6 @@ def _results(answer: Any) -> Any:
     return answer["results"]
 
 
-def _within(call: Callable[[], Result], timeout_s: float, name: str) -> Result:
-    """Call in a thread of its own and wait for so long. What is still running then ends with its connection.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    outcome: list[Result] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(call())
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    thread.join(timeout_s)
-    if failure:
-        raise failure[0]
-    if not outcome:
-        raise TimeoutError
-    return outcome[0]
-
-
 def _plain(value: Any) -> Any:
     """Turn Neptune's JSON into what `CypherServer` promises."""
     if isinstance(value, dict):
@@ -453,7 +345,7 @@ def translated(response: Mapping[str, Any], place: str, timeout_s: float) -> Byo
         return ConfigError(
             f"{place} denies access ({code}): {message}; check the credentials that boto3 finds and their policy"
         )
-    if code in _NOT_FOUND or status == 404:
+    if code == "ResourceNotFoundException" or status == 404:
         return ConfigError(f"{place} is not there ({code}): {message}; check the identifier and the region")
     if 400 <= status < 500:
         return QueryInvalid(message)

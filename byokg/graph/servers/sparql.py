@@ -13,17 +13,14 @@ import importlib.metadata
 import ipaddress
 import json
 import os
-import queue
 import random
 import re
 import ssl
-import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -31,12 +28,14 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.guard.sparql_names import Sent
+from byokg.graph.guard.sparql import Sent
 from byokg.graph.rdf.iris import Prefixes
-from byokg.graph.read_cache import Kept, SchemaCache, digest
+from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_store import SAMPLE, Binding, SparqlStore, Table, read_table
-from byokg.graph.store import Limits, Schema
+from byokg.graph.servers.base import within
+from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
+from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
 """Environment variables that hold credentials."""
@@ -123,8 +122,6 @@ class SparqlEndpoint(SparqlStore):
         self._cut_at: int | None = None
         agent = user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
         self._key = digest(url, self._graphs, dict(self._prefixes.namespaces))
-        self._cache: SchemaCache | None = None
-        self._schema_lock = threading.RLock()
         self._client = httpx.Client(
             headers={"User-Agent": agent, "Accept": f"{_RESULTS}, application/json;q=0.5", **headers},
             auth=auth,
@@ -136,14 +133,6 @@ class SparqlEndpoint(SparqlStore):
     def close(self) -> None:
         """Close connections. The store cannot be used again."""
         self._client.close()
-
-    def __enter__(self) -> SparqlEndpoint:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
@@ -165,10 +154,6 @@ class SparqlEndpoint(SparqlStore):
                     }
                     self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
             return self._schema
-
-    def keep_schema(self, cache: SchemaCache) -> None:
-        """Look for the schema in a cache before it is read, and keep it there afterwards."""
-        self._cache = cache
 
     def _fingerprint(self) -> str | None:
         """Count the triples; None where the endpoint cannot do so quickly."""
@@ -193,7 +178,7 @@ class SparqlEndpoint(SparqlStore):
         if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
             return None
         self._prefixes, self._classes = prefixes, tuple(classes)
-        self._relation_numbers(relations)
+        self._number_relations(relations)
         return kept.schema
 
     # How a store is asked
@@ -220,12 +205,12 @@ class SparqlEndpoint(SparqlStore):
             self._cut_at = len(rows)
         return rows, False
 
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         answer = self._ask(query.text, limits.timeout_s, 0.0)
         table = answer.table
         if table.truth is None and 0 < len(table.bindings) <= limits.max_rows:
             known_cut = self._cut_at is not None and len(table.bindings) == self._cut_at
-            return Table(table.variables, table.bindings, cut=answer.cut or known_cut)
+            return SparqlResult(table.variables, table.bindings, cut=answer.cut or known_cut)
         return table
 
     # One request
@@ -249,9 +234,12 @@ class SparqlEndpoint(SparqlStore):
         if left_s <= 0:
             raise QueryTimeout(timeout_s)
         try:
-            status, headers, body = _within(left_s, lambda until: self._exchange(text, until))
+            until = time.monotonic() + left_s
+            status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise QueryTimeout(timeout_s) from error
+        except UnicodeEncodeError as error:
+            raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
                 raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error
@@ -321,7 +309,7 @@ class SparqlEndpoint(SparqlStore):
 class _Answer:
     """What an endpoint answered, and whether it said that something is missing."""
 
-    table: Table
+    table: SparqlResult
     cut: bool
 
 
@@ -353,34 +341,6 @@ def _retry_after(headers: httpx.Headers) -> float | None:
     except ValueError:
         return None
     return max((moment - datetime.now(UTC if moment.tzinfo else None)).total_seconds(), 0.0)
-
-
-def _within(seconds: float, work: Callable[[float], T]) -> T:
-    """Do something that takes a moment of `time.monotonic` as its deadline, and give up on it then.
-
-    It runs in a thread of its own: the client's timeouts count from the last byte, so an endpoint that sends one now
-    and then would hold us for ever.
-
-    Raises:
-        TimeoutError: time is up.
-    """
-    outcome: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
-    until = time.monotonic() + seconds
-
-    def run() -> None:
-        try:
-            outcome.put((work(until), None))
-        except BaseException as error:
-            outcome.put((None, error))
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        value, error = outcome.get(timeout=seconds + 0.1)
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]
 
 
 def _form(fields: Sequence[tuple[str, str]]) -> dict[str, list[str]]:

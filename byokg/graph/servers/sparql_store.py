@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import EntityNotFound, GraphError, QueryFailed, RelationNotFound, StoreUnavailable
+from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
-from byokg.graph.guard.sparql_names import Sent, addressable, complete
+from byokg.graph.guard.sparql import Sent, addressable, complete
 from byokg.graph.rdf.iris import (
     EDGE,
     GENERIC_TYPES,
-    NAME_PREDICATES,
     RDF_TYPE,
     RDFS_LABEL,
     TERM,
@@ -30,32 +28,27 @@ from byokg.graph.rdf.iris import (
     node_id,
     node_iri,
 )
-from byokg.graph.rdf.literals import Literal, language_rank, listed, preferred
-from byokg.graph.read_cache import EdgeMemory, around
+from byokg.graph.rdf.literals import listed, preferred
+from byokg.graph.read_cache import around
 from byokg.graph.servers import sparql_text as sparql
+from byokg.graph.servers.base import NumberingStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, best_name, best_type, parts_of, read_literal
 from byokg.graph.store import (
     ALL_VALUES,
     Direction,
     EdgeBatch,
-    Limits,
     NodeArray,
-    NumberSpace,
     PropertySchema,
+    QueryLimits,
     RelationArray,
-    RelationCounts,
     RelationSchema,
     Rows,
     Schema,
 )
+from byokg.text import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties, Value
 
 Key = TypeVar("Key")
-
-Term: TypeAlias = "Mapping[str, Any]"
-"""A term as SPARQL's JSON results write it: `type`, `value`, and perhaps `datatype` and `xml:lang`."""
-
-Binding: TypeAlias = "Mapping[str, Term]"
-"""One row: variable to term, without the variables that are unbound."""
 
 _TYPES_SPELLED = 40
 """Types of which the notes for query writers tell the IRI."""
@@ -75,18 +68,7 @@ _NODE_PAGE = 100_000
 """Nodes listed in one request where not all come at once."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """The answer to a query: rows of terms, or the one truth value of an ASK."""
-
-    variables: tuple[str, ...]
-    bindings: Sequence[Binding]
-    truth: bool | None = None
-    cut: bool = False
-    """The store left rows out."""
-
-
-class SparqlStore(ABC):
+class SparqlStore(NumberingStore):
     """An RDF graph behind SPARQL 1.1; implements `GraphStore` and `QueryStore`.
 
     Nodes are the IRIs that stand at an end of an edge or have a property or type; `sparql_text` says what an edge is.
@@ -112,22 +94,16 @@ class SparqlStore(ABC):
             languages: tags of the texts to read, beside untagged ones; None reads all.
             timeout_s: how long each request of the traversal may take.
         """
-        self._name = name
-        self._space = NumberSpace(name)
+        super().__init__(name, timeout_s)
         self._prefixes = prefixes
         self._languages = languages
-        self._timeout_s = timeout_s
-        self._nodes: Numbering[str] = Numbering()
         self._edges: Numbering[tuple[int, int, int, str]] = Numbering()
-        self._relations: Numbering[str] = Numbering()
         self._labels: list[str] = []
         self._labelling = threading.RLock()
         self._reified: bool | None = None
         self._repeats = False
-        self._schema: Schema | None = None
         self._classes: Sequence[str] | None = None
         self._statements: dict[str, Properties] = {}
-        self._edge_memory = EdgeMemory(self._space)
 
     # How a store is asked
 
@@ -141,15 +117,10 @@ class SparqlStore(ABC):
         """
 
     @abstractmethod
-    def _query(self, query: Sent, limits: Limits) -> Table:
+    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         """Run a checked query of a user and return up to one row more than allowed."""
 
     # GraphStore
-
-    @property
-    def name(self) -> str:
-        """Say which graph this is, for messages."""
-        return self._name
 
     @property
     def prefixes(self) -> Prefixes:
@@ -176,11 +147,10 @@ class SparqlStore(ABC):
 
     def refresh(self) -> None:
         """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
-        self._schema = None
+        super().refresh()
         self._reified = None
         self._classes = None
         self._statements = {}
-        self._edge_memory.forget()
 
     @property
     def node_count(self) -> int | None:
@@ -234,7 +204,7 @@ class SparqlStore(ABC):
 
     def ids(self, nodes: NodeArray) -> list[EntityId]:
         """Return the id of each node number. Raises `EntityNotFound` for a number that was not given out."""
-        return [node_id(self._node(number)) for number in np.asarray(nodes).tolist()]
+        return [node_id(self._nodes.key(number)) for number in self._check_nodes(nodes).tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
@@ -250,26 +220,11 @@ class SparqlStore(ABC):
             for entity, iri in zip(asked, iris, strict=True)
         ]
 
-    def edges(
-        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
-    ) -> EdgeBatch:
-        """Return the edges touching `nodes`, optionally of some relations only. See `EdgeBatch` for the order.
-
-        Raises:
-            EntityNotFound: a node number was not given out.
-            RelationNotFound: a relation number was not given out.
-        """
-        if relations is not None:
-            self._relation_iris(np.asarray(relations, np.int64))
-        for number in np.unique(np.asarray(nodes, np.int64)).tolist():
-            self._node(number)
-        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
-
     def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
         """Ask for edges."""
         asked = np.asarray(nodes, np.int64)
-        wanted = None if relations is None else self._relation_iris(np.asarray(relations, np.int64))
-        iris = [self._node(number) for number in np.unique(asked).tolist()]
+        wanted = None if relations is None else self._relation_keys(relations)
+        iris = [self._nodes.key(number) for number in np.unique(asked).tolist()]
         reified = self._has_statements()
         rows: Sequence[Binding] = []
         if iris and wanted != []:
@@ -281,31 +236,19 @@ class SparqlStore(ABC):
         head, relation, tail, edge = self._numbered(rows)
         return around(asked, direction, head, relation, tail, edge, self._space)
 
-    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`, counted by the store.
-
-        Raises:
-            EntityNotFound: a node number was not given out.
-        """
-        asked = np.asarray(nodes, np.int64)
-        distinct, places = np.unique(asked, return_inverse=True)
-        iris = [self._node(number) for number in distinct.tolist()]
+    def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
+        """Ask for the number of edges by node, relation, and whether they come in."""
         reified = self._has_statements()
         rows = self._gather(
             "?n ?p ?way ?edges",
             lambda batch: sparql.touching_counts(batch, reified),
-            [iri for iri in iris if addressable(iri)],
+            [iri for iri in keys if addressable(iri)],
         )
-        position = {iri: place for place, iri in enumerate(iris)}
-        # Some stores give one row of nothing for a group of nothing. Sorted, equal requests get equal numbers.
-        rows = sorted((row for row in rows if "n" in row), key=lambda row: row["p"]["value"])
-        return RelationCounts.spread(
-            places,
-            np.array([position[row["n"]["value"]] for row in rows], np.int64),
-            self._relation_numbers(row["p"]["value"] for row in rows),
-            np.array([row["way"]["value"] == "in" for row in rows], np.bool_),
-            np.array([int(row["edges"]["value"]) for row in rows], np.int64),
-        )
+        return [
+            (row["n"]["value"], row["p"]["value"], row["way"]["value"] == "in", int(row["edges"]["value"]))
+            for row in rows
+            if "n" in row  # some stores give one row of nothing for a group of nothing
+        ]
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` for an unknown one."""
@@ -334,17 +277,7 @@ class SparqlStore(ABC):
         head, relation_numbers, tail, edge = self._numbered(rows)
         order = np.lexsort((edge, relation_numbers))
         rank = np.arange(len(order)) - np.searchsorted(relation_numbers[order], relation_numbers[order])
-        order = order[rank < per_relation]
-        count = len(order)
-        return EdgeBatch(
-            head[order],
-            relation_numbers[order],
-            tail[order],
-            edge[order],
-            np.arange(count),
-            np.zeros(count, np.bool_),
-            self._space,
-        )
+        return self._sampled(head, relation_numbers, tail, edge, order[rank < per_relation])
 
     # QueryStore
 
@@ -375,7 +308,7 @@ class SparqlStore(ABC):
         named = [iri for iri in self.class_iris if not iri.startswith(TERM) and iri not in GENERIC_TYPES]
         return sorted(named, key=lambda iri: (-counts.get(local_name(iri), 0), iri))[:_TYPES_SPELLED]
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: Limits | None = None) -> Rows:
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one SELECT query, or an ASK query, which gives one row.
 
         Args:
@@ -394,7 +327,7 @@ class SparqlStore(ABC):
             QueryTooLarge: it needed more memory than allowed, or its answer is too big.
             StoreUnavailable: the store could not be reached.
         """
-        limits = limits or Limits()
+        limits = limits or QueryLimits()
         checked = check_sparql(text, limits.max_rows + 1)
         until = time.monotonic() + limits.timeout_s
         query = complete(checked.text, parameters or {}, self._prefixes)
@@ -464,23 +397,13 @@ class SparqlStore(ABC):
     # Numbers
 
     def _iri(self, entity: str) -> str:
+        if encodable(entity) != entity:
+            raise EntityNotFound(entity, self._name)  # which no IRI can hold
         return entity if entity in self._nodes else node_iri(entity)
 
-    def _node(self, number: int) -> str:
-        try:
-            return self._nodes.key(number)
-        except IndexError as error:
-            raise EntityNotFound(f"number {number}", self._name) from error
-
-    def _relation_iris(self, numbers: npt.NDArray[np.int64]) -> list[str]:
-        try:
-            return [self._relations.key(number) for number in np.unique(numbers).tolist()]
-        except IndexError as error:
-            raise RelationNotFound(f"number {error}", self._name, self._labels) from error
-
-    def _relation_numbers(self, iris: Iterable[str]) -> npt.NDArray[np.int64]:
+    def _number_relations(self, keys: Iterable[str]) -> npt.NDArray[np.int64]:
         """Number relations, and give a label to each new one: its IRI where another one has its label already."""
-        numbers = self._relations.add(iris)
+        numbers = self._relations.add(keys)
         with self._labelling:
             for iri in self._relations.keys(len(self._labels)):
                 label = self._label(iri)
@@ -515,7 +438,7 @@ class SparqlStore(ABC):
             elif not lost or lost.isdisjoint(triple):
                 found.append((*triple, ""))
         head = self._nodes.add(row[0] for row in found)
-        relation = self._relation_numbers(row[1] for row in found)
+        relation = self._number_relations(row[1] for row in found)
         tail = self._nodes.add(row[2] for row in found)
         keys = zip(head.tolist(), relation.tolist(), tail.tolist(), (row[3] for row in found), strict=True)
         return head, relation, tail, self._edges.add(keys)
@@ -540,19 +463,19 @@ class SparqlStore(ABC):
         described = {}
         for iri, values in self._collect(rows).items():
             classes = [term["value"] for term in values.pop(RDF_TYPE, ())]
-            named = _name(values)
+            named = best_name(values)
             properties = self._properties(values)
             if named is not None and properties.get(label := self._label(named[0])) == named[1].text:
                 properties = {key: value for key, value in properties.items() if key != label}
             name = fallback_name(iri) if named is None else named[1].text
-            described[iri] = (name, _type(classes), properties or NO_PROPERTIES)
+            described[iri] = (name, best_type(classes), properties or NO_PROPERTIES)
         return described
 
     def _properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:
         properties: dict[str, Value] = {}
         for key, terms in values.items():
             label = self._label(key)
-            literals = [_literal(term) for term in terms]
+            literals = [read_literal(term) for term in terms]
             properties[label] = preferred(literals).value
             if len(literals) > 1:
                 properties[label + ALL_VALUES] = listed(literals)
@@ -560,7 +483,7 @@ class SparqlStore(ABC):
 
     def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
         """Return what turns the terms of some rows into cells, once the names behind their IRIs have been asked."""
-        iris = {term["value"]: None for row in bindings for term in _inner(row.values()) if term["type"] == "uri"}
+        iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
         asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
         rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, self._languages), asked, timeout_s)
         texts = {row["n"]["value"] for row in rows if "k" not in row}
@@ -573,7 +496,7 @@ class SparqlStore(ABC):
             if term["type"] == "bnode":
                 return f"_:{term['value']}"
             if term["type"] != "uri":
-                return _literal(term).value
+                return read_literal(term).value
             iri = term["value"]
             if iri in texts or iri.startswith((TERM, EDGE)):
                 return self._prefixes.label(iri)
@@ -621,7 +544,7 @@ class SparqlStore(ABC):
                 kind = local_name(row["t"]["value"]) if "t" in row else ""
                 node_details.setdefault(kind, []).append(self._detail(row))
         details = {kind: _each_once(found) for kind, found in sorted(node_details.items())}
-        self._relation_numbers(sorted(counts))
+        self._number_relations(sorted(counts))
         self._classes = self._class_iris(classes)
         relations = []
         for iri, label in zip(self._relations.keys(), self._labels, strict=True):
@@ -639,29 +562,10 @@ class SparqlStore(ABC):
 
     def _detail(self, row: Binding) -> PropertySchema:
         """Describe the property in a row of ?k ?least ?most; an engine may find no least value among mixed ones."""
-        found = [_literal(row[name]) for name in ("least", "most") if name in row]
+        found = [read_literal(row[name]) for name in ("least", "most") if name in row]
         kinds = {literal.kind for literal in found}
         examples = tuple(dict.fromkeys(literal.value for literal in found if len(literal.text) <= _SHORT))
         return PropertySchema(self._label(row["k"]["value"]), kinds.pop() if len(kinds) == 1 else "", examples)
-
-
-def read_table(reply: object, store: str) -> Table:
-    """Check that a decoded reply is in SPARQL's JSON results format. Raises `StoreUnavailable` when it is not."""
-    try:
-        head, results = reply["head"], reply.get("results")  # type: ignore[index,attr-defined]
-        if results is None:
-            truth = reply["boolean"]  # type: ignore[index]
-            if not isinstance(truth, bool):
-                raise TypeError(f"boolean is {truth!r}")
-            return Table((), (), truth)
-        variables, bindings = tuple(head["vars"]), results["bindings"]
-        for row in bindings[:1] + bindings[-1:]:
-            for term in row.values():
-                _ = term["type"], term["value"]
-    except (KeyError, TypeError, AttributeError) as error:
-        reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
-        raise StoreUnavailable(store, reason) from error
-    return Table(variables, bindings)
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
@@ -675,41 +579,6 @@ def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
 
 def _values(rows: Iterable[Binding], variable: str) -> list[str]:
     return [row[variable]["value"] for row in rows]
-
-
-def _inner(terms: Iterable[Term]) -> Iterator[Term]:
-    """Yield terms, and the parts of those that are triples."""
-    for term in terms:
-        if term["type"] == "triple":
-            yield from _inner(term["value"].values())
-        else:
-            yield term
-
-
-def _literal(term: Term) -> Literal:
-    """Read a literal; an IRI, which the property of an edge may be, is read as its id."""
-    if term["type"] == "uri":
-        return Literal(node_id(term["value"]))
-    language = term.get("xml:lang", "").lower()
-    if language or "datatype" not in term:
-        return Literal(term["value"], language=language)
-    return Literal(term["value"], term["datatype"])
-
-
-def _name(values: Mapping[str, Sequence[Term]]) -> tuple[str, Literal] | None:
-    """Return the predicate and the literal that name a node best, if any does."""
-    candidates = [
-        (language_rank(literal), rank, predicate, literal)
-        for rank, predicate in enumerate(NAME_PREDICATES)
-        for literal in map(_literal, values.get(predicate, ()))
-    ]
-    return min(candidates, key=lambda item: item[:2])[2:] if candidates else None
-
-
-def _type(classes: Sequence[str]) -> str:
-    """Return the local name of the first class by IRI that says something."""
-    best = min((iri for iri in classes if iri not in GENERIC_TYPES), default=None)
-    return "" if best is None else local_name(best)
 
 
 def _each_once(details: Iterable[PropertySchema]) -> tuple[PropertySchema, ...]:

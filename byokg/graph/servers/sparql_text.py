@@ -1,4 +1,4 @@
-"""The SPARQL 1.1 that is sent to RDF stores, embedded and remote alike.
+"""The SPARQL 1.1 that is sent to RDF stores, embedded and remote alike, and the answers that come back.
 
 Edges are the triples between two IRIs, except `rdf:type`, which is a node's type. Properties are the triples that end
 in a literal. An edge that has properties of its own, or parallel ones, is described by statements besides its triple:
@@ -10,17 +10,23 @@ A pattern function returns the inside of a WHERE clause; what it binds stands in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from byokg.errors import StoreUnavailable
 from byokg.graph.rdf.iris import (
     GENERIC_TYPES,
+    NAME_PREDICATES,
     RDF_OBJECT,
     RDF_PREDICATE,
     RDF_REIFIES,
     RDF_SUBJECT,
     RDF_TYPE,
+    local_name,
+    node_id,
 )
-from byokg.graph.rdf.literals import of_value
+from byokg.graph.rdf.literals import Literal, language_rank, of_value
 from byokg.graph.store import Direction
 
 STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
@@ -228,3 +234,78 @@ def _language_filter(languages: Collection[str] | None) -> str:
         return ""
     tags = ", ".join(str(of_value(tag)) for tag in dict.fromkeys(["", *(tag.lower() for tag in languages)]))
     return f" && LCASE(LANG(?v)) IN ({tags})"
+
+
+# Answers
+
+
+Term: TypeAlias = "Mapping[str, Any]"
+"""A term as SPARQL's JSON results write it: `type`, `value`, and perhaps `datatype` and `xml:lang`."""
+
+Binding: TypeAlias = "Mapping[str, Term]"
+"""One row: variable to term, without the variables that are unbound."""
+
+
+@dataclass(frozen=True)
+class SparqlResult:
+    """The answer to a query: rows of terms, or the one truth value of an ASK."""
+
+    variables: tuple[str, ...]
+    bindings: Sequence[Binding]
+    truth: bool | None = None
+    cut: bool = False
+    """The store left rows out."""
+
+
+def read_table(reply: object, store: str) -> SparqlResult:
+    """Check that a decoded reply is in SPARQL's JSON results format. Raises `StoreUnavailable` when it is not."""
+    try:
+        head, results = reply["head"], reply.get("results")  # type: ignore[index,attr-defined]
+        if results is None:
+            truth = reply["boolean"]  # type: ignore[index]
+            if not isinstance(truth, bool):
+                raise TypeError(f"boolean is {truth!r}")
+            return SparqlResult((), (), truth)
+        variables, bindings = tuple(head["vars"]), results["bindings"]
+        for row in bindings[:1] + bindings[-1:]:
+            for term in row.values():
+                _ = term["type"], term["value"]
+    except (KeyError, TypeError, AttributeError) as error:
+        reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
+        raise StoreUnavailable(store, reason) from error
+    return SparqlResult(variables, bindings)
+
+
+def parts_of(terms: Iterable[Term]) -> Iterator[Term]:
+    """Yield terms, and the parts of those that are triples."""
+    for term in terms:
+        if term["type"] == "triple":
+            yield from parts_of(term["value"].values())
+        else:
+            yield term
+
+
+def read_literal(term: Term) -> Literal:
+    """Read a literal; an IRI, which the property of an edge may be, is read as its id."""
+    if term["type"] == "uri":
+        return Literal(node_id(term["value"]))
+    language = term.get("xml:lang", "").lower()
+    if language or "datatype" not in term:
+        return Literal(term["value"], language=language)
+    return Literal(term["value"], term["datatype"])
+
+
+def best_name(values: Mapping[str, Sequence[Term]]) -> tuple[str, Literal] | None:
+    """Return the predicate and the literal that name a node best, if any does."""
+    candidates = [
+        (language_rank(literal), rank, predicate, literal)
+        for rank, predicate in enumerate(NAME_PREDICATES)
+        for literal in map(read_literal, values.get(predicate, ()))
+    ]
+    return min(candidates, key=lambda item: item[:2])[2:] if candidates else None
+
+
+def best_type(classes: Sequence[str]) -> str:
+    """Return the local name of the first class by IRI that says something."""
+    best = min((iri for iri in classes if iri not in GENERIC_TYPES), default=None)
+    return "" if best is None else local_name(best)

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.folder`."""
+"""Tests of `byokg.evaluation.datasets.folder`, the shipped data set included."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import hashlib
 import json
 import lzma
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example, by_name, is_by_name
-from byokg.evaluation.datasets.folder import Folder, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.folder import Folder, atlas, graph_keys, with_nodes_of_names
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.name_indexes import name_index
 from byokg.types import EntityId, Node
 
@@ -55,6 +57,15 @@ def test_all_fields_are_read_and_others_ignored(tmp_path: Path) -> None:
             type="who",
         ),
     )
+
+
+def test_lone_surrogates_are_read_in_every_field(tmp_path: Path) -> None:
+    half = "\ud800"
+    record = {**FULL, "id": half, "question": half, "answers": [half], "topic_entities": [half], "type": half}
+    (tmp_path / "questions.jsonl").write_text(json.dumps({**record, "query": half, "rows": [[half]]}) + "\n")
+    (example,) = Folder(tmp_path).examples()
+    assert (example.id, example.question, example.answers, example.type) == (half, half, (half,), half)
+    assert (example.topic_entities, example.query, example.rows) == ((half,), half, ((half,),))
 
 
 def test_optional_fields_may_be_absent_and_names_stand_for_topic_ids(tmp_path: Path) -> None:
@@ -243,3 +254,22 @@ def test_the_webqsp_questions_have_the_stated_counts(real_data: Path) -> None:
 )
 def test_other_real_question_files_read(real_data: Path, folder: str, questions: str, count: int) -> None:
     assert len(Folder(real_data / folder, questions=questions).examples()) == count
+
+
+def test_the_shipped_questions_need_nothing_but_the_package() -> None:
+    dataset: Dataset = atlas("test")
+    assert dataset.name == "atlas test"
+    assert len(atlas("").examples()) >= 300
+    counts = Counter(example.split for example in atlas("").examples())
+    assert counts == {"dev": len(atlas("dev").examples()), "test": len(dataset.examples())}
+    assert all(example.type and example.hops is not None for example in dataset.examples())
+
+
+def test_topics_and_answers_are_in_the_shipped_graph() -> None:
+    dataset = atlas("")
+    graph = import_graph(dataset.graph_source())
+    assert graph_keys(dataset.examples(), graph) == "ids"
+    for example in dataset.examples():
+        names = {node.id: node.name for node in graph.nodes(example.topic_ids + example.answer_ids)}
+        assert [names[id] for id in example.topic_ids] == list(example.topic_entities)
+        assert {names[id] for id in example.answer_ids} <= set(example.answers)

@@ -13,7 +13,8 @@ import pytest
 from byokg.errors import GraphNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.summary import Run, asked_by, read_runs
+from byokg.evaluation.report.summary import asked_by, read_reported
+from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (
     Answer,
@@ -125,7 +126,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def runs(folders: tuple[Path, Path]) -> list[Run]:
     """Return both runs, read."""
-    return read_runs(folders)
+    return read_reported(folders)
 
 
 @pytest.fixture(scope="session")

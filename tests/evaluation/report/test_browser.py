@@ -10,7 +10,7 @@ import pytest
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.summary import asked_by, read_runs
+from byokg.evaluation.report.summary import asked_by, read_reported
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from tests.evaluation.report.conftest import BASE, HOSTILE, Told
 
@@ -244,7 +244,7 @@ def many(count: int) -> Sequence[Example]:
 
 def test_of_thousands_of_questions_only_those_in_sight_are_drawn(browser: Browser, tmp_path: Path) -> None:
     run_evaluation(Told(BASE), many(3000), tmp_path / "run", RunSettings("many", "0" * 64, "1" * 64))
-    runs = read_runs([tmp_path / "run"])
+    runs = read_reported([tmp_path / "run"])
     write_page(build_page(runs, asked_by(runs)), tmp_path / "page.html")
     tab = browser.new_page()
     tab.goto((tmp_path / "page.html").as_uri())
@@ -264,7 +264,7 @@ def test_of_thousands_of_questions_only_those_in_sight_are_drawn(browser: Browse
 def test_what_is_very_long_is_folded(browser: Browser, tmp_path: Path) -> None:
     example = Example("q1", "long " * 100_000, (f"{HOSTILE} " * 5_000,))
     run_evaluation(Told(BASE), [example], tmp_path / "run", RunSettings("long", "0" * 64, "1" * 64))
-    runs = read_runs([tmp_path / "run"])
+    runs = read_reported([tmp_path / "run"])
     write_page(build_page(runs, asked_by(runs)), tmp_path / "page.html")
     tab = browser.new_page()
     tab.goto((tmp_path / "page.html").as_uri())

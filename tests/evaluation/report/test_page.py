@@ -11,7 +11,8 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.summary import Run, asked_by
+from byokg.evaluation.report.summary import asked_by
+from byokg.evaluation.run_folder import Run
 
 
 @pytest.fixture(scope="module")

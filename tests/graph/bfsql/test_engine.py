@@ -14,7 +14,7 @@ from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
 from byokg.graph.bfsql.response import Json, compact
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import estimate_tokens
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical, small
 from tests.graph.contract import edge, node

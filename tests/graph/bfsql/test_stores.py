@@ -11,6 +11,7 @@ from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
 from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
 from byokg.graph.bfsql.response import Json
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.types import Node, Triple
@@ -37,12 +38,9 @@ def records(graph: ColumnarGraph) -> tuple[list[Node], list[Triple]]:
 
 
 @pytest.fixture
-def arcadedb() -> Iterator[GraphStore]:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.engines.arcadedb import ArcadeStore
-
-    with ArcadeStore.hold(biomedical(), heap_mb=256) as store:
-        yield store
+def arcadedb(arcade_process: ArcadeStore) -> GraphStore:
+    arcade_process.replace(biomedical())
+    return arcade_process
 
 
 @pytest.fixture

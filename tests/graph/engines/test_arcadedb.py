@@ -28,7 +28,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines import arcadedb
 from byokg.graph.engines.arcadedb import FOLDER, ArcadeStore, build_arcade
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.store import Direction, Limits
+from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.query_contract import CypherContract, CypherQueries, MakeQueryable
@@ -49,10 +49,17 @@ def held() -> Iterator[ArcadeStore]:
         yield store
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "films"
+    build_arcade(ColumnarGraph.from_triples(FILMS), folder, heap_mb=HEAP_MB)
+    return folder
+
+
 @pytest.fixture
-def films(tmp_path: Path) -> Path:
-    build_arcade(ColumnarGraph.from_triples(FILMS), tmp_path / "films", heap_mb=HEAP_MB)
-    return tmp_path / "films"
+def films(built: Path, tmp_path: Path) -> Path:
+    """Return a copy of the built folder, which a test may spoil."""
+    return Path(shutil.copytree(built, tmp_path / "films"))
 
 
 def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -91,7 +98,7 @@ class TestWhatQueriesSee:
         ]
         graph = ColumnarGraph.from_records(nodes, edges)
         held.replace(graph)
-        everything = Limits(max_rows=10_000)
+        everything = QueryLimits(max_rows=10_000)
         found = held.run("MATCH (n) RETURN n", limits=everything)
         cells = sorted((row[0] for row in found.rows if isinstance(row[0], NodeCell)), key=lambda cell: cell.id)
         assert [Node(c.id, c.name, c.type, c.properties) for c in cells] == sorted(nodes, key=lambda n: n.id)
@@ -182,14 +189,14 @@ class TestErrors:
     def test_a_query_that_fills_the_heap_is_too_large_and_the_next_one_works(self, held: ArcadeStore) -> None:
         held.replace(ColumnarGraph.from_triples(FILMS))
         with pytest.raises(QueryTooLarge):
-            held.run("RETURN size(reduce(s = 'ab', i IN range(1, 60) | s + s)) AS n", limits=Limits(timeout_s=60))
+            held.run("RETURN size(reduce(s = 'ab', i IN range(1, 60) | s + s)) AS n", limits=QueryLimits(timeout_s=60))
         assert held.run("MATCH (n {name: 'Blade'})-->(m) RETURN m.name").rows == (("Scott",),)
 
     def test_an_answer_with_too_much_text_is_too_large(self, held: ArcadeStore) -> None:
         with pytest.raises(QueryTooLarge, match="characters"):
             held.run(
                 "UNWIND range(1, 1000) AS x RETURN reduce(s = 'ab', i IN range(1, 18) | s + s) AS t",
-                limits=Limits(timeout_s=60),
+                limits=QueryLimits(timeout_s=60),
             )
 
     @pytest.mark.parametrize("value", [2**63, object(), NodeCell(EntityId("a"), "a")])

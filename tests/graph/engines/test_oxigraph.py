@@ -26,12 +26,12 @@ from byokg.errors import (
 )
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.rdf.importer import import_rdf
+from byokg.graph.importers.choose import import_graph
 from byokg.graph.rdf.iris import encode, term_iri
 from byokg.graph.rdf.literals import of_value
 from byokg.graph.servers.sparql_store import SparqlStore
-from byokg.graph.store import Direction, Limits, QueryStore
-from byokg.graph.traversal import follow_metapath, k_hop, neighbours, triples
+from byokg.graph.store import Direction, QueryLimits, QueryStore
+from byokg.graph.traversal import follow_metapath, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import STRANGE_IDS, GraphStoreContract, Make, edge, ids, node, spelled
 from tests.graph.query_contract import MakeQueryable, QueryStoreContract
@@ -251,7 +251,7 @@ def test_statements_are_parallel_edges_with_properties(paris: OxigraphStore) -> 
 def test_a_graph_gives_the_same_store_whether_it_comes_from_its_file_or_from_columns(
     paris: OxigraphStore, build: Build, tmp_path: Path
 ) -> None:
-    columns = build(import_rdf(tmp_path / "paris.trig"))
+    columns = build(import_graph(tmp_path / "paris.trig"))
     for store in (paris, columns):
         assert list(store.entities()) == [*names("Europe", "France", "Paris"), "_:b1"]
         (found,) = store.nodes(names("Paris"))
@@ -331,7 +331,7 @@ def test_a_query_that_needs_too_much_memory_is_stopped(build: Build, tmp_path: P
     doubled = " ".join(f"BIND(CONCAT(?s{step}, ?s{step}) AS ?s{step + 1})" for step in range(40))
     with OxigraphStore(tmp_path / "store0", memory_mb=300) as store:
         with pytest.raises(QueryTooLarge):
-            store.run(f"SELECT ?s40 WHERE {{ BIND('ab' AS ?s0) {doubled} }}", limits=Limits(timeout_s=60))
+            store.run(f"SELECT ?s40 WHERE {{ BIND('ab' AS ?s0) {doubled} }}", limits=QueryLimits(timeout_s=60))
         assert store.run("SELECT (COUNT(?n) AS ?c) WHERE { ?n kg:r node:hub }").rows == ((300,),)
 
 
@@ -339,7 +339,7 @@ def test_walks_are_those_of_the_columnar_graph(build: Build) -> None:
     graph = ColumnarGraph.from_triples((f"n{k * 7 % 50}", f"r{k % 3}", f"n{k * 11 % 50}") for k in range(300))
     store = build(graph)
     for start in ("n0", "n7", "n21"):
-        here, there = ([*map(str, found.ids(k_hop(found, ids(start), 2).nodes))] for found in (graph, store))
+        here, there = ([*map(str, found.ids(k_hop_edges(found, ids(start), 3).nodes))] for found in (graph, store))
         assert sorted(here) == sorted(there)
         for path in (["r0", "r1"], ["r2", "^r0"]):
             walks = [follow_metapath(found, ids(start), path) for found in (graph, store)]

@@ -59,7 +59,12 @@ def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 class TestCalls:
     def test_values_of_every_kind_come_back_as_they_were(self, start: Callable[..., Worker]) -> None:
-        value = {"list": [1, 2.5, None, True], "text": "naïve 東京 😀\n", "big": "x" * 3_000_000, "bytes": b"\0\xff"}
+        value = {
+            "list": [1, 2.5, None, True],
+            "text": "naïve 東京 😀\n\ud800",
+            "big": "x" * 3_000_000,
+            "bytes": b"\0\xff",
+        }
         assert start().call("echo", value) == value
 
     def test_one_process_serves_all_calls_and_is_not_ours(self, start: Callable[..., Worker]) -> None:
@@ -108,7 +113,7 @@ class TestLimits:
         worker = start()
         worker.call("echo", 0)
         with ThreadPoolExecutor(4) as pool:
-            calls = [pool.submit(worker.call, "sleeps", 0.6, timeout_s=0.9) for _ in range(4)]
+            calls = [pool.submit(worker.call, "sleeps", 0.7, timeout_s=2.0) for _ in range(4)]
             assert [call.result() for call in calls] == [None] * 4
 
     @PROC
@@ -291,10 +296,15 @@ print(worker.call("echo", "answer"))
 
     def test_ctrl_c_while_waiting_leaves_a_worker_that_can_be_asked_again(self, tmp_path: Path) -> None:
         script = self.SCRIPT + (
-            "import os, signal, threading\n"
-            "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+            "import os, signal, threading, time\n"
+            f"asleep = {str(tmp_path / 'asleep')!r}\n"
+            "def interrupt():\n"
+            "    while not os.path.exists(asleep):\n"
+            "        time.sleep(0.01)\n"
+            "    os.kill(os.getpid(), signal.SIGINT)\n"
+            "threading.Thread(target=interrupt).start()\n"
             "try:\n"
-            "    worker.call('sleeps', 600)\n"
+            "    worker.call('sleeps', 600, asleep)\n"
             "except KeyboardInterrupt:\n"
             "    print('interrupted')\n"
             "print(worker.call('echo', 'and asked again'))\n"

@@ -40,7 +40,7 @@ from byokg.graph.servers.bolt import (
     planner_objection,
 )
 from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.store import Direction, Limits
+from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import follow_metapath
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
 from tests.graph.bolt_server import PASSWORD, BoltDatabases, BreakableWire, load_graph
@@ -343,9 +343,9 @@ def test_a_sample_is_spread_over_more_edges_than_are_taken(stores: Stores) -> No
 def test_a_query_without_a_place_for_limit_is_cut_all_the_same(stores: Stores) -> None:
     store = stores.create("CREATE (:A {id: 'a'})", "id")
     text = "UNWIND range(1, 50) AS x RETURN x UNION ALL UNWIND range(51, 99) AS x RETURN x"
-    answer = store.run(text, limits=Limits(max_rows=60))
+    answer = store.run(text, limits=QueryLimits(max_rows=60))
     assert (len(answer), answer.truncated) == (60, True)
-    answer = store.run(text, limits=Limits(max_rows=99))
+    answer = store.run(text, limits=QueryLimits(max_rows=99))
     assert (len(answer), answer.truncated) == (99, False)
 
 
@@ -357,19 +357,19 @@ def test_many_queries_that_run_away_leave_the_store_usable(stores: Stores) -> No
     def runs_away(_: int) -> float:
         start = time.monotonic()
         with pytest.raises(QueryTimeout, match=r"0\.4 s"):
-            store.run(endless, limits=Limits(timeout_s=0.4))
+            store.run(endless, limits=QueryLimits(timeout_s=0.4))
         return time.monotonic() - start
 
     with ThreadPoolExecutor(3) as pool:
         assert max(pool.map(runs_away, range(3))) < 1.4
-    assert store.run("MATCH (n) RETURN count(n) AS n", limits=Limits(timeout_s=20)).rows == ((12,),)
+    assert store.run("MATCH (n) RETURN count(n) AS n", limits=QueryLimits(timeout_s=20)).rows == ((12,),)
 
 
 def test_what_the_server_itself_ends_is_a_typed_error_too(stores: Stores) -> None:
     store = stores.create("CREATE (:A {id: 'a'})", "id")
     endless = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a + b AS c WHERE c < 0 RETURN count(c)"
     with pytest.raises(QueryTimeout):
-        store.run(endless, limits=Limits(timeout_s=20))
+        store.run(endless, limits=QueryLimits(timeout_s=20))
     with pytest.raises(QueryTooLarge):
         store.run("RETURN size(range(1, 100000000)) AS n")
     with pytest.raises(QueryInvalid, match="nothere"):
@@ -411,7 +411,7 @@ def test_the_server_is_told_the_access_mode_the_time_limit_the_database_and_the_
         with Neo4jStore(uri, database, "root", PASSWORD, fetch_size=777) as store:
             store.schema()
             wire.said.clear()
-            store.run("RETURN 1 AS x", limits=Limits(timeout_s=20))
+            store.run("RETURN 1 AS x", limits=QueryLimits(timeout_s=20))
             said = bytes(wire.said)
             mode, name = b"\x84mode\x81r", b"\x82db" + bytes([0x80 + len(database)]) + database.encode()
             assert said.count(b"RETURN 1 AS x LIMIT 1001") == said.count(mode) == said.count(name) == 1

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from byokg.errors import QueryInvalid
 from byokg.graph.servers.bolt import BoltServer
-from byokg.graph.servers.cypher_schema import Catalogue, PropertyNames, node_type, read_schema
+from byokg.graph.servers.cypher_schema import (
+    MAX_WRITTEN,
+    Catalogue,
+    PropertyNames,
+    edge_pattern,
+    node_pattern,
+    node_type,
+    plain_parameters,
+    quoted,
+    read_schema,
+    union_all,
+    writable,
+)
 from byokg.graph.store import PropertySchema, RelationSchema
+from byokg.types import EntityId, NodeCell
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
 #   (:Person {born})-[:`acted in` {role}]->(:Film {title})    twice, to two films
@@ -126,3 +141,49 @@ def test_a_catalogue_is_what_the_server_says(bolt: BoltDatabases) -> None:
     server.close()
     assert found == Catalogue(3, 1, found.labels, ("r",))
     assert sorted(found.labels) == ["A", "B"]
+
+
+def test_sequences_and_mappings_become_lists_and_dicts() -> None:
+    assert plain_parameters(None) == {}
+    given: dict[str, Any] = {"a": (1, [None, True]), "b": {"c": ({"d": 0.5},)}, "e": "x"}
+    assert plain_parameters(given) == {"a": [1, [None, True]], "b": {"c": [{"d": 0.5}]}, "e": "x"}
+
+
+@pytest.mark.parametrize("given", [{"p": "\ud800"}, {"p": [{"a": ("\udfff",)}]}, {"p": {"\ud800": 1}}, {"\ud800": 1}])
+def test_half_a_character_is_refused_wherever_it_stands(given: dict[str, Any]) -> None:
+    with pytest.raises(QueryInvalid, match="half of a character"):
+        plain_parameters(given)
+
+
+@pytest.mark.parametrize(
+    "value", [1 << 63, -(1 << 63) - 1, b"x", {1}, object(), NodeCell(EntityId("a"), "a"), [{"deep": {1}}]]
+)
+def test_what_has_no_type_in_cypher_is_named(value: Any) -> None:
+    with pytest.raises(QueryInvalid, match="'p'"):
+        plain_parameters({"p": value})
+
+
+def test_a_name_cannot_leave_its_backticks() -> None:
+    assert quoted("plain") == "`plain`"
+    assert quoted("a`]->() DETACH DELETE n //") == "`a``]->() DETACH DELETE n //`"
+    assert quoted("``") == "``````"
+
+
+def test_a_name_that_neo4j_would_decode_is_not_written() -> None:
+    assert writable("directed by 😀\n`x`")
+    assert not writable("a\\u0060]-() DELETE n //")
+    assert not writable("")
+
+
+def test_labels_and_relations_are_written_where_that_is_safe_and_otherwise_passed_as_parameters() -> None:
+    assert node_pattern("n", "Data Set", "p") == "(n:`Data Set`)"
+    assert node_pattern("n", "\\u0060", "p") == "(n) WHERE $p IN labels(n)"
+    assert edge_pattern("a", "b", None, "p") == "(a)-[r]->(b)"
+    assert edge_pattern("a", "b", ["x", "y z"], "p", inverse=True) == "(a)<-[r:`x`|`y z`]-(b)"
+    assert edge_pattern("a", "b", ["x", "\\u0060"], "p") == "(a)-[r]->(b) WHERE type(r) IN $p"
+    many = [f"r{number}" for number in range(MAX_WRITTEN + 1)]
+    assert edge_pattern("a", "b", many, "p") == "(a)-[r]->(b) WHERE type(r) IN $p"
+
+
+def test_queries_are_joined_so_that_no_row_is_lost() -> None:
+    assert union_all(["RETURN 1 AS x", "RETURN 1 AS x"]) == "RETURN 1 AS x\nUNION ALL\nRETURN 1 AS x"

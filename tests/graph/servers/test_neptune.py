@@ -27,8 +27,8 @@ from byokg.errors import (
 )
 from byokg.graph.servers import cypher_schema, cypher_store, neptune
 from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.servers.neptune import NeptuneAnalyticsStore, NeptuneDatabaseStore
-from byokg.graph.store import Limits, RelationSchema
+from byokg.graph.servers.neptune import NeptuneStore
+from byokg.graph.store import QueryLimits, RelationSchema
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.bolt_server import BoltDatabases
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -70,13 +70,13 @@ class Neptunes:
         self._ends.append(server.close)
         return server
 
-    def analytics(self, server: NeptuneServer) -> NeptuneAnalyticsStore:
-        store = NeptuneAnalyticsStore(GRAPH, endpoint_url=server.url)
+    def analytics(self, server: NeptuneServer) -> NeptuneStore:
+        store = NeptuneStore(f"neptune-graph://{GRAPH}", endpoint_url=server.url)
         self._ends.append(store.close)
         return store
 
-    def database(self, server: NeptuneServer, id_property: str | None = None) -> NeptuneDatabaseStore:
-        store = NeptuneDatabaseStore(server.url, id_property=id_property)
+    def database(self, server: NeptuneServer, id_property: str | None = None) -> NeptuneStore:
+        store = NeptuneStore(f"neptune-db://{server.url}", id_property=id_property)
         self._ends.append(store.close)
         return store
 
@@ -145,7 +145,7 @@ def test_analytics_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes,
     store = neptunes.analytics(people)
     text = "MATCH (n {name: $name}) RETURN n.name AS x"
     parameters: dict[str, Cell] = {"name": "Ann \"`'\n😀", "list": [1, None, {"a": 0.5}]}
-    assert store.run(text, parameters, Limits(timeout_s=7, max_rows=5)).rows == ()
+    assert store.run(text, parameters, QueryLimits(timeout_s=7, max_rows=5)).rows == ()
     path, content = people.requests[-1]
     assert (path, content["language"], content["parameters"]) == ("/queries", "OPEN_CYPHER", parameters)
     assert content["query"] == f"{text} LIMIT 6"
@@ -155,13 +155,13 @@ def test_analytics_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes,
 def test_a_database_is_told_the_parameters_and_the_time_limit(neptunes: Neptunes, people: NeptuneServer) -> None:
     store = neptunes.database(people)
     parameters = {"name": "Ann \"`'\n😀"}
-    assert store.run("RETURN $name AS x", parameters, Limits(timeout_s=7)).rows == ((parameters["name"],),)
+    assert store.run("RETURN $name AS x", parameters, QueryLimits(timeout_s=7)).rows == ((parameters["name"],),)
     path, content = people.requests[-1]
     assert (path, json.loads(content["parameters"])) == ("/opencypher", parameters)
     hint, limit, rest = re.fullmatch(r"(USING QUERY:TIMEOUTMILLISECONDS) (\d+) (.*)", content["query"]).groups()  # type: ignore[union-attr]
     assert 6000 < int(limit) <= 7000
     assert rest.startswith("RETURN $name AS x")
-    older = NeptuneDatabaseStore(people.url, timeout_hint=False)
+    older = NeptuneStore(f"neptune-db://{people.url}", timeout_hint=False)
     older.run("RETURN 1 AS x")
     older.close()
     assert hint not in people.requests[-1][1]["query"]
@@ -173,9 +173,9 @@ def test_rows_are_cut_where_the_text_cannot_say_how_many_are_wanted(
 ) -> None:
     store = neptunes.analytics(people) if kind == "analytics" else neptunes.database(people)
     text = "UNWIND range(1, 50) AS x RETURN x UNION ALL UNWIND range(51, 99) AS x RETURN x"
-    answer = store.run(text, limits=Limits(max_rows=60))
+    answer = store.run(text, limits=QueryLimits(max_rows=60))
     assert (len(answer), answer.truncated) == (60, True)
-    answer = store.run("UNWIND range(1, 50) AS x RETURN x LIMIT 40", limits=Limits(max_rows=30))
+    answer = store.run("UNWIND range(1, 50) AS x RETURN x LIMIT 40", limits=QueryLimits(max_rows=30))
     assert (len(answer), answer.truncated) == (30, True)
     asked = people.requests[-1][1]
     assert str(asked["query"]).endswith("LIMIT 31")
@@ -184,7 +184,7 @@ def test_rows_are_cut_where_the_text_cannot_say_how_many_are_wanted(
 def test_entities_come_page_by_page(neptunes: Neptunes, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"n{number:02}" for number in range(25)]
     server = neptunes.serve([node(name) for name in names], [], False, True)
-    monkeypatch.setattr(cypher_store, "_NODE_PAGE", 10)
+    monkeypatch.setattr(cypher_schema, "_NODE_PAGE", 10)
     assert list(neptunes.analytics(server).entities()) == names
     assert [content["parameters"]["after"] for _, content in server.requests] == ["", "n09", "n19", "n24"]
 
@@ -253,7 +253,7 @@ def test_what_passes_is_tried_again_and_what_stays_is_unavailable(
     people.faults.extend([fault] * 20)
     start = time.monotonic()
     with pytest.raises(StoreUnavailable) as caught:
-        store.run("RETURN 1 AS x", limits=Limits(timeout_s=4))
+        store.run("RETURN 1 AS x", limits=QueryLimits(timeout_s=4))
     assert caught.value.retryable
     assert time.monotonic() - start < 5
     people.faults.clear()
@@ -309,7 +309,7 @@ def test_a_server_that_does_not_answer_in_time_does_not_hold_the_caller(
     people.faults.append(Fault(200, b'{"results": []}', delay_s=3))
     start = time.monotonic()
     with pytest.raises(QueryTimeout, match=r"0\.5 s"):
-        store.run("RETURN 1 AS x", limits=Limits(timeout_s=0.5))
+        store.run("RETURN 1 AS x", limits=QueryLimits(timeout_s=0.5))
     assert time.monotonic() - start < 1.5
     assert store.run("RETURN 1 AS x").rows == ((1,),)
 
@@ -340,19 +340,19 @@ def test_without_credentials_or_region_the_missing_one_is_named(
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     with (
-        NeptuneAnalyticsStore(GRAPH, endpoint_url=people.url) as store,
+        NeptuneStore(f"neptune-graph://{GRAPH}", endpoint_url=people.url) as store,
         pytest.raises(ConfigError, match="AWS_PROFILE"),
     ):
         store.run("RETURN 1 AS x")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with NeptuneDatabaseStore(people.url) as store, pytest.raises(ConfigError, match="AWS_REGION"):
+    with NeptuneStore(f"neptune-db://{people.url}") as store, pytest.raises(ConfigError, match="AWS_REGION"):
         store.run("RETURN 1 AS x")
 
 
 def test_a_server_that_is_not_there_is_unavailable(people: NeptuneServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with NeptuneDatabaseStore(f"http://127.0.0.1:{port}") as store:
+    with NeptuneStore(f"neptune-db://http://127.0.0.1:{port}") as store:
         assert store.name == f"neptune-db://127.0.0.1:{port}"
         with pytest.raises(StoreUnavailable):
             store.run("RETURN 1 AS x")
@@ -361,7 +361,7 @@ def test_a_server_that_is_not_there_is_unavailable(people: NeptuneServer) -> Non
 def test_without_boto3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(MissingExtra, match=r"byokg\[neptune\]"):
-        NeptuneAnalyticsStore(GRAPH)
+        NeptuneStore(f"neptune-graph://{GRAPH}")
 
 
 # With boto3's own Stubber, which checks requests and answers against Amazon's models
@@ -405,7 +405,7 @@ def test_analytics_keeps_to_the_model_of_its_service() -> None:
         text = "MATCH (n)-[r]->() RETURN n, r"
         asked = {**expected, "queryString": f"{text} LIMIT 1001", "parameters": {"x": 1}}
         stub.add_response("execute_query", {"payload": payload([{"n": SEATTLE, "r": ROUTE}])}, asked)
-        answer = NeptuneAnalyticsStore(GRAPH, client=client).run(text, {"x": 1})
+        answer = NeptuneStore(f"neptune-graph://{GRAPH}", client=client).run(text, {"x": 1})
         stub.assert_no_pending_responses()
     assert answer.columns == ("n", "r")
     node_cell = NodeCell(EntityId("22"), "22", "airport", {"code": "SEA", "runways": 3})
@@ -423,11 +423,11 @@ def test_a_database_keeps_to_the_model_of_its_service() -> None:
             stub.add_response("execute_open_cypher_query", {"results": rows}, {**asked, "parameters": ANY})
         stub.add_client_error("execute_open_cypher_query", "TooManyRequestsException", "slow down", 429)
         stub.add_response("execute_open_cypher_query", {"results": [{"n": SEATTLE}]}, asked)
-        answer = NeptuneDatabaseStore("localhost", client=client).run("MATCH (n) RETURN n")
+        answer = NeptuneStore("neptune-db://localhost", client=client).run("MATCH (n) RETURN n")
         stub.assert_no_pending_responses()
     assert answer.rows == ((NodeCell(EntityId("22"), "22", "airport", {"code": "SEA", "runways": 3}),),)
 
 
 def test_the_address_of_a_database_gets_neptunes_port_unless_it_has_one() -> None:
-    assert NeptuneDatabaseStore("db.example.invalid").name == "neptune-db://db.example.invalid:8182"
-    assert NeptuneDatabaseStore("db.example.invalid:9000").name == "neptune-db://db.example.invalid:9000"
+    assert NeptuneStore("neptune-db://db.example.invalid").name == "neptune-db://db.example.invalid:8182"
+    assert NeptuneStore("neptune-db://db.example.invalid:9000").name == "neptune-db://db.example.invalid:9000"

@@ -30,7 +30,7 @@ from byokg.errors import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
-from byokg.graph.store import Direction, Limits
+from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import follow_metapath
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -86,7 +86,7 @@ class TestEndpointKeepsTheContracts(SparqlContract):
         for _ in range(2):
             endpoint.faults.append(hang(5))
             with pytest.raises(QueryTimeout, match=r"0\.5 s"):
-                store.run(self.queries.names(), limits=Limits(timeout_s=0.5))
+                store.run(self.queries.names(), limits=QueryLimits(timeout_s=0.5))
             assert store.run(self.queries.names()).rows == (("a",),)
 
 
@@ -185,7 +185,7 @@ def test_an_endpoint_that_wants_us_away_for_long_is_not_waited_for(endpoint: End
 def test_a_users_query_waits_no_longer_than_its_limit_for_a_busy_endpoint(endpoint: Endpoint, connect: Connect) -> None:
     endpoint.faults.append(answers(429, Retry_After="30"))
     with pytest.raises(StoreUnavailable, match="429"):
-        connect(endpoint).run(NAMES, limits=Limits(timeout_s=2))
+        connect(endpoint).run(NAMES, limits=QueryLimits(timeout_s=2))
 
 
 @pytest.mark.parametrize("fault", [drop, answers(200, JSON, '{"head": {"vars": ["n"]}, "resu')])
@@ -206,7 +206,7 @@ def test_a_slow_endpoint_ends_as_timeout_however_it_is_slow(endpoint: Endpoint, 
     endpoint.faults.append(fault)
     started = time.monotonic()
     with pytest.raises(QueryTimeout, match=r"0\.5 s"):
-        store.run(NAMES, limits=Limits(timeout_s=0.5))
+        store.run(NAMES, limits=QueryLimits(timeout_s=0.5))
     assert time.monotonic() - started < 1.5
     assert store.run(NAMES).rows == (("a",), ("b",))
 
@@ -236,7 +236,7 @@ def test_every_other_failure_is_one_of_ours(
 ) -> None:
     endpoint.faults.append(fault)
     with pytest.raises(error, match=words):
-        connect(endpoint).run(NAMES, limits=Limits(timeout_s=5))
+        connect(endpoint).run(NAMES, limits=QueryLimits(timeout_s=5))
     assert len(endpoint.requests) == 1
 
 

@@ -1,0 +1,208 @@
+"""Path queries beside igraph, networkx, rustworkx and Oxigraph on the same graphs: ms, median / 95th percentile.
+
+python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--pairs N] [--peers] [--json FILE]
+
+FREEBASE_CORE is `graph_full.tsv` or `.tsv.xz`, or a graph folder made of it. Pairs lie at distances 2, 3 and 4 along
+the edges. Every figure of byokg is that of a query as text, read, run, and its paths spelled out; where paths to all
+nodes are found, they are counted and not spelled out. The generated graph has a million nodes, five relations, uniform
+heads, and tails by Zipf (rank^-0.75). With --peers, libraries that are installed answer what they can on the first
+graph: they hold the nodes' numbers only, and their own results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import NodeColumns
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.search import PathLimits
+
+Pair = tuple[str, str]
+NO_BOUND = PathLimits(max_paths=1 << 40)
+
+
+def generated(edges: int, nodes: int = 1_000_000) -> ColumnarGraph:
+    """Make a graph up; the same numbers give the same graph."""
+    chance = np.random.default_rng(7)
+    weights = np.arange(1, nodes + 1) ** -0.75
+    ranks = np.searchsorted(np.cumsum(weights / weights.sum()), chance.random(edges))
+    tail = chance.permutation(nodes)[np.minimum(ranks, nodes - 1)]
+    head, relation = chance.integers(0, nodes, edges), chance.integers(0, 5, edges)
+    ids = pa.array([f"n{number}" for number in range(nodes)], pa.large_string())
+    triples = np.column_stack((head, relation, tail))
+    names = [f"r{number}" for number in range(1, 6)]
+    return ColumnarGraph.assemble("generated", NodeColumns(ids), names, triples, source={}, distinct=True)
+
+
+def pairs(graph: ColumnarGraph, count: int) -> list[Pair]:
+    """Return pairs of ids at distances 2, 3 and 4, as many of each, or one less."""
+    chance = random.Random(3)
+    wanted = {2: -(-count // 3), 3: -(-(count - 1) // 3), 4: count // 3}
+    found: dict[int, list[Pair]] = {distance: [] for distance in wanted}
+    while any(len(found[distance]) < wanted[distance] for distance in wanted):
+        (source,) = graph.ids(np.array([chance.randrange(graph.node_count)]))
+        reached = paths(graph, f"PATHS ANY SHORTEST START ?x = <{source}> END ?y VIA ?p MAX LENGTH 4", NO_BOUND)
+        ends: dict[int, list[str]] = {}
+        for path in [reached[chance.randrange(len(reached))] for _ in range(12)] if len(reached) else []:
+            ends.setdefault(len(path.edges), []).append(path.end)
+        for distance, chosen in ends.items():
+            if distance in wanted and len(found[distance]) < wanted[distance] and chosen[0] != source:
+                found[distance].append((source, chosen[0]))
+    return [pair for each in found.values() for pair in each]
+
+
+def timed(work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int) -> str:
+    """Return the median and the 95th percentile of the pairs' median times."""
+    figures = []
+    for pair in asked:
+        times = []
+        for _ in range(repeats):
+            began = time.perf_counter()
+            work(pair)
+            times.append(time.perf_counter() - began)
+        figures.append(float(np.median(times)) * 1e3)
+    return f"{np.median(figures):.2f} / {np.percentile(figures, 95):.2f}"
+
+
+def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object], int]]:
+    """Yield what is measured: a name, the work for one pair, and how often it is repeated."""
+    counts = np.bincount(graph.topology.relation[: graph.edge_count], minlength=len(graph.relations))
+    first, second = (f"<{graph.relations[number]}>" for number in np.argsort(-counts)[:2])
+    every = "|".join(f"<{name}>" for name in graph.relations)
+
+    def between(mode: str, via: str, more: str = "") -> Callable[[Pair], object]:
+        return lambda pair: list(paths(graph, f"PATHS {mode} START ?x = <{pair[0]}> END ?y = <{pair[1]}> {via} {more}"))
+
+    def out(mode: str, via: str) -> Callable[[Pair], object]:
+        return lambda pair: len(paths(graph, f"PATHS {mode} START ?x = <{pair[0]}> END ?y {via}", NO_BOUND))
+
+    yield "any shortest", between("ANY SHORTEST", "VIA ?p"), 7
+    yield "all shortest", between("ALL SHORTEST", "VIA ?p"), 7
+    yield "(r1|r2)+", between("ANY SHORTEST", f"VIA {first}|{second}"), 7
+    yield "!r", between("ANY SHORTEST", f"VIA !{first}"), 7
+    yield f"{len(graph.relations):,} alternatives", between("ANY SHORTEST", f"VIA {every}"), 3
+    yield "any trail of at most 4", between("ANY TRAIL", "VIA ?p", "MAX LENGTH 4"), 7
+    yield "any simple path of at most 4", between("ANY SIMPLE", "VIA ?p", "MAX LENGTH 4"), 7
+    yield "SHORTEST 10", between("SHORTEST 10 WALK", "VIA ?p"), 3
+    yield "SHORTEST 10 TRAIL", between("SHORTEST 10 TRAIL", "VIA ?p", "MAX LENGTH 6"), 3
+    yield "reachable by r+", out("ANY SHORTEST", f"VIA {first}"), 3
+    yield "one shortest path to every node", out("ANY SHORTEST", "VIA ?p"), 3
+    yield "r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7
+
+
+def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, str]]:
+    """Yield library, what was asked, and its time, for those that are installed."""
+    bounds, _, tail = graph.outgoing
+    head = np.arange(graph.node_count).repeat(np.diff(bounds))
+    edges = list(zip(head.tolist(), tail.tolist(), strict=True))
+    numbers = {pair: tuple(graph.numbers(list(pair)).tolist()) for pair in asked}  # type: ignore[arg-type]
+    try:
+        import igraph
+
+        held = igraph.Graph(n=graph.node_count, edges=edges, directed=True)
+        yield "igraph", "any shortest", timed(lambda pair: held.get_shortest_path(*numbers[pair]), asked, 5)
+        yield "igraph", "all shortest", timed(lambda pair: held.get_all_shortest_paths(*numbers[pair]), asked, 1)
+    except ImportError:
+        print("igraph is not installed", file=sys.stderr)
+    try:
+        import rustworkx
+
+        rust = rustworkx.PyDiGraph()
+        rust.add_nodes_from(range(graph.node_count))
+        rust.add_edges_from_no_data(edges)
+
+        def search(pair: Pair) -> object:
+            source, target = numbers[pair]
+            return rustworkx.digraph_dijkstra_shortest_paths(rust, source, target=target, default_weight=1.0)
+
+        yield "rustworkx", "any shortest", timed(search, asked, 1)
+    except ImportError:
+        print("rustworkx is not installed", file=sys.stderr)
+    import networkx
+
+    plain = networkx.DiGraph(edges)
+    yield "networkx", "any shortest", timed(lambda pair: networkx.shortest_path(plain, *numbers[pair]), asked, 5)
+    try:
+        import pyoxigraph
+
+        engine = pyoxigraph.Store()
+        relation = graph.topology.relation[: graph.edge_count].tolist()
+        node = pyoxigraph.NamedNode
+        engine.bulk_extend(
+            pyoxigraph.Quad(node(f"urn:n{one}"), node(f"urn:r{kind}"), node(f"urn:n{other}"))
+            for (one, other), kind in zip(edges, relation, strict=True)
+        )
+        kinds = np.bincount(relation)
+        first = int(np.argmax(kinds))
+
+        def reach(pair: Pair) -> object:
+            return len(list(engine.query(f"SELECT ?y WHERE {{ <urn:n{numbers[pair][0]}> <urn:r{first}>+ ?y }}")))
+
+        yield "Oxigraph", "reachable by r+", timed(reach, asked, 3)
+    except ImportError:
+        print("pyoxigraph is not installed", file=sys.stderr)
+
+
+def measured(graph: ColumnarGraph, count: int) -> dict[str, str]:
+    """Measure every kind of query on a graph, and print it."""
+    asked = pairs(graph, count)
+    figures = {}
+    for name, work, repeats in queries(graph):
+        figures[name] = timed(work, asked, repeats)
+        print(f"  {name:34} {figures[name]:>20}", flush=True)
+    hub = graph.ids(np.array([int(np.argmax(np.diff(graph.topology.in_index)))]))[0]
+    began = time.perf_counter()
+    found = paths(graph, f"PATHS SHORTEST 5 TRAIL START ?x = <{hub}> END ?y = <{asked[0][1]}> VIA UNDIRECTED ?p")
+    figures["SHORTEST 5 TRAIL from the hub"] = f"{(time.perf_counter() - began) * 1e3:.0f}"
+    print(f"  {'SHORTEST 5 TRAIL from the hub':34} {figures['SHORTEST 5 TRAIL from the hub']:>20} ({found.summary()})")
+    return figures
+
+
+def main() -> None:
+    """Measure, and print or write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graph", type=Path, help="graph_full.tsv(.xz), or a graph folder")
+    parser.add_argument("--edges", type=int, default=3_000_000, help="of the generated graph; 0 leaves it out")
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        first = ColumnarGraph.open(chosen.graph) if chosen.graph.is_dir() else import_graph(chosen.graph)
+        if not chosen.graph.is_dir():
+            first.save(Path(folder) / "graph")
+            first = ColumnarGraph.open(Path(folder) / "graph")
+        print(first)
+        result["freebase_core"] = measured(first, chosen.pairs)
+        if chosen.peers:
+            result["peers"] = []
+            for library, asked, figure in peers(first, pairs(first, chosen.pairs)):
+                result["peers"].append([library, asked, figure])
+                print(f"  {library:16} {asked:17} {figure:>20}", flush=True)
+        if chosen.edges:
+            second = generated(chosen.edges)
+            print(second)
+            result["generated"] = measured(second, chosen.pairs)
+    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"peak memory {result['peak_mb']:,} MB, with the graphs")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,528 @@
+"""`byokg ask` and `byokg trace`: an answer with what it rests on, and what led to it round by round, as trees."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from byokg.cli.config import read_settings
+from byokg.cli.evaluation import set_up
+from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
+from byokg.cli.terminal import note as tell
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.store import GraphStore
+from byokg.graph.traversal import follow_metapath
+from byokg.linking.entities import EntityLinker
+from byokg.pipeline.loop import ENDED
+from byokg.retrieval.verbalize import (
+    Hop,
+    folded,
+    names_of,
+    node_text,
+    note,
+    plain,
+    shown_name,
+    value_text,
+    verbalize,
+    walk_text,
+)
+from byokg.types import (
+    INVERSE,
+    Answer,
+    EntityId,
+    Evidence,
+    Feedback,
+    LinkedEntity,
+    Mention,
+    Node,
+    PathEvidence,
+    Properties,
+    Question,
+)
+from byokg.types import Path as GraphPath
+
+_ANSWERS = 20
+"""Answers listed; the rest is counted."""
+
+_WALKS = 3
+"""Answers to which evidence draws a walk; the rest is counted."""
+
+_TREES = 3
+"""Cited paths that are drawn; further ones are lines, as is all other evidence."""
+
+_LINES = 5
+"""Cited evidence that is not drawn, written as lines; the rest is counted."""
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    entity: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
+    ] = None,
+    hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one question and show the evidence.
+
+    byokg ask "Which river flows through Paris?" dataset=atlas
+
+    byokg ask "Who directed Heat?" graph.path=DIR
+
+    byokg ask "Who directed Heat?" graph.path=neo4j://HOST
+    """
+    if not question.strip():
+        raise ConfigError("the question is empty")
+    settings = read_settings(_settings_only(words or [], question))
+    dataset = settings.build("dataset") if settings.options["dataset"] else None
+    with set_up(settings, dataset, tell) as bench:
+        topics = tuple(EntityId(id) for id in entity or ())
+        try:
+            bench.store.numbers(topics)
+        except EntityNotFound as error:
+            raise ConfigError(_no_such_entity(error, bench.entities)) from error
+        answer = bench.pipeline.run(Question("ask", question, topics, hops))
+        if as_json:
+            print_json(answer_json(question, answer))
+        elif trace:
+            from byokg.evaluation.records import answered
+
+            usage = None if bench.asks is None else bench.asks.meter.take("ask")
+            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
+        else:
+            show(answer, bench.store, stdout())
+
+
+def trace(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
+    graph: Annotated[Path | None, typer.Option(metavar="DIR", help="Graph of the run, for the names of nodes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
+
+    byokg trace runs/mine WebQTest-12
+    """
+    from byokg.evaluation.records import read_trace
+
+    record = read_trace(run, id)
+    if as_json:
+        print_json(record)
+    else:
+        show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
+
+
+def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
+    """Refuse a question that was typed without quotes."""
+    if words and "=" not in words[0]:
+        raise ConfigError(
+            f'{words[0]!r} is no setting; put the whole question in quotes: byokg ask "{question} {words[0]} …"'
+        )
+    return words
+
+
+def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
+    """Say which nodes may have been meant where a name was given for an id."""
+    found = linker.candidates(Mention(error.entity))
+    near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
+    return f"--entity {error.entity}: no node has this id{near if found else ''}"
+
+
+# Answers
+
+
+def answer_json(question: str, answer: Answer) -> dict[str, Any]:
+    """Return the answers with scores, and the rounds as `trace.jsonl` holds them."""
+    from byokg.evaluation.records import answered
+
+    trace = json.loads(answered(answer, seconds=0.0).trace)
+    return {
+        "question": question,
+        "answers": [asdict(item) | {"grounded": item.grounded} for item in answer.items],
+        "rounds": trace["rounds"],
+    }
+
+
+def show(answer: Answer, store: GraphStore, console: Console) -> None:
+    """Print the answers, what was linked and how sure that is, and the evidence that the answers cite."""
+    linked = list(dict.fromkeys(entity for one in answer.rounds for entity in one.linked.entities))
+    evidence = [item for one in answer.rounds for item in one.evidence]
+    found = [item for item in evidence if isinstance(item, PathEvidence)]
+    cited = {citation for item in answer.items for citation in item.citations}
+    if answer.items:
+        _show_answers(answer, console)
+    else:
+        console.print(_no_answer(answer, linked))
+    if linked:
+        console.print()
+        for entity in linked:
+            console.print(_linked(entity), soft_wrap=True)
+    arrows = _Arrows("-", "<", ">") if console.options.ascii_only else _Arrows("─", "◀", "▶")
+    drawn: set[str] = set()
+    for item in found:
+        ends = set(item.ends)
+        answers = [one.id for one in answer.items if one.id in ends and item.id in one.citations and one.id is not None]
+        if answers and len(drawn) < _TREES:
+            drawn.add(item.id)
+            console.print()
+            console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
+            console.print(_tree(item, answers, _walks(item, answers[:_WALKS], linked, store), store, arrows))
+    _show_lines([item for item in evidence if item.id in cited - drawn], store, console)
+    rest = [item for item in found if item.id not in cited]
+    if rest:
+        best = max(rest, key=lambda item: item.score)
+        console.print()
+        noun = "one other path" if len(rest) == 1 else f"{len(rest)} other paths"
+        path = " ".join(
+            arrows.around(label.removeprefix(INVERSE), label.startswith(INVERSE)) for label in best.relations
+        )
+        console.print(
+            Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
+        )
+
+
+def _show_lines(evidence: Sequence[Evidence], store: GraphStore, console: Console) -> None:
+    """Print the first of the evidence that is not drawn, as a prompt shows it, and count the others."""
+    if not evidence:
+        return
+    names = names_of(store, evidence[:_LINES], _WALKS)
+    console.print()
+    for item in evidence[:_LINES]:
+        console.print(Text(f"evidence {item.id}: {verbalize(item, names, _WALKS)}"))
+    if (more := len(evidence) - _LINES) > 0:
+        console.print(Text(f"(+{more:,} more cited; all of it: --trace)", "dim"))
+
+
+def _show_answers(answer: Answer, console: Console) -> None:
+    for item in answer.items[:_ANSWERS]:
+        line = Text(item.name, "bold green")
+        if item.id is not None and item.id != item.name:
+            line.append(f"  {item.id}", "not bold dim")
+        if answer.rounds and not item.grounded:
+            line.append("  (not supported by the graph)", "not bold dim")
+        console.print(line, soft_wrap=True)
+    if (more := len(answer.items) - _ANSWERS) > 0:
+        console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))
+
+
+def _no_answer(answer: Answer, linked: Sequence[LinkedEntity]) -> Text:
+    if not answer.rounds:
+        return Text("no answer: the language model gave none")
+    if any(not isinstance(item, Feedback) for one in answer.rounds for item in one.evidence):
+        return Text("no answer: nothing that was found answers the question; all of it: --trace")
+    if linked:
+        return Text("no answer: no path from what was linked fits the question")
+    return Text("no answer: nothing in the question names a node of the graph; name one with --entity ID")
+
+
+def _linked(entity: LinkedEntity) -> Text:
+    """Say what a piece of the question was taken for, and how sure that is."""
+    sure = f"{entity.method}, {entity.score:.2f}" if entity.method in ("fuzzy", "dense") else entity.method
+    line = Text(f"linked {entity.mention.text!r} to ")
+    line.append(entity.name, "bold")
+    if entity.id != entity.name:
+        line.append(f"  {entity.id}", "dim")
+    return line.append(f"  ({sure})")
+
+
+@dataclass(frozen=True)
+class _Arrows:
+    """The characters of an arrow: its line, and its two heads."""
+
+    line: str
+    left: str
+    right: str
+
+    def around(self, label: str, inverse: bool) -> str:
+        """Draw an arrow from the edge's head to its tail, read from left to right."""
+        if inverse:
+            return f"{self.left}{self.line} {label} {self.line}{self.line}"
+        return f"{self.line}{self.line} {label} {self.line}{self.right}"
+
+
+def _walks(
+    item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore
+) -> list[GraphPath]:
+    """Return one walk to each answer: evidence keeps walks for its first ends only, and answers may be others."""
+    kept = {path.end: path for path in item.paths}
+    lacking = [end for end in answers if end not in kept]
+    if lacking:
+        mentions = {entity.mention for entity in linked if entity.id == item.source}
+        # Not through what another piece of the question names, unless the answer is to be had no other way.
+        avoid = [item.source, *(entity.id for entity in linked if entity.mention not in mentions)]
+        walks = follow_metapath(store, [item.source], item.relations, avoid=avoid)
+        if not set(lacking) <= set(store.ids(walks.ends)):
+            walks = follow_metapath(store, [item.source], item.relations)
+        kept |= {path.end: path for path in walks.paths(store.numbers(lacking))}
+    return [kept[end] for end in answers]
+
+
+def _tree(
+    item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[GraphPath], store: GraphStore, arrows: _Arrows
+) -> Tree:
+    """Draw walks from the topic entity to the first answers, merged where they begin alike; count what is left out."""
+    ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
+    nodes = dict(zip(ids, store.nodes(ids), strict=True))
+    root = Tree(_named(nodes[item.source], "bold"))
+    branches: dict[tuple[int, ...], Tree] = {(): root}
+    for path in walks:
+        place: tuple[int, ...] = ()
+        for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
+            parent, place = branches[place], (*place, triple.edge)
+            if place not in branches:
+                label = Text(f"{arrows.around(triple.relation, inverse)} ", "cyan")
+                label.append_text(_named(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
+                branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
+    left_out = []
+    if more := len(answers) - len(walks):
+        left_out.append(f"+{more:,} more {'answer' if more == 1 else 'answers'}")
+    if others := len(item.ends) - len(answers):
+        left_out.append("one end that is no answer" if others == 1 else f"{others:,} ends that are no answers")
+    if item.truncated:
+        left_out.append("the search was cut short")
+    if left_out:
+        root.add(Text(f"({', '.join(left_out)})", "dim"))
+    return root
+
+
+def _named(node: Node, style: str) -> Text:
+    label = Text().append(node.name, style)
+    return label.append(f"  {node.type}", "not bold dim") if node.type else label
+
+
+def _bracketed(properties: Properties) -> str:
+    return f"  ({', '.join(f'{key} {value}' for key, value in properties.items())})" if properties else ""
+
+
+# Traces
+
+
+_LISTED = 8
+"""Items of one kind that are listed; the rest is counted."""
+
+_ENDS = 5
+"""Ends, or rows, of one item that are listed."""
+
+_ASCII = {"→": "->", "←": "<-", "…": "...", "–": "-"}
+
+_EMPTY: tuple[object, ...] = (None, "", [], {}, ())
+"""What a step notes where there was nothing of the kind; numbers say something also when they are 0."""
+
+_DIGEST = 8
+"""Characters of a digest or key: enough to find it."""
+
+
+def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | None = None) -> None:
+    """Print a trace.
+
+    Args:
+        record: a line of `trace.jsonl`; see `evaluation/records.py`.
+        console: where to.
+        store: gives the names of nodes; without one those that the trace does not name stand as their ids.
+    """
+    names = _names(record, store)
+    cited = {citation for answer in record["answers"] for citation in answer["citations"]}
+    root = Tree(Text(f"question {record['id']}", "bold"))
+    for one in record["rounds"]:
+        _add_round(root, one, names, cited)
+    if record.get("calls"):
+        calls = root.add(Text("language model", "bold"))
+        for number, call in enumerate(record["calls"], start=1):
+            shown = f", shown {_ranges(call['shown'])}" if call["shown"] else ""
+            reply = f"prompt {call['prompt'][:_DIGEST]}, reply {call['reply'][:_DIGEST]}"
+            calls.add(Text(f"{number}. {call['stage']}  ").append(f"{reply}{shown}", "dim"))
+    _add_listed(root.add(Text("answers" if record["answers"] else "no answer", "bold")), record["answers"], _answer)
+    if console.options.ascii_only:
+        _in_ascii(root)
+    console.print(root)
+
+
+def _add_round(root: Tree, record: Mapping[str, Any], names: Mapping[EntityId, str], cited: set[str]) -> None:
+    branch = root.add(Text(f"round {record['number'] + 1}", "bold"))
+    written = list(_written(record["artifacts"]))
+    if written:
+        proposed = branch.add("proposed")
+        for line in written:
+            proposed.add(line)
+    links = [*record["linked"]["entities"], *record["linked"]["drafts"]]
+    drafts = len(record["linked"]["drafts"])
+    if links or record["linked"]["literals"]:
+        linked = branch.add("linked")
+        marked = [(link, position >= len(links) - drafts) for position, link in enumerate(links)]
+        _add_listed(linked, marked, lambda each: _link(*each))
+        for literal in record["linked"]["literals"]:
+            linked.add(Text(f"{literal['mention']['text']!r} is the {literal['kind']} {literal['value']}"))
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for item in record["evidence"]:
+        found["feedback" if item["kind"] == "Feedback" else item["retriever"]].append(item)
+    for step in record["steps"]:
+        branch.add(_step(step))
+    for retriever, items in found.items():
+        count = "1 item" if len(items) == 1 else f"{len(items):,} items"
+        _add_listed(branch.add(f"{retriever}: {count}"), items, lambda item: _evidence(item, names, cited))
+    if not found and all(step["stage"] != ENDED for step in record["steps"]):
+        branch.add(Text("nothing was found", "dim"))
+
+
+def _add_listed(branch: Tree, items: Sequence[Any], text: Callable[[Any], Text]) -> None:
+    """List the first items under a branch, and count the rest."""
+    for item in items[:_LISTED]:
+        branch.add(text(item))
+    if (more := len(items) - _LISTED) > 0:
+        branch.add(Text(f"(+{more:,} more)", "dim"))
+
+
+def _written(artifacts: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line for each kind of artifact that was written."""
+    if artifacts["finished"]:
+        yield Text("finished")
+    if artifacts["mentions"]:
+        yield Text(f"entities: {' | '.join(plain(mention['text']) for mention in artifacts['mentions'])}")
+    for path in artifacts["paths"][:_LISTED]:
+        hops = [Hop.of(relation) for relation in path["relations"]]
+        steps = " / ".join(f"^{hop.label}" if hop.inverse else hop.label for hop in hops)
+        yield Text(f"path: {steps}").append(f"  {_score(path['score'])}", "dim")
+    if (more := len(artifacts["paths"]) - _LISTED) > 0:
+        yield Text(f"(+{more} more paths)", "dim")
+    for query in artifacts["queries"]:
+        yield Text(f"{query['language']}: {plain(query['text'])}")
+    if artifacts["draft_answers"]:
+        yield Text(f"draft answers: {' | '.join(map(plain, artifacts['draft_answers']))}")
+    if artifacts["bfsql"]:
+        yield Text(f"bfsql: {plain(artifacts['bfsql'])}")
+
+
+def _link(link: Mapping[str, Any], draft: bool) -> Text:
+    mention = link["mention"]["text"]
+    line = Text(f"{'draft ' if draft else ''}{mention!r} to ").append(plain(link["name"]), "bold")
+    if link["id"] != link["name"]:
+        line.append(f"  {link['id']}", "dim")
+    return line.append(f"  ({link['method']}, {_score(link['score'])})", "dim")
+
+
+def _step(step: Mapping[str, Any]) -> Text:
+    parts = [_noted(part) for part in (step["given"], step["got"])]
+    return Text(f"{step['stage']}  ").append(plain(" → ".join(part for part in parts if part)), "dim")
+
+
+def _noted(record: Mapping[str, Any]) -> str:
+    """Write what a step was given, or what came of it, less what is empty."""
+    return "; ".join(f"{key}: {_noted_value(value)}" for key, value in record.items() if value not in _EMPTY)
+
+
+def _noted_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"({_noted(value)})"
+    if isinstance(value, list | tuple):
+        return " | ".join(map(_noted_value, value))
+    return value if isinstance(value, str) else _plain_json(value)
+
+
+def _evidence(item: Mapping[str, Any], names: Mapping[EntityId, str], cited: set[str]) -> Text:
+    score = "" if item["kind"] == "Feedback" else f" {_score(item['score'])}"
+    line = Text(item["id"], "bold green" if item["id"] in cited else "bold").append(f"{score}  ", "not bold dim")
+    return line.append(_fact(item, names), "not bold default")
+
+
+def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
+    """Write what an item says, as `retrieval/verbalize.py` does; of a kind that is not known here, its kind."""
+    kind: str = item["kind"]
+    if kind == "PathEvidence":
+        hops = [Hop.of(relation) for relation in item["relations"]]
+        ends = [shown_name(end, names) for end in item["ends"][:_ENDS]]
+        between = ["…"] * (len(hops) - 1)
+        cut = " (search cut short)" if item["truncated"] else ""
+        nodes = [shown_name(item["source"], names), *between, folded(ends, item["n_ends"] - len(ends))]
+        return f"{walk_text(nodes, hops)}{cut}"
+    if kind == "TripleEvidence":
+        triple = item["triple"]
+        hop = Hop(triple["relation"], note=note(triple["properties"]))
+        return walk_text([shown_name(triple["head"], names), shown_name(triple["tail"], names)], [hop])
+    if kind == "NodeEvidence":
+        return node_text(Node(**item["node"]))
+    if kind == "RowsEvidence":
+        rows = [" | ".join(_cell(cell) for cell in row) for row in item["rows"][:_ENDS]]
+        more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
+        return "\n".join([plain(item["query"]), " | ".join(item["columns"]), *rows, *more])
+    if kind == "Feedback":
+        return f"{plain(item['subject'])}: {plain(item['problem'])}"
+    return kind.removesuffix("Evidence").lower()
+
+
+def _cell(cell: Any) -> str:
+    if isinstance(cell, Mapping) and "name" in cell:
+        return shown_name(EntityId(cell["name"]), {})
+    if isinstance(cell, Mapping) and "relation" in cell:
+        return walk_text([cell["head"], cell["tail"]], [Hop(cell["relation"])])
+    return value_text(cell) if isinstance(cell, str | int | float) else _plain_json(cell)
+
+
+def _answer(answer: Mapping[str, Any]) -> Text:
+    line = Text(plain(answer["name"]), "bold green")
+    if answer["id"] is not None and answer["id"] != answer["name"]:
+        line.append(f"  {answer['id']}", "not bold dim")
+    return line.append(f"  {_ranges(answer['citations']) or 'not grounded'}", "not bold default")
+
+
+def _in_ascii(tree: Tree) -> None:
+    """Write arrows and dashes as a terminal that knows no others can show them."""
+    label = tree.label if isinstance(tree.label, Text) else Text(str(tree.label))
+    for character, shown in _ASCII.items():
+        label.plain = label.plain.replace(character, shown)
+    tree.label = label
+    for child in tree.children:
+        _in_ascii(child)
+
+
+def _names(record: Mapping[str, Any], store: GraphStore | None) -> dict[EntityId, str]:
+    """Return the names of the nodes that will be shown, as far as they are known."""
+    names: dict[EntityId, str] = {}
+    nodes: dict[EntityId, None] = {}
+    for one in record["rounds"]:
+        for link in (*one["linked"]["entities"], *one["linked"]["drafts"]):
+            names[link["id"]] = link["name"]
+        for item in one["evidence"]:
+            if item["kind"] == "PathEvidence":
+                nodes |= dict.fromkeys([item["source"], *item["ends"][:_ENDS]])
+            elif item["kind"] == "TripleEvidence":
+                nodes |= dict.fromkeys([item["triple"]["head"], item["triple"]["tail"]])
+            elif item["kind"] == "NodeEvidence":
+                names[item["node"]["id"]] = item["node"]["name"]
+    names |= {answer["id"]: answer["name"] for answer in record["answers"] if answer["id"] is not None}
+    if store is not None:
+        names |= {node.id: node.name for node in store.nodes(list(nodes))}
+    return names
+
+
+def _ranges(ids: Sequence[str]) -> str:
+    """Write ids of evidence with runs of numbers joined: `e1–e4, e7`."""
+    numbers = sorted({int(id.removeprefix("e")) for id in ids})
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return ", ".join(f"e{first}" if first == last else f"e{first}–e{last}" for first, last in runs)
+
+
+def _score(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _plain_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

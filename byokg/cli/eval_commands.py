@@ -1,0 +1,366 @@
+"""`byokg eval`, `byokg demo` and `byokg merge`: runs over data sets.
+
+`byokg eval -m` makes one run for each combination of settings, started by a Hydra launcher.
+Hydra's grammar says what is swept (`a,b`, `range(1,4)`), and its launchers where the jobs run: here one after another,
+in processes (`hydra/launcher=joblib`), or on a SLURM cluster (`hydra/launcher=submitit_slurm`). The settings of each
+job are read as for a single run, before the first one starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, QuotedString, Transformer
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from byokg.cli.components import config_dirs, groups
+from byokg.cli.config import Settings, read_settings, show_settings
+from byokg.cli.evaluation import evaluate
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, stderr, stdout
+from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
+from byokg.evaluation.records import read_config
+from byokg.evaluation.run_folder import read_metrics
+from byokg.evaluation.runner import merge_runs
+from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
+
+LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
+"""Launchers that need an extra, and which."""
+
+_LAUNCHER = "hydra/launcher"
+_HYDRA = ("hydra.", "hydra/")
+_SHOWN = ("hit", "hits@1", "f1", "em")
+_NAME_LENGTH = 120
+_HASH_DIGITS = 8
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; one under runs/ unless given.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+) -> None:
+    """Answer the shipped questions over the shipped graph, and score the answers. Needs no key, GPU or server.
+
+    It is the same as: byokg eval pipeline=offline dataset=atlas
+    """
+    words = ["pipeline=offline", "dataset=atlas", *([] if out is None else [f"out={out}"])]
+    evaluate(read_settings(words), stdout(), stderr(), quiet)
+    if not quiet:
+        note('next: byokg ask "Which river flows through Paris?" dataset=atlas')
+
+
+def eval_(
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
+    ] = False,
+    sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
+    multirun: Annotated[
+        bool, typer.Option("--multirun", "-m", help="Run every combination of settings with several values.")
+    ] = False,
+) -> None:
+    """Run a pipeline over a data set and score it.
+
+    Settings are KEY=VALUE, for instance:
+
+    byokg eval dataset=atlas
+
+    byokg eval dataset=metaqa dataset.root=DIR dataset.hops=2 limit=500 workers=2
+
+    byokg eval dataset=folder dataset.root=DIR linking.entities=gold out=runs/mine
+
+    byokg eval dataset=folder dataset.root=DIR graph.path=neo4j://HOST graph.id_property=id
+
+    byokg eval pipeline=byokg llm=anthropic llm.model=MODEL dataset=atlas budget=usd budget.max_usd=5 --estimate
+
+    byokg eval -m dataset=atlas linking=exact,fuzzy pipeline.beam=8,32 out=runs/beams
+
+    The same command continues a run that was interrupted, and shows the result of one that is finished.
+    """
+    if multirun:
+        if show or estimate:
+            raise ConfigError("--show and --estimate are for a single run; leave out -m")
+        outcomes = sweep(words or [], stdout(), stderr(), quiet)
+        broken = [outcome for outcome in outcomes if outcome.error]
+        if broken:
+            raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
+        return
+    settings = read_settings(words or [])
+    if show:
+        print(show_settings(settings), end="")
+        return
+    evaluate(settings, stdout(), stderr(), quiet, sample if estimate else None)
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of all shards of one run.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Run folder to write.")],
+) -> None:
+    """Put the shards of a run together and score the whole.
+
+    byokg eval dataset=atlas shard=1/2 out=runs/part-1
+
+    byokg eval dataset=atlas shard=2/2 out=runs/part-2
+
+    byokg merge runs/part-1 runs/part-2 --out runs/whole
+
+    The result is that of the run in one piece, byte for byte but for the timings.
+    """
+
+    metrics = merge_runs(folders, out)
+    console = stdout()
+    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
+    print_line(console, f"run folder: {out}")
+
+
+# Grids
+
+
+@dataclass(frozen=True)
+class Job:
+    """One combination of settings."""
+
+    name: str
+    """The settings that differ between jobs, as a folder's name."""
+    words: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended."""
+
+    name: str
+    error: str = ""
+    """Empty where all went well."""
+    incomplete: bool = False
+    """Whether the same command continues it."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All jobs of a sweep, and how they are started."""
+
+    jobs: tuple[Job, ...]
+    folder: Path
+    launcher: tuple[str, ...]
+    """Hydra's own settings."""
+
+
+def read_grid(words: Sequence[str]) -> Grid:
+    """Read which jobs a command line means: the product of all swept settings, in the order given.
+
+    Args:
+        words: `KEY=VALUE`, of which VALUE may be a sweep. A grid that an experiment lists (`hydra.sweeper.params`)
+            comes first; the command line replaces its entries. Lists are written in brackets.
+
+    Raises:
+        ConfigError: nothing is swept, or Hydra is asked for another sweeper.
+    """
+    ours = [word for word in words if not word.startswith(_HYDRA)]
+    launcher = tuple(word for word in words if word.startswith(_HYDRA))
+    for word in launcher:
+        if word.startswith(("hydra/sweeper", "hydra.sweep")):
+            raise ConfigError(f"{word} is not for byokg eval -m, which runs all combinations; leave it out")
+    values: dict[str, list[str]] = {}
+    for key, text in {**_listed_grid(ours), **dict(map(_pair, ours))}.items():
+        values[key] = _swept(key, text)
+    out = values.pop("out", None)
+    swept = [key for key, choices in values.items() if len(choices) > 1]
+    if not swept:
+        raise ConfigError("-m has nothing to sweep; write several values, for instance pipeline.rounds=1,2,3")
+    folder = Path(out[0]) if out else Path("runs") / f"sweep-{_digest(' '.join(ours))}"
+    jobs = []
+    for choices in itertools.product(*values.values()):
+        chosen = dict(zip(values, choices, strict=True))
+        name = _folder_name(",".join(f"{key}={chosen[key]}" for key in swept))
+        settings = tuple(f"{key}={value}" for key, value in chosen.items())
+        jobs.append(Job(name, (*settings, f"out={folder / name}"), folder / name))
+    return Grid(tuple(jobs), folder, launcher)
+
+
+def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list[Outcome]:
+    """Run all jobs, and print one table of their results; a job that fails does not stop the others.
+
+    The same command continues what is unfinished and only reads what is finished.
+
+    Args:
+        words: see `read_grid`.
+        out: where the table goes.
+        err: where the rest goes.
+        quiet: print the table only.
+
+    Raises:
+        ConfigError: the words are wrong, for all jobs alike.
+        MissingExtra: the launcher is not installed.
+    """
+    grid = read_grid(words)
+    settings = tuple(read_settings(job.words) for job in grid.jobs)
+    outcomes = _launch(grid, _Runner(grid.jobs, settings, quiet), err)
+    ended = {outcome.name: outcome for outcome in outcomes}
+    shown = [ended.get(job.name, Outcome(job.name, "its process ended without a result")) for job in grid.jobs]
+    out.print(_table(grid, shown))
+    for outcome in shown:
+        if outcome.error:
+            what = "incomplete" if outcome.incomplete else "failed"
+            print_line(out, f"{what} {outcome.name}: {outcome.error}")
+    print_line(out, f"run folders: {grid.folder}")
+    return shown
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """What a launcher calls in each job, perhaps in another process or on another machine."""
+
+    jobs: tuple[Job, ...]
+    settings: tuple[Settings, ...]
+    """Of each job."""
+    quiet: bool
+
+    def __call__(self, config: DictConfig) -> Outcome:
+        """Run the job whose number the configuration holds."""
+        number = int(config.job)
+        job = self.jobs[number]
+        err = Console(stderr=True, highlight=False)
+        if not self.quiet:
+            text = f"job {number + 1} of {len(self.jobs)}: {job.name}"
+            err.print(text, style="bold", markup=False, soft_wrap=True)
+        try:
+            evaluate(self.settings[number], Console(quiet=True), err, self.quiet)
+        except RunIncomplete as error:
+            return Outcome(job.name, str(error), incomplete=True)
+        except Exception as error:  # whatever ends one job, the others go on
+            return Outcome(job.name, f"{type(error).__name__}: {error}")
+        return Outcome(job.name)
+
+
+def _launch(grid: Grid, run: _Runner, err: Console) -> list[Outcome]:
+    """Hand the jobs to Hydra's launcher; return the outcomes of those that came back."""
+    _refuse_missing(grid.launcher)
+    settings = [
+        *grid.launcher,
+        f"hydra.sweep.dir='{grid.folder}'",
+        "hydra.sweep.subdir=.",
+        "hydra.output_subdir=null",
+        "hydra/job_logging=none",
+        "hydra/hydra_logging=none",
+        f"+job=range(0,{len(grid.jobs)})",
+    ]
+    with initialize_config_dir(str(config_dirs()[0].resolve()), job_name="byokg", version_base="1.3"):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        try:
+            batches = hydra.multirun(None, run, settings, with_log_configuration=False)
+        except HydraException as error:
+            raise ConfigError(f"Hydra refuses {' '.join(grid.launcher)}: {error}") from error
+        except (ByokgError, OSError):
+            raise
+        except Exception as error:  # a job's process died, and its launcher raises what it likes
+            print_line(err, f"{type(error).__name__}: {error}")
+            return []
+    (grid.folder / "multirun.yaml").unlink(missing_ok=True)  # Hydra's own record; each run's config.yaml says more
+    return [each.return_value for batch in batches for each in batch]
+
+
+def _refuse_missing(launcher: Sequence[str]) -> None:
+    import importlib.util
+
+    for word in launcher:
+        key, _, name = word.partition("=")
+        if key == _LAUNCHER and name in LAUNCHERS:
+            package = f"hydra_{name.partition('_')[0]}_launcher"
+            if importlib.util.find_spec(f"hydra_plugins.{package}") is None:
+                raise MissingExtra(package.replace("_", "-"), LAUNCHERS[name], word)
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, equals, text = word.partition("=")
+    if not equals:
+        raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
+    return key, text
+
+
+def _listed_grid(words: Sequence[str]) -> dict[str, str]:
+    """Return the grid that the chosen options list, as text by setting."""
+    chosen = [word for word in words if word.partition("=")[0] in groups() and len(_swept(*_pair(word))) == 1]
+    try:
+        with initialize_config_dir(str(config_dirs()[0].resolve()), version_base="1.3"):
+            config = compose("config", chosen, return_hydra_config=True)
+            params = config.hydra.sweeper.params
+            listed = {} if params is None else cast("dict[str, Any]", OmegaConf.to_container(params, resolve=True))
+    except HydraException:
+        return {}  # reading the jobs' settings says better what is wrong
+    return {key: str(value) for key, value in listed.items()}
+
+
+def _swept(key: str, text: str) -> list[str]:
+    """Return the values that a setting takes; text that is no sweep is one value, taken literally."""
+    try:
+        override = OverridesParser.create().parse_override(f"{key}={text}")
+    except HydraException:
+        return [text]
+    if override.is_sweep_override() and override.is_discrete_sweep():
+        return [_as_word(value) for value in override.sweep_iterator(Transformer.identity)]
+    return [_plain(override, text)]
+
+
+def _plain(override: Override, text: str) -> str:
+    """Return one value: without the quotes that keep commas from being a sweep, and lists without brackets."""
+    value = override.value()
+    return (
+        _as_word(value) if isinstance(value, list) else value if _is_quoted(text) and isinstance(value, str) else text
+    )
+
+
+def _is_quoted(text: str) -> bool:
+    return text[:1] in ("'", '"') and text[-1:] == text[:1]
+
+
+def _as_word(value: Any) -> str:
+    """Write a value as it is typed in a setting of a single run."""
+    if isinstance(value, QuotedString):
+        return value.text
+    if isinstance(value, list):
+        return ",".join(map(_as_word, value))
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _folder_name(text: str) -> str:
+    """Return a folder's name that tells the settings, and by a digest also those that look alike in it."""
+    name = re.sub(r"[^\w.,=+-]+", "-", text).strip(".-")
+    return name if name == text and len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}-{_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def _table(grid: Grid, outcomes: Sequence[Outcome]) -> Table:
+    """Return one row for each job; figures are percentages."""
+    rows: list[tuple[str, ...]] = []
+    for job, outcome in zip(grid.jobs, outcomes, strict=True):
+        try:
+            summary = read_metrics(job.folder).overall
+        except RunError:
+            rows.append((job.name, "incomplete" if outcome.incomplete else "failed"))
+            continue
+        shown = (percent(summary.estimates[name].value) for name in _SHOWN)
+        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown))
+    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN))]
+    return table(columns, rows, f"{len(grid.jobs)} runs")

@@ -1,0 +1,495 @@
+"""Paths in order of length under a restrictor: between two nodes, or out of one node to others.
+
+Between two nodes the steps that may lie on a path of a given length are found from both ends first, so that every
+beginning that is followed leads to the end, unless it repeats what it may not. Out of one node beginnings are followed
+a step at a time, all of one length together. Neither depends on how many paths there are in all: what is asked for, and
+the budget, end it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.pathql.moves import Int64, Moves, Steps
+from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
+from byokg.graph.pathql.search import Budget, Layer, Rows, among, borrowed, followed, ordered, pruned
+
+_BLOCK = 1 << 13
+"""Beginnings of paths followed together."""
+
+
+class Quota:
+    """How many paths of a pair are still wanted."""
+
+    def __init__(self, selector: Selector, count: int) -> None:
+        self._groups = selector in (Selector.SHORTEST_GROUPS, Selector.ALL_SHORTEST)
+        self._left: int | None = None if selector is Selector.ALL else count
+        self._last = -1
+
+    def take(self, length: int, found: int) -> int:
+        """Count what was found of a length, all of it at once; return how much of that is wanted."""
+        if self._left is None or found == 0:
+            return found
+        if self._groups:
+            if length != self._last:
+                if self._left == 0:
+                    return 0
+                self._left, self._last = self._left - 1, length
+            return found
+        taken = min(found, self._left)
+        self._left -= taken
+        return taken
+
+    def wanted(self, room: int) -> int:
+        """Return how many paths of the next length to look for, where there is room for some."""
+        return room if self._left is None or self._groups else min(room, self._left)
+
+    @property
+    def filled(self) -> bool:
+        """Tell whether longer paths are wanted no more."""
+        return self._left == 0
+
+
+def allowed(
+    rows: Rows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
+) -> npt.NDArray[np.bool_]:
+    """Tell which steps may follow which rows; `last` says that the path ends with the step."""
+    if restrictor is Restrictor.WALK:
+        return np.ones(len(row), np.bool_)
+    if restrictor is Restrictor.TRAIL:
+        edges = moves.edge(label)
+        walked = moves.edge(rows.labels)
+        kept = np.ones(len(row), np.bool_)
+        for column in range(walked.shape[1]):
+            kept &= walked[:, column].take(row) != edges
+        return kept
+    states = moves.states
+    node = far if states == 1 else far // states
+    nodes = rows.vertices if states == 1 else rows.vertices // states
+    first = 1 if last and restrictor is Restrictor.SIMPLE else 0
+    kept = np.ones(len(row), np.bool_)
+    for column in range(first, nodes.shape[1]):
+        kept &= nodes[:, column].take(row) != node
+    return kept
+
+
+def fulfils(rows: Rows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
+    """Tell which whole paths fulfil a restrictor."""
+    kept = np.ones(len(rows), np.bool_)
+    if restrictor is Restrictor.WALK:
+        return kept
+    table = moves.edge(rows.labels) if restrictor is Restrictor.TRAIL else rows.vertices // moves.states
+    width = table.shape[1]
+    for one in range(width):
+        for other in range(one + 1, width):
+            ends = one == 0 and other == width - 1
+            if not (ends and restrictor is Restrictor.SIMPLE):
+                kept &= table[:, one] != table[:, other]
+    return kept
+
+
+class _Front:
+    """The steps that lead from one end to any vertex in a given number of steps, visited or not."""
+
+    def __init__(self, moves: Moves, start: Int64, closed: tuple[int, ...], backward: bool) -> None:
+        self.layers: list[Layer] = []
+        self.vertices = start
+        self._moves = moves
+        self._closed = closed
+        self._backward = backward
+
+    @property
+    def open(self) -> Int64:
+        """Return the vertices that are left next; a path does not go on from nodes that it may only end at."""
+        if not self.layers or not self._closed:
+            return self.vertices
+        states = self._moves.states
+        nodes = self.vertices if states == 1 else self.vertices // states
+        kept = np.ones(len(nodes), np.bool_)
+        for node in self._closed:
+            kept &= nodes != node
+        return self.vertices[kept]
+
+    def effort(self) -> int:
+        """Estimate the steps to come."""
+        return self._moves.effort(self.open, self._backward)
+
+    def grow(self, budget: Budget) -> bool:
+        """Go one step further; return whether the budget allowed it."""
+        vertices = self.open
+        if not budget.spend(self._moves.effort(vertices, self._backward)):
+            return False
+        steps = self._moves.backward(vertices) if self._backward else self._moves.forward(vertices)
+        near = vertices.take(steps.origin)
+        self.layers.append(
+            Layer(steps.far, near, steps.label) if self._backward else Layer(near, steps.far, steps.label)
+        )
+        with borrowed(1) as (marks,):
+            self.vertices = steps.far.take(marks.add(steps.far))
+        return True
+
+
+def between(
+    moves: Moves,
+    source: int,
+    target: int,
+    quota: Quota,
+    restrictor: Restrictor,
+    most: int | None,
+    budget: Budget,
+    longest: int,
+) -> Iterator[Rows]:
+    """Yield the paths from one node to another, by length and then in order of a depth-first search.
+
+    Args:
+        moves: the steps.
+        source: node where paths start.
+        target: node where they end.
+        quota: how many paths are wanted; counted down.
+        restrictor: what may not be repeated.
+        most: steps at most; None for no bound.
+        budget: what the search may do.
+        longest: steps that a path under the restrictor can have.
+    """
+    states = moves.states
+    by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
+    if source == target and moves.empty:
+        if quota.take(0, 1) and budget.wanted > 0:
+            budget.wanted -= 1
+            yield Rows.at(np.array([source * states], np.int64))
+        if by_node and restrictor is Restrictor.ACYCLIC:
+            return
+    if restrictor is Restrictor.ACYCLIC and source == target:
+        return
+    closed = (source, target) if by_node else ()
+    near = _Front(moves, np.array([source * states], np.int64), closed, False)
+    far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
+    bound = longest if most is None else min(most, longest)
+    for length in range(1, bound + 1):
+        if quota.filled:
+            return
+        side = far if far.effort() < near.effort() else near
+        if len(side.vertices) == 0 or not side.grow(budget):
+            return
+        if len(side.vertices) == 0:
+            return
+        middle = near.vertices[among(near.vertices, far.vertices)]
+        if len(middle) == 0:
+            continue
+        if budget.wanted <= 0:
+            budget.full = True
+            return
+        layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
+        wanted = quota.wanted(budget.wanted)
+        rows = _through(
+            layers, np.array([source * states], np.int64), restrictor, moves, wanted + (wanted == budget.wanted), budget
+        )
+        if len(rows) > budget.wanted:
+            budget.full = True
+        taken = quota.take(length, min(len(rows), budget.wanted))
+        budget.wanted -= taken
+        if taken:
+            yield rows.taken(slice(taken))
+    if most is None and not quota.filled and longest > bound:
+        budget.truncated = True
+
+
+def _through(
+    layers: list[Layer], start: Int64, restrictor: Restrictor, moves: Moves, limit: int, budget: Budget
+) -> Rows:
+    """Return the first paths through layers that fulfil a restrictor."""
+    layers = [ordered(layer) for layer in layers]
+    found: list[Rows] = []
+    count = 0
+    stack = [(Rows.at(start), 0, 0)]
+    while stack and count < limit:
+        rows, depth, begin = stack.pop()
+        if depth == len(layers):
+            found.append(rows)
+            count += len(rows)
+            continue
+        layer = layers[depth]
+        row, step, more = followed(rows.vertices[:, -1], layer, begin + _BLOCK)
+        if more:
+            stack.append((rows, depth, begin + _BLOCK))
+        row, step = row[begin:], step[begin:]
+        far, label = layer.far.take(step), layer.label.take(step)
+        if not budget.spend(len(row) * (depth + 1)):
+            break
+        kept = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, depth + 1 == len(layers)))
+        if len(kept):
+            stack.append((rows.longer(row[kept], far[kept], label[kept]), depth + 1, 0))
+    if not found:
+        return Rows(np.empty((0, len(layers) + 1), np.int64), np.empty((0, len(layers)), np.int64))
+    return Rows(
+        np.concatenate([rows.vertices for rows in found])[:limit],
+        np.concatenate([rows.labels for rows in found])[:limit],
+    )
+
+
+def outward(
+    moves: Moves,
+    start: int,
+    backward: bool,
+    ends: Int64 | None,
+    selector: Selector,
+    count: int,
+    restrictor: Restrictor,
+    most: int | None,
+    budget: Budget,
+) -> Iterator[Rows]:
+    """Yield the paths out of a node to others, or from others to it, by length.
+
+    Args:
+        moves: the steps.
+        start: the node that they have in common.
+        backward: whether it is their end.
+        ends: the nodes at the other end, ascending; None for any.
+        selector: which paths of each pair are wanted.
+        count: its k.
+        restrictor: what may not be repeated.
+        most: steps at most; None for no bound.
+        budget: what the search may do.
+    """
+    states = moves.states
+    quotas: dict[int, Quota] = {}
+    walk = moves.backward if backward else moves.forward
+    accepted = moves.accepting if not backward else np.arange(states) == 0
+    first = start * states + (np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64))
+    rows, length = Rows.at(first), 0
+    passed: dict[int, Quota] = {}
+    with ExitStack() as stack:
+        away = None if ends is None else _Away(moves, ends, not backward, most, budget, stack)
+        if moves.empty and (ends is None or start in ends):
+            yield from _wanted(
+                Rows.at(np.array([start * states], np.int64)), 0, quotas, selector, count, budget, moves, False
+            )
+        while len(rows) and (most is None or length < most) and budget.wanted > 0:
+            length += 1
+            vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
+            if not budget.spend(moves.effort(vertices, backward)):
+                break
+            steps = walk(vertices)
+            row, step, cut = _pairs(which.reshape(-1), steps, budget.rows(length + 1))
+            budget.truncated |= cut
+            if not budget.spend(len(row) * length):
+                break
+            far, label = steps.far.take(step), steps.label.take(step)
+            if away is not None:
+                near = away.within(far, None if most is None else most - length)
+                row, far, label = row[near], far[near], label[near]
+            ending = accepted[far % states]
+            if ends is not None:
+                ending &= among(far if states == 1 else far // states, ends)
+            done = np.flatnonzero(ending)
+            kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
+            found = rows.longer(row[kept], far[kept], label[kept])
+            yield from _wanted(found, length, quotas, selector, count, budget, moves, backward)
+            if ends is not None and len(quotas) == len(ends) and all(quota.filled for quota in quotas.values()):
+                break
+            on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
+            if restrictor is Restrictor.WALK and selector is not Selector.ALL:
+                on = on[_first_visits(far[on], length, passed, selector, count)]
+            rows = rows.longer(row[on], far[on], label[on])
+        if len(rows) and budget.wanted <= 0:
+            budget.full = True
+
+
+def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
+    """Return the first pairs of a row and a step, where row r stands at the origin which[r]."""
+    return followed(which, Layer(steps.origin, steps.far, steps.label), limit)
+
+
+def _wanted(
+    rows: Rows,
+    length: int,
+    quotas: dict[int, Quota],
+    selector: Selector,
+    count: int,
+    budget: Budget,
+    moves: Moves,
+    backward: bool,
+) -> Iterator[Rows]:
+    """Yield those of the paths of a length that are wanted of each pair."""
+    if len(rows) == 0:
+        return
+    if selector is Selector.ALL:
+        kept = np.arange(len(rows))
+    else:
+        ends = (rows.vertices[:, -1] // moves.states).tolist()
+        kept = np.flatnonzero(_take(ends, length, quotas, selector, count))
+    if len(kept) > budget.wanted:
+        budget.full = True
+        kept = kept[: budget.wanted]
+    budget.wanted -= len(kept)
+    if len(kept):
+        taken = rows.taken(kept)
+        yield Rows(taken.vertices[:, ::-1], taken.labels[:, ::-1]) if backward else taken
+
+
+def _take(ends: list[int], length: int, quotas: dict[int, Quota], selector: Selector, count: int) -> list[bool]:
+    return [quotas.setdefault(end, Quota(selector, count)).take(length, 1) == 1 for end in ends]
+
+
+def _first_visits(
+    vertices: Int64, length: int, passed: dict[int, Quota], selector: Selector, count: int
+) -> npt.NDArray[np.bool_]:
+    """Tell which walks to go on with: none of the k shortest begins with more than the k shortest to a vertex."""
+    return np.array(_take(vertices.tolist(), length, passed, selector, count), np.bool_)
+
+
+class _Away:
+    """How far vertices are from any of some ends."""
+
+    def __init__(
+        self, moves: Moves, ends: Int64, backward: bool, most: int | None, budget: Budget, stack: ExitStack
+    ) -> None:
+        """Search from `ends`, against the direction of the paths if `backward`."""
+        states = moves.states
+        (self._marks,) = stack.enter_context(borrowed(1))
+        starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+        frontier = (ends[:, None] * states + starts).reshape(-1)
+        self._marks.add(frontier)
+        self._bounds = [len(frontier)]
+        self._complete = False
+        while len(frontier) and (most is None or len(self._bounds) <= most):
+            if not budget.spend(moves.effort(frontier, backward)):
+                return
+            steps = moves.backward(frontier) if backward else moves.forward(frontier)
+            frontier = steps.far.take(self._marks.add(steps.far))
+            self._bounds.append(self._bounds[-1] + len(frontier))
+        self._complete = True
+
+    def within(self, vertices: Int64, steps: int | None) -> Int64:
+        """Return the positions of the vertices from which an end can be reached in so many steps."""
+        if not self._complete:
+            return np.arange(len(vertices))
+        if len(vertices):
+            self._marks.room(int(vertices.max()))
+        position = self._marks.position(vertices)
+        kept = position >= 0
+        if steps is not None:
+            kept &= position < self._bounds[min(steps, len(self._bounds) - 1)]
+        return np.flatnonzero(kept)
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """The beginning of a path, and the step that made it longer."""
+
+    vertex: int
+    length: int
+    label: int = -1
+    before: _Beginning | None = None
+
+    def rows(self) -> Rows:
+        """Return it as a path."""
+        chain = list(self.chain())[::-1]
+        labels = [each.label for each in chain[1:]]
+        return Rows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
+
+    def chain(self) -> Iterator[_Beginning]:
+        """Yield the beginning and all that it grew from."""
+        each: _Beginning | None = self
+        while each is not None:
+            yield each
+            each = each.before
+
+
+def cheapest(
+    moves: Moves,
+    source: int,
+    targets: frozenset[int] | None,
+    prices: Callable[[Int64], list[float | None]],
+    query: PathQuery,
+    budget: Budget,
+) -> Iterator[tuple[Rows, float]]:
+    """Yield paths out of a node, the cheapest first: what counts as shortest is the sum of what the steps cost.
+
+    Args:
+        moves: the steps.
+        source: node where paths start.
+        targets: nodes where they end; None for any.
+        prices: tells what steps of some labels cost; none below 0, and None for one that is not walked.
+        query: says which paths are wanted.
+        budget: what the search may do.
+    """
+    states, restrictor, selector, count = moves.states, query.restrictor, query.selector, query.count
+    # Where every beginning of a wanted path is one of the cheapest to its vertex, the others need not be followed.
+    one_each = selector in (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST) or (selector is Selector.ANY and count == 1)
+    pruned_ = restrictor is Restrictor.WALK or (one_each and states == 1 and restrictor is not Restrictor.TRAIL)
+    wanted: dict[int, _Tally] = {}
+    passed: dict[tuple[int, int], _Tally] = {}
+    order = 0
+    heap: list[tuple[float, int, int, _Beginning]] = [(0.0, 0, 0, _Beginning(source * states, 0))]
+    while heap:
+        cost, _, _, begun = heapq.heappop(heap)
+        if not budget.spend(begun.length + 1):
+            return
+        node, state = divmod(begun.vertex, states)
+        ends = (begun.length or moves.empty) and moves.accepting[state] and (targets is None or node in targets)
+        if ends and wanted.setdefault(node, _Tally(selector, count)).take(cost):
+            if budget.wanted <= 0:
+                budget.full = True
+                return
+            budget.wanted -= 1
+            yield begun.rows(), cost
+        if targets is not None and len(wanted) == len(targets) and all(each.closed(cost) for each in wanted.values()):
+            return
+        closed = begun.length > 0 and node == source and restrictor in (Restrictor.SIMPLE, Restrictor.ACYCLIC)
+        if closed or (query.max_length is not None and begun.length >= query.max_length):
+            continue
+        if pruned_ and begun.length:
+            key = (begun.vertex, 0 if query.max_length is None else begun.length)
+            if not passed.setdefault(key, _Tally(selector, count)).take(cost):
+                continue
+        steps = moves.forward(np.array([begun.vertex], np.int64))
+        for far, label, price in zip(steps.far.tolist(), steps.label.tolist(), prices(steps.label), strict=True):
+            if price is not None and _may_follow(begun, far, label, restrictor, moves):
+                order += 1
+                longer = _Beginning(far, begun.length + 1, label, begun)
+                heapq.heappush(heap, (cost + price, longer.length, order, longer))
+
+
+def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Moves) -> bool:
+    """Tell whether a step may follow the beginning of a path."""
+    if restrictor is Restrictor.WALK:
+        return True
+    if restrictor is Restrictor.TRAIL:
+        edge = int(moves.edge(np.array([label]))[0])
+        walked = [each.label for each in begun.chain() if each.before is not None]
+        return edge not in moves.edge(np.array(walked, np.int64)).tolist()
+    node = far // moves.states
+    return all(
+        each.vertex // moves.states != node or (each.before is None and restrictor is Restrictor.SIMPLE)
+        for each in begun.chain()
+    )
+
+
+class _Tally:
+    """How many of the paths to one end were taken, by cost."""
+
+    def __init__(self, selector: Selector, count: int) -> None:
+        self._all = selector is Selector.ALL
+        self._groups = selector in (Selector.ALL_SHORTEST, Selector.SHORTEST_GROUPS)
+        self._left = count
+        self._last = -1.0
+
+    def take(self, cost: float) -> bool:
+        """Tell whether a path of a cost, none of them cheaper than those before, is wanted; count it if so."""
+        if self._all or (self._groups and cost == self._last):
+            return True
+        if self._left == 0:
+            return False
+        self._left, self._last = self._left - 1, cost
+        return True
+
+    def closed(self, cost: float) -> bool:
+        """Tell whether no path that costs at least so much will be wanted."""
+        return not self._all and self._left == 0 and (not self._groups or cost > self._last)

@@ -1,0 +1,469 @@
+"""Running a path query on a graph.
+
+    for path in paths(graph, "PATHS START ?x = :Alice END ?y VIA ?p"):
+        print(path.nodes)
+
+By default every shortest path of each pair of a start and an end is found, and no node repeats on a path but that its
+start may be its end.
+
+Source: Stardog's documentation, "Path Queries", "Path Query Evaluation Semantics".
+Differs: each edge starts where the one before ends, as its condition (3) says; the definition in prose swaps s and t.
+Where VIA is a variable or an expression of one step, parallel edges make different paths, as in GQL: they are told
+apart by the edge in JSON.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from byokg.errors import PathQueryInvalid
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.pathql.automaton import Automaton, compile_expression
+from byokg.graph.pathql.enumerate import Quota, between, cheapest, fulfils, outward
+from byokg.graph.pathql.grammar import parse, parse_rules
+from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
+from byokg.graph.pathql.names import Names, check_bound
+from byokg.graph.pathql.patterns import Patterns, Table
+from byokg.graph.pathql.query import (
+    Alternatives,
+    AnyLink,
+    Endpoint,
+    Group,
+    Inverse,
+    Link,
+    NotLink,
+    PathExpression,
+    PathQuery,
+    Restrictor,
+    Rule,
+    Selector,
+    TriplePattern,
+    Union,
+    Variable,
+    variables,
+)
+from byokg.graph.pathql.result import Found, PathResult
+from byokg.graph.pathql.rules import Inferred
+from byokg.graph.pathql.search import Budget, PathLimits, Rows, flood, shortest
+from byokg.graph.store import GraphStore
+from byokg.types import Value
+
+_ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
+_FEW_PAIRS = 16
+"""Pairs of a start and an end that are searched one by one, from both ends."""
+
+
+def paths(
+    store: GraphStore,
+    query: str | PathQuery,
+    limits: PathLimits | None = None,
+    rules: str | Sequence[Rule] | Inferred | None = None,
+) -> PathResult:
+    """Run a path query.
+
+    Args:
+        store: the graph.
+        query: text, or what `parse` makes of it.
+        limits: how much it may do.
+        rules: infer edges that paths may walk as well: rules as text, or `Inferred` of the graph where several queries
+            are asked.
+
+    Raises:
+        PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
+        EntityNotFound: a start or end is not in the graph.
+        RelationNotFound: a relation is not in the graph.
+    """
+    parsed = parse(query) if isinstance(query, str) else query
+    if isinstance(rules, str):
+        rules = parse_rules(rules)
+    if parsed.graphs and isinstance(rules, Inferred):
+        raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
+    if (rules or parsed.graphs) and not isinstance(rules, Inferred):
+        if not isinstance(store, ColumnarGraph):
+            raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
+        names = Names(store, parsed.prefixes)
+        rules = Inferred(store, rules or (), [iri for name in parsed.graphs for iri in names.iris(name)])
+    inferred = rules if isinstance(rules, Inferred) else None
+    return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+
+
+_AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
+"""The automata of the last expressions asked about on each graph, beside these."""
+_KEPT_AUTOMATA = 64
+
+_ANY = AnyLink()
+
+
+@dataclass
+class _Ends:
+    """The nodes that a start or an end may be."""
+
+    nodes: Int64 | None
+    """Ascending; None for any."""
+    bound: list[str] = field(default_factory=list)
+    """Names of the other variables that its pattern binds."""
+    solutions: dict[int, list[Mapping[str, Bound]]] | None = None
+    """What they stand for, for each node."""
+
+
+class _Run:
+    """One query while it runs."""
+
+    def __init__(self, store: GraphStore, query: PathQuery, limits: PathLimits, inferred: Inferred | None) -> None:
+        self._began = time.perf_counter()
+        self._store, self._query, self._limits = store, query, limits
+        self._names = Names(store, query.prefixes)
+        wanted = limits.max_paths if query.limit is None else query.limit
+        self._budget = Budget(limits, wanted + query.offset)
+        self._inferred = inferred
+        self._finite = False
+        self._bound: list[str] = []
+        """Variables of VIA other than start and end."""
+        self._moves = self._via()
+
+    def result(self) -> PathResult:
+        """Search, and join what was found with the patterns of start and end."""
+        query, budget = self._query, self._budget
+        every_walk = query.selector is Selector.ALL and query.restrictor is Restrictor.WALK
+        if every_walk and query.max_length is None and not self._finite:
+            raise PathQueryInvalid(
+                "ALL WALK may find infinitely many paths, since a walk can go round a cycle for ever; "
+                "add MAX LENGTH, or ask for TRAIL, ACYCLIC or SIMPLE paths, or for SHORTEST k"
+            )
+        starts, ends = self._ends(query.start, "START"), self._ends(query.end, "END")
+        shared = set(starts.bound) & set(ends.bound)
+        if shared:  # not every path agrees with both patterns, so that any number may be needed
+            budget.wanted = max(budget.wanted, self._limits.max_paths)
+        searched = self._priced(starts, ends) if query.cost else map(Found, self._searched(starts, ends))
+        found = [self._with_patterns(each, starts, ends, shared) for each in searched]
+        found = self._cut(found)
+        truncated = budget.truncated or (budget.full and query.limit is None)
+        return PathResult(
+            self._store,
+            query,
+            self._names,
+            self._moves,
+            found,
+            starts.bound,
+            self._bound,
+            [name for name in ends.bound if name not in shared],
+            truncated,
+            time.perf_counter() - self._began,
+            self._inferred,
+        )
+
+    def _with_patterns(self, found: Found, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
+        """Join paths with the solutions of the patterns of their ends."""
+        if starts.solutions is None and ends.solutions is None:
+            return found
+        rows = found.rows
+        nodes = rows.vertices[:, [0, -1]] // self._moves.states
+        kept: list[int] = []
+        joined: list[Mapping[str, Bound]] = []
+        nothing: list[Mapping[str, Bound]] = [{}]
+        for row, (source, target) in enumerate(nodes.tolist()):
+            before = nothing if starts.solutions is None else starts.solutions[source]
+            after = nothing if ends.solutions is None else ends.solutions[target]
+            for one in before:
+                for other in after:
+                    if all(name not in one or name not in other or one[name] == other[name] for name in shared):
+                        kept.append(row)
+                        joined.append({**one, **other})
+        return Found(rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs])
+
+    def _cut(self, found: Sequence[Found]) -> list[Found]:
+        """Leave out what OFFSET and LIMIT say."""
+        query = self._query
+        if not query.offset and query.limit is None:
+            return list(found)
+        kept, before = [], 0
+        last = None if query.limit is None else query.offset + query.limit
+        for each in found:
+            first = max(query.offset - before, 0)
+            stop = len(each.rows) if last is None else min(len(each.rows), last - before)
+            before += len(each.rows)
+            if first < stop:
+                part = slice(first, stop)
+                kept.append(Found(each.rows.taken(part), each.bindings[part], each.costs[part]))
+        return kept
+
+    # Steps
+
+    def _via(self) -> Moves:
+        query = self._query
+        via: PathExpression | Group
+        if isinstance(query.via, Variable):
+            via, variable = _ANY, query.via
+            self._bound = [variable.name]
+        else:
+            via, variable = query.via, None
+        ends = query.start.variable.name, query.end.variable.name
+        if isinstance(via, Group):
+            check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
+            simple = _as_expression(via, *ends)
+            if simple is None or ends[0] == ends[1]:
+                moves = PatternMoves(self._patterns, via, *ends)
+                self._bound = moves.bound
+                return moves
+            via, variable = simple
+            self._bound = [] if variable is None else [variable.name]
+        name = None if variable is None else variable.name
+        if not query.whole and _is_step(via):
+            return self._edges(self._automaton(via, repeated=True), name)
+        automaton = self._automaton(via, repeated=False)
+        if query.whole:
+            self._finite = automaton.longest is not None
+            return self._edges(automaton)
+        return self._matches(automaton)
+
+    def _matches(self, automaton: Automaton) -> MatchMoves:
+        return MatchMoves(self._edges(automaton), _shortest_walk)
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        return Patterns(
+            self._store,
+            self._names,
+            lambda path: self._matches(self._automaton(path, False)),
+            self._inferred.types if self._inferred else {},
+        )
+
+    def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
+        known = _AUTOMATA.setdefault(self._store, {})
+        # By identity, because to compare thousands of alternatives takes longer than a search.
+        key = (id(path), self._query.undirected, repeated, frozenset(self._query.prefixes.items()))
+        if key not in known:
+            if len(known) >= _KEPT_AUTOMATA:
+                known.clear()
+            count = len(self._store.relations)
+            known[key] = (
+                path,
+                compile_expression(
+                    path, count, lambda name: (self._names.relation(name),), self._query.undirected, repeated
+                ),
+            )
+        return known[key][1]
+
+    def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
+        if isinstance(self._store, ColumnarGraph):
+            return ColumnarMoves(self._store, automaton, variable)
+        return StoreMoves(self._store, automaton, variable)
+
+    # Ends
+
+    def _ends(self, end: Endpoint, where: str) -> _Ends:
+        name = end.variable.name
+        given = np.unique(np.array([self._names.node(each) for each in end.names], np.int64)) if end.names else None
+        if end.pattern is None:
+            return _Ends(given)
+        check_bound([end.variable], set(variables(end.pattern)), where)
+        begun = Table({}, 1) if given is None else Table({name: given}, len(given))
+        table = self._patterns.solve(end.pattern, begun).distinct()
+        table = table.taken(np.flatnonzero(table.column(name) >= 0))
+        bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
+        nodes = table.column(name)
+        solutions: dict[int, list[Mapping[str, Bound]]] = {}
+        columns = [self._patterns.bound(table.column(each)) for each in bound]
+        for row, node in enumerate(nodes.tolist()):
+            values = {each: column[row] for each, column in zip(bound, columns, strict=True)}
+            solution = {each: value for each, value in values.items() if value is not None}
+            solutions.setdefault(node, []).append(solution)
+        return _Ends(np.unique(nodes), bound, solutions if bound else None)
+
+    def _every_node(self) -> Int64:
+        if isinstance(self._store, ColumnarGraph):
+            return np.arange(self._store.node_count)
+        return self._store.numbers(list(self._store.entities())).astype(np.int64)
+
+    # Searching
+
+    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[Rows]:
+        """Yield the paths, by start (or by end, where the starts are free) and then by length."""
+        sources, targets = starts.nodes, ends.nodes
+        if self._query.cyclic:
+            if sources is None or targets is None:
+                both = targets if sources is None else sources
+                both = self._every_node() if both is None else both
+            else:
+                both = np.intersect1d(sources, targets)
+            self._moves.empty = False
+            for node in both.tolist():
+                if not self._open():
+                    return
+                yield from self._pair(node, node)
+            return
+        if sources is None and targets is None:
+            sources = self._every_node()
+        if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
+            for source in sources.tolist():
+                for target in targets.tolist():
+                    if not self._open():
+                        return
+                    yield from self._pair(source, target)
+        elif sources is not None and (targets is None or len(sources) <= len(targets)):
+            for source in sources.tolist():
+                if not self._open():
+                    return
+                yield from self._fan(source, False, targets)
+        else:
+            assert targets is not None
+            for target in targets.tolist():
+                if not self._open():
+                    return
+                yield from self._fan(target, True, sources)
+
+    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[Found]:
+        """Yield the paths by start and then by cost."""
+        query, moves = self._query, self._moves
+        sources = self._every_node() if starts.nodes is None else starts.nodes
+        if query.cyclic:
+            moves.empty = False
+        for source in sources.tolist():
+            targets = None if ends.nodes is None else frozenset(ends.nodes.tolist())
+            if query.cyclic:
+                targets = frozenset((source,)) if targets is None else targets & {source}
+            if not self._open():
+                return
+            for rows, cost in cheapest(moves, source, targets, self._prices, query, self._budget):
+                yield Found(rows, (), (cost,))
+
+    def _prices(self, labels: Int64) -> list[float | None]:
+        """Return what steps cost; None for one without a price, which is not walked."""
+        cost, moves = self._query.cost, self._moves
+        values: list[Value | None]
+        if isinstance(cost, Variable):
+            if not isinstance(moves, PatternMoves) or cost.name not in moves.bound:
+                raise PathQueryInvalid(f"COST ?{cost.name}: no pattern in VIA binds ?{cost.name}")
+            bound = [moves.value(label, cost.name) for label in labels.tolist()]
+            values = [None if each is None else each.value for each in bound]
+        else:
+            assert cost is not None
+            if isinstance(moves, MatchMoves | PatternMoves):
+                raise PathQueryInvalid(
+                    f"COST {cost} is a property of single edges; bind it in a pattern instead: "
+                    f"VIA {{ ?x :r ?y {{| {cost} ?cost |}} }} COST ?cost"
+                )
+            keys = list(self._names.labels(cost))
+            found = self._store.edge_properties(moves.edge(labels))
+            values = [next((each[key] for key in keys if key in each), None) for each in found]
+        prices: list[float | None] = []
+        for value in values:
+            if value is not None and (isinstance(value, bool | str) or not value >= 0):
+                raise PathQueryInvalid(f"COST: an edge costs {value!r}, and costs are numbers from 0 on")
+            prices.append(None if value is None else float(value))
+        return prices
+
+    def _open(self) -> bool:
+        """Tell whether more may be searched, and note where it may not."""
+        budget = self._budget
+        if budget.wanted <= 0:
+            budget.full = True
+            return False
+        return budget.spend(1)
+
+    def _plain(self, cycle: bool) -> bool:
+        """Tell whether a shortest walk always fulfils the restrictor; a cycle may go back the edge that it came."""
+        if self._query.restrictor is Restrictor.WALK:
+            return True
+        return self._moves.states == 1 and not (cycle and self._query.restrictor is Restrictor.TRAIL)
+
+    def _pair(self, source: int, target: int) -> Iterator[Rows]:
+        """Yield the paths between two nodes."""
+        query, moves, budget = self._query, self._moves, self._budget
+        most, restrictor = query.max_length, query.restrictor
+        no_cycle = restrictor is Restrictor.ACYCLIC and source == target and not moves.empty
+        if no_cycle:
+            return
+        one = query.selector is Selector.ANY and query.count == 1
+        if query.selector in _ONE_EACH or one:
+            every = query.selector is Selector.ALL_SHORTEST
+            before = budget.full
+            rows = shortest(moves, source, target, most, budget, every)
+            if rows is None:
+                return
+            cut, budget.full = budget.full and not before, before
+            plain = self._plain(source == target)
+            if not plain:
+                rows = rows.taken(np.flatnonzero(fulfils(rows, restrictor, moves)))
+            if plain or (len(rows) and not cut):
+                budget.full |= cut
+                budget.wanted -= len(rows)
+                yield rows
+                return
+        elif shortest(moves, source, target, most, budget, every=False) is None:
+            return
+        quota = Quota(query.selector, query.count)
+        yield from between(moves, source, target, quota, restrictor, most, budget, self._longest())
+
+    def _longest(self) -> int:
+        """Return a bound on the length of paths under the restrictor."""
+        if not isinstance(self._store, ColumnarGraph):
+            return 1 << 20
+        if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
+            return self._store.node_count
+        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, MatchMoves):
+            return self._store.edge_count
+        return 1 << 20
+
+    def _fan(self, node: int, backward: bool, others: Int64 | None) -> Iterator[Rows]:
+        """Yield the paths from a node to others, or from others to it."""
+        query, moves, budget = self._query, self._moves, self._budget
+        one = query.selector is Selector.ANY and query.count == 1
+        if (query.selector in _ONE_EACH or one) and self._plain(cycle=False):
+            every = query.selector is Selector.ALL_SHORTEST
+            for length, rows in flood(moves, node, backward, query.max_length, budget, every, others):
+                if length and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL):
+                    rows = rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1]))
+                yield rows
+            if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
+                yield from self._pair(node, node)
+            return
+        yield from outward(
+            moves, node, backward, others, query.selector, query.count, query.restrictor, query.max_length, budget
+        )
+
+
+def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
+    """Return the vertices and the labels of a shortest path that is known to be there."""
+    rows = shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False)
+    assert rows is not None
+    return rows.vertices[0], rows.labels[0]
+
+
+def _is_step(path: PathExpression) -> bool:
+    """Tell whether every match of an expression is one edge."""
+    match path:
+        case Inverse(inner):
+            return _is_step(inner)
+        case Alternatives(parts):
+            return all(map(_is_step, parts))
+    return isinstance(path, Link | AnyLink | NotLink)
+
+
+def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:
+    """Return the expression that a pattern of one triple, or a union of such, stands for; None for any other."""
+    match group.elements:
+        case (TriplePattern(Variable(one), predicate, Variable(other), ()),) if {one, other} == {start, end}:
+            if isinstance(predicate, Variable):
+                path: PathExpression = _ANY
+                variable = predicate if predicate.name not in (start, end) else None
+                if variable is None:
+                    return None
+            else:
+                path, variable = predicate, None
+            return (path if one == start else Inverse(path)), variable
+        case (Union(groups),):
+            parts = [_as_expression(each, start, end) for each in groups]
+            if any(part is None for part in parts):
+                return None
+            names = {part[1] for part in parts if part is not None}
+            if len(names) != 1:
+                return None
+            return Alternatives(tuple(part[0] for part in parts if part is not None)), names.pop()
+    return None

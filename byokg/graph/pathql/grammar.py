@@ -1,0 +1,592 @@
+"""The grammar of path queries: text in, a `PathQuery` out, or an error that says where and what was expected.
+
+The syntax is that of Stardog's path queries with SPARQL's graph patterns and property paths, and beyond it GQL's
+selectors (ANY, SHORTEST k, SHORTEST k GROUPS) and restrictors (WALK, TRAIL, ACYCLIC, SIMPLE), VIA UNDIRECTED,
+MATCHING and COST. Reading takes time in proportion to the length of the text, whatever it is.
+
+Source: Stardog's documentation, "Path Queries", "Path Query Syntax".
+Differs: angle brackets may hold any name (`<Tom Hanks>`), and a local name may begin with a digit or hold dots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
+from lark.exceptions import VisitError
+
+from byokg.errors import PathQueryInvalid
+from byokg.graph.pathql.query import (
+    Alternatives,
+    AnyLink,
+    Bind,
+    Call,
+    Element,
+    Endpoint,
+    Exists,
+    Expression,
+    Filter,
+    Group,
+    Inverse,
+    Link,
+    Literal,
+    Minus,
+    Name,
+    NotLink,
+    Optional,
+    PathExpression,
+    PathQuery,
+    Repeat,
+    Restrictor,
+    Rule,
+    Selector,
+    Sequence,
+    Term,
+    TriplePattern,
+    Union,
+    Values,
+    Variable,
+)
+
+_DEEPEST = 60
+"""Brackets inside brackets at most."""
+_LONGEST = 250_000
+"""Characters of a query at most."""
+_MOST_WORDS = 12_000
+"""Words and signs of a query at most: some 5,000 alternatives."""
+_MOST_REPEATS = 200
+
+_GRAMMAR = Path(__file__).with_suffix(".lark")
+
+_WORDS = re.compile(
+    r"(?P<space>\s+|\#[^\n]*)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|<[^<>\n{}()]*>)"
+    r"|(?P<open>[{(])|(?P<close>[})])|[\w:.?$-]+|.",
+    re.S,
+)
+
+RDF_TYPE = Name("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+_SAID = {
+    "VARIABLE": "a variable such as ?x",
+    "IRI": "a name such as <Tom Hanks>",
+    "PREFIXED": "a name such as :Alice",
+    "NAMESPACE": "a prefix such as ex:",
+    "INTEGER": "a whole number",
+    "NUMBER": "a number",
+    "STRING": "a string",
+    "FUNCTION": "a function",
+    "LANGUAGE": "a language tag",
+    "RESTRICTOR": "WALK, TRAIL, ACYCLIC, SIMPLE",
+    "COMPARISON": "a comparison",
+    "MAYBE": "?",
+    "UNDIRECTED": "UNDIRECTED",
+    "GROUPS": "GROUPS",
+    "A": "a",
+    "$END": "the end of the query",
+}
+"""How the names of terminals read in a message."""
+
+_ORDER = tuple(_SAID)
+
+
+def parse(text: str) -> PathQuery:
+    """Read a path query.
+
+    Raises:
+        PathQueryInvalid: the text is no path query; says line, column and what was expected there.
+    """
+    # The same query is often asked about other nodes, so it is read once, with places for their names.
+    names: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        names.append(found[2])
+        return f"{found[1]}{_PLACES[len(names) - 1]}"
+
+    if len(text) <= _LONGEST:
+        template = _CONSTANT.sub(place, text, count=2)
+        if len(names) == 2 and not any(each in text for each in _PLACES):
+            with contextlib.suppress(PathQueryInvalid):
+                return _filled(_parse(template), names)
+    return _parse(text)
+
+
+_PLACES = "<\x01>", "<\x02>"
+_CONSTANT = re.compile(
+    r"(\b(?:START|END)\s+[?$]\w+\s*=\s*)(<[^<>\n]*>|:[\w-]+)(?=\s+(?:END|VIA|MATCHING)\b)", re.IGNORECASE
+)
+
+
+def _filled(query: PathQuery, names: list[str]) -> PathQuery:
+    """Put names where `parse` made places for them."""
+    start, end = (Name(name[1:-1]) if name[0] == "<" else Name(name[1:], "") for name in names)
+    if query.start.names != (Name(_PLACES[0][1:-1]),) or query.end.names != (Name(_PLACES[1][1:-1]),):
+        raise PathQueryInvalid("its names stand elsewhere", 1, 1)
+    return replace(query, start=replace(query.start, names=(start,)), end=replace(query.end, names=(end,)))
+
+
+def parse_rules(text: str) -> list[Rule]:
+    """Read rules: `IF { ?x :partOf ?y . ?y :locatedIn ?z } THEN { ?x :partOf ?z }`, any number of them.
+
+    Raises:
+        PathQueryInvalid: the text holds something else.
+    """
+    rules: list[Rule] = _read(text, "rules")
+    return rules
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(text: str) -> PathQuery:
+    query: PathQuery = _read(text, "start")
+    return query
+
+
+def _read(text: str, start: str) -> Any:
+    _measure(text)
+    try:
+        return _parser().parse(text, start)
+    except VisitError as error:
+        if isinstance(error.orig_exc, PathQueryInvalid):
+            raise error.orig_exc from None
+        raise
+    except UnexpectedInput as error:
+        _refuse(text, error)
+
+
+@functools.cache
+def _parser() -> Lark:
+    return Lark(
+        _GRAMMAR.read_text("utf-8"),
+        start=["start", "rules"],
+        parser="lalr",
+        lexer="contextual",
+        transformer=_Builder(),
+        propagate_positions=False,
+    )
+
+
+def _measure(text: str) -> None:
+    """Refuse what is too long or nested too deeply, before any of it is parsed."""
+    if len(text) > _LONGEST:
+        raise PathQueryInvalid(f"it has {len(text):,} characters, and {_LONGEST:,} are allowed", 1, 1)
+    depth = words = 0
+    for found in _WORDS.finditer(text):
+        kind = found.lastgroup
+        words += kind != "space"
+        depth += (kind == "open") - (kind == "close")
+        if depth > _DEEPEST:
+            _fail(text, found.start(), f"brackets are nested more than {_DEEPEST} deep")
+        if words > _MOST_WORDS:
+            _fail(text, found.start(), f"it has more than {_MOST_WORDS:,} words and signs")
+
+
+def _fail(text: str, place: int, reason: str) -> NoReturn:
+    line = text.count("\n", 0, place) + 1
+    raise PathQueryInvalid(reason, line, place - text.rfind("\n", 0, place))
+
+
+def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
+    """Say where parsing stopped, and what could have stood there."""
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        place, found = error.token.start_pos or 0, str(error.token)
+    elif isinstance(error, UnexpectedCharacters):
+        place = error.pos_in_stream or 0
+        word = re.compile(r"\w+|.", re.S).match(text, place)
+        found = word.group() if word else ""
+    else:
+        place, found = len(text.rstrip()), ""
+    accepted = error.accepts if isinstance(error, UnexpectedToken) and error.accepts else None
+    expected = accepted or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    if isinstance(error, UnexpectedEOF):
+        expected = error.expected
+    names = sorted({str(name) for name in expected}, key=lambda name: (name not in _SAID, name))
+    patterns = {terminal.name: terminal.pattern.value for terminal in _parser().terminals}
+    said = [_SAID.get(name) or patterns.get(name, name) for name in names]
+    said = [word.replace("\\", "") for word in said]
+    unexpected = f"unexpected {_short(found)!r}" if found else "the query ends too early"
+    line = text.count("\n", 0, place) + 1
+    column = place - text.rfind("\n", 0, place)
+    raise PathQueryInvalid(unexpected, line, column, tuple(said)) from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:30]}…"
+
+
+def _number(token: Token, most: int = 1 << 31) -> int:
+    value = int(token) if len(token) < 12 else most + 1
+    if value > most:
+        raise PathQueryInvalid(f"{_short(str(token))} is too large; use {most:,} or less", *_place(token))
+    return value
+
+
+def _place(token: Token) -> tuple[int, int]:
+    return token.line or 1, token.column or 1
+
+
+def _unescaped(text: str) -> str:
+    """Return what stands between the quotes of a string."""
+    return re.sub(
+        r"\\(u[0-9A-Fa-f]{4}|U00[01][0-9A-Fa-f]{5}|.)",
+        lambda found: (
+            chr(min(int(found[1][1:], 16), 0x10FFFF)) if len(found[1]) > 1 else _ESCAPES.get(found[1], found[1])
+        ),
+        text[1:-1],
+        flags=re.S,
+    )
+
+
+def _literal(text: str, datatype: str) -> Literal:
+    """Return a literal of a datatype; numbers and truth values as such, where the text is one."""
+    try:
+        if datatype in ("integer", "int", "long", "short", "gYear", "nonNegativeInteger"):
+            return Literal(int(text), datatype)
+        if datatype in ("decimal", "double", "float"):
+            return Literal(float(text), datatype)
+    except ValueError:
+        pass
+    if datatype == "boolean" and text in ("true", "false", "0", "1"):
+        return Literal(text in ("true", "1"))
+    return Literal(text, "" if datatype == "string" else datatype)
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, PathQuery]):
+    """Turns what the parser has read into records, from the inside out, while it reads."""
+
+    # Queries
+
+    def start(self, *parts: Any) -> PathQuery:
+        prefixes = dict(part for part in parts[:-1] if part is not None)
+        fields: dict[str, Any] = parts[-1]
+        return PathQuery(**fields, prefixes=prefixes)
+
+    def rules(self, *parts: Any) -> list[Rule]:
+        prefixes: dict[str, str] = dict(part for part in parts if isinstance(part, tuple))
+        return [replace(part, prefixes=prefixes) for part in parts if isinstance(part, Rule)]
+
+    def rule(self, when: Group, then: Group) -> Rule:
+        parts: list[tuple[TriplePattern, ...]] = []
+        for group in (when, then):
+            triples = tuple(each for each in group.elements if isinstance(each, TriplePattern))
+            if not triples or len(triples) != len(group.elements):
+                raise PathQueryInvalid("IF and THEN of a rule are made of triples", 1, 1)
+            parts.append(triples)
+        return Rule(parts[0], parts[1])
+
+    def prefix(self, namespace: Token, iri: Token) -> tuple[str, str]:
+        return str(namespace)[:-1], str(iri)[1:-1]
+
+    def base(self, iri: Token) -> None:
+        return None
+
+    def any(self, count: Token | None = None) -> tuple[str, Any]:
+        return "any", None if count is None else _number(count)
+
+    def all(self) -> tuple[str, Any]:
+        return "all", True
+
+    def shortest(self, *parts: Token) -> tuple[str, Any]:
+        count = next((_number(part) for part in parts if part.type == "INTEGER"), None)
+        return "shortest", (count, any(part.type == "GROUPS" for part in parts))
+
+    def restrictor(self, token: Token) -> tuple[str, Any]:
+        word = token.upper()
+        return "restrictor", Restrictor(word if word in Restrictor.__members__ else word.removesuffix("S"))
+
+    def cyclic(self) -> tuple[str, Any]:
+        return "cyclic", True
+
+    def dataset(self, name: Name) -> tuple[str, Any]:
+        return "graphs", name
+
+    def endpoint(self, variable: Token, name: Name | None, pattern: Group | None) -> Endpoint:
+        return Endpoint(self.variable(variable), () if name is None else (name,), pattern)
+
+    def query(self, *parts: Any) -> dict[str, Any]:
+        fields: dict[str, Any] = {"graphs": ()}
+        modes: dict[str, Any] = {}
+        endpoints = [part for part in parts if isinstance(part, Endpoint)]
+        for part in parts:
+            if isinstance(part, dict):
+                fields |= part
+            elif isinstance(part, tuple):
+                key, value = part
+                if key == "graphs":
+                    fields["graphs"] += (value,)
+                elif key in ("max_length", "offset", "limit", "cost"):
+                    if key in fields:
+                        raise PathQueryInvalid(f"{key.upper().replace('_', ' ')} stands twice", 1, 1)
+                    fields[key] = value
+                else:
+                    if key in modes:
+                        raise PathQueryInvalid(f"{key.upper()} stands twice", 1, 1)
+                    modes[key] = value
+        fields["start"], fields["end"] = endpoints
+        fields["selector"], fields["count"] = _selector(modes)
+        fields["restrictor"] = modes.get("restrictor", Restrictor.SIMPLE)
+        fields["cyclic"] = modes.get("cyclic", False)
+        return fields
+
+    def via_any(self, *parts: Token) -> dict[str, Any]:
+        return {"via": self.variable(parts[-1]), "undirected": len(parts) > 1}
+
+    def via_path(self, *parts: Any) -> dict[str, Any]:
+        return {"via": parts[-1], "undirected": len(parts) > 1}
+
+    def via_group(self, *parts: Any) -> dict[str, Any]:
+        if len(parts) > 1:
+            raise PathQueryInvalid("UNDIRECTED is for expressions; write a UNION in a pattern", *_place(parts[0]))
+        return {"via": parts[-1]}
+
+    def matching(self, *parts: Any) -> dict[str, Any]:
+        return {"via": parts[-1], "undirected": len(parts) > 1, "whole": True}
+
+    def max_length(self, token: Token) -> tuple[str, Any]:
+        return "max_length", _number(token)
+
+    def offset(self, token: Token) -> tuple[str, Any]:
+        return "offset", _number(token)
+
+    def limit(self, token: Token) -> tuple[str, Any]:
+        return "limit", _number(token)
+
+    def cost(self, what: Token | Name) -> tuple[str, Any]:
+        return "cost", self.variable(what) if isinstance(what, Token) else what
+
+    # Path expressions
+
+    def alternatives(self, *parts: PathExpression) -> PathExpression:
+        return parts[0] if len(parts) == 1 else Alternatives(parts)
+
+    def in_sequence(self, *parts: PathExpression) -> PathExpression:
+        return parts[0] if len(parts) == 1 else Sequence(parts)
+
+    def inverse(self, path: PathExpression) -> PathExpression:
+        return Inverse(path)
+
+    def star(self, path: PathExpression) -> PathExpression:
+        return Repeat(path, 0, None)
+
+    def plus(self, path: PathExpression) -> PathExpression:
+        return Repeat(path, 1, None)
+
+    def maybe(self, path: PathExpression, _: Token) -> PathExpression:
+        return Repeat(path, 0, 1)
+
+    def exactly(self, path: PathExpression, count: Token) -> PathExpression:
+        return self.between(path, count, count)
+
+    def at_least(self, path: PathExpression, least: Token) -> PathExpression:
+        return Repeat(path, _number(least, _MOST_REPEATS), None)
+
+    def at_most(self, path: PathExpression, most: Token) -> PathExpression:
+        return Repeat(path, 0, _number(most, _MOST_REPEATS))
+
+    def between(self, path: PathExpression, least: Token, most: Token) -> PathExpression:
+        low, high = _number(least, _MOST_REPEATS), _number(most, _MOST_REPEATS)
+        if high < low:
+            raise PathQueryInvalid(f"{{{low},{high}}} asks for at least {low} and at most {high}", *_place(least))
+        return Repeat(path, low, high)
+
+    def link(self, name: Name) -> PathExpression:
+        return Link(name)
+
+    def type(self) -> PathExpression:
+        return Link(RDF_TYPE)
+
+    def not_link(self, *excluded: tuple[bool, Name]) -> PathExpression:
+        if not excluded:
+            return AnyLink()
+        return NotLink(
+            tuple(name for backward, name in excluded if not backward),
+            tuple(name for backward, name in excluded if backward),
+        )
+
+    def forward(self, name: Name) -> tuple[bool, Name]:
+        return False, name
+
+    def forward_type(self) -> tuple[bool, Name]:
+        return False, RDF_TYPE
+
+    def backward(self, name: Name) -> tuple[bool, Name]:
+        return True, name
+
+    def backward_type(self) -> tuple[bool, Name]:
+        return True, RDF_TYPE
+
+    # Graph patterns
+
+    def group(self, *parts: Any) -> Group:
+        elements: list[Element] = []
+        for part in parts:
+            elements += part if isinstance(part, list) else [part]
+        return Group(tuple(elements))
+
+    def triples(self, *parts: list[TriplePattern]) -> list[TriplePattern]:
+        return [triple for part in parts for triple in part]
+
+    def same_subject(self, subject: Term, properties: list[Any]) -> list[TriplePattern]:
+        return [TriplePattern(subject, verb, value, notes) for verb, value, notes in properties]
+
+    def properties(self, *parts: list[Any]) -> list[Any]:
+        return [each for part in parts for each in part]
+
+    def property(self, verb: Any, *objects: Any) -> list[Any]:
+        return [(verb, value, notes) for value, notes in objects]
+
+    def object(self, term: Term, notes: list[Any] | None) -> tuple[Term, Any]:
+        said = []
+        for verb, value, inner in notes or ():
+            if not isinstance(verb, Link) or inner:
+                raise PathQueryInvalid("what is said about an edge is a property and its value", 1, 1)
+            said.append((verb.name, value))
+        return term, tuple(said)
+
+    def filter(self, condition: Expression) -> Element:
+        return Filter(condition)
+
+    def bind(self, expression: Expression, variable: Token) -> Element:
+        return Bind(expression, self.variable(variable))
+
+    def optional(self, group: Group) -> Element:
+        return Optional(group)
+
+    def minus(self, group: Group) -> Element:
+        return Minus(group)
+
+    def values_one(self, variable: Token, *values: Any) -> Element:
+        return Values((self.variable(variable),), tuple((value,) for value in values))
+
+    def values_many(self, *parts: Any) -> Element:
+        names = tuple(self.variable(part) for part in parts if isinstance(part, Token))
+        rows = tuple(part for part in parts if isinstance(part, tuple))
+        if any(len(row) != len(names) for row in rows):
+            raise PathQueryInvalid(f"each row of VALUES needs {len(names)} values", 1, 1)
+        return Values(names, rows)
+
+    def row(self, *values: Any) -> tuple[Any, ...]:
+        return values
+
+    def undef(self) -> None:
+        return None
+
+    def union(self, *groups: Group) -> Element:
+        return groups[0] if len(groups) == 1 else Union(groups)
+
+    # Conditions
+
+    def exists(self, group: Group) -> Expression:
+        return Exists(group)
+
+    def not_exists(self, group: Group) -> Expression:
+        return Exists(group, negated=True)
+
+    def disjunction(self, *parts: Expression) -> Expression:
+        return parts[0] if len(parts) == 1 else Call("||", parts)
+
+    def conjunction(self, *parts: Expression) -> Expression:
+        return parts[0] if len(parts) == 1 else Call("&&", parts)
+
+    def compared(self, left: Expression, sign: Token, right: Expression) -> Expression:
+        return Call(str(sign), (left, right))
+
+    def among(self, *parts: Expression | None) -> Expression:
+        return Call("in", tuple(part for part in parts if part is not None))
+
+    def not_among(self, *parts: Expression | None) -> Expression:
+        return Call("!", (self.among(*parts),))
+
+    def chain(self, *parts: Any) -> Expression:
+        """Return operands joined by signs, from the left; a long chain stays flat."""
+        if len(parts) == 1:
+            return parts[0]  # type: ignore[no-any-return]
+        return Call("chain", tuple(Literal(str(part)) if isinstance(part, Token) else part for part in parts))
+
+    def negation(self, operand: Expression) -> Expression:
+        return Call("!", (operand,))
+
+    def signed(self, sign: Token, operand: Expression) -> Expression:
+        return Call("negative", (operand,)) if sign == "-" else operand
+
+    def call(self, function: Token, *arguments: Expression) -> Expression:
+        return Call(function.lower(), arguments)
+
+    def cast(self, name: Name, *arguments: Expression) -> Expression:
+        return Call(re.split(r"[#/:]", name.text)[-1].lower(), arguments)
+
+    # Terms
+
+    def variable(self, token: Token) -> Variable:
+        return Variable(str(token)[1:])
+
+    def iri(self, token: Token) -> Name:
+        return Name(str(token)[1:-1])
+
+    def prefixed(self, token: Token) -> Name:
+        prefix, _, local = str(token).partition(":")
+        return Name(re.sub(r"\\(.)", r"\1", local), prefix)
+
+    def namespace_only(self, token: Token) -> Name:
+        return Name("", str(token)[:-1])
+
+    def name(self, name: Name) -> Name:
+        return name
+
+    def literal(self, literal: Literal) -> Literal:
+        return literal
+
+    def string(self, token: Token) -> Literal:
+        return Literal(_unescaped(token))
+
+    def tagged(self, token: Token, language: Token) -> Literal:
+        return Literal(_unescaped(token), language=str(language)[1:].lower())
+
+    def typed(self, token: Token, datatype: Name) -> Literal:
+        return _literal(_unescaped(token), re.split(r"[#/]", datatype.text)[-1])
+
+    def number(self, token: Token) -> Literal:
+        text = str(token)
+        return Literal(int(text) if text.isdigit() and len(text) < 300 else float(text))
+
+    def negative(self, sign: Token, token: Token) -> Literal:
+        literal = self.number(token)
+        assert isinstance(literal.value, int | float)
+        return Literal(-literal.value) if sign == "-" else literal
+
+    def true(self) -> Literal:
+        return Literal(True)
+
+    def false(self) -> Literal:
+        return Literal(False)
+
+
+def _selector(modes: dict[str, Any]) -> tuple[Selector, int]:
+    """Return what the words ANY, ALL, SHORTEST and k mean together."""
+    shortest = modes.get("shortest")
+    if shortest is None:
+        if "any" in modes and "all" in modes:
+            raise PathQueryInvalid("ANY and ALL exclude each other", 1, 1)
+        if "any" in modes:
+            return Selector.ANY, modes["any"] or 1
+        return (Selector.ALL, 1) if "all" in modes else (Selector.ALL_SHORTEST, 1)
+    count, groups = shortest
+    if count is None and groups:
+        count = 1
+    if count is not None and ("any" in modes or "all" in modes):
+        raise PathQueryInvalid("ANY and ALL go with SHORTEST, not with SHORTEST k", 1, 1)
+    if count == 0 or modes.get("any") == 0:
+        raise PathQueryInvalid("0 paths are asked for; use 1 or more", 1, 1)
+    if "any" in modes:
+        if modes["any"]:
+            raise PathQueryInvalid("ANY k SHORTEST is written SHORTEST k", 1, 1)
+        return Selector.ANY_SHORTEST, 1
+    if count is None:
+        return Selector.ALL_SHORTEST, 1
+    return (Selector.SHORTEST_GROUPS if groups else Selector.SHORTEST), count

@@ -1,0 +1,487 @@
+"""One step of a path: from where a search stands to where it may go, and back.
+
+A search walks over vertices. A vertex is a node together with the state of an automaton: `node * states + state`. So
+searching the graph for paths that match an expression is searching this product graph for any path. What the steps are
+is up to a `Moves`: edges of a columnar graph, edges of any store, whole matches of an expression, or solutions of a
+graph pattern. Everything in `search` works on any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
+from byokg.graph.pathql.query import Group, variables
+from byokg.graph.store import Direction, GraphStore
+from byokg.types import Triple, Value
+
+if TYPE_CHECKING:
+    from byokg.graph.pathql.patterns import Patterns, Table
+
+Int64 = npt.NDArray[np.int64]
+
+
+class Bound(NamedTuple):
+    """What a variable stands for."""
+
+    kind: str
+    """`node`, `relation` or `literal`."""
+    value: Value
+    """The id, the label, or the value."""
+    datatype: str = ""
+
+
+class Spelled(NamedTuple):
+    """One step in words."""
+
+    bindings: Mapping[str, Bound]
+    """What the variables of a VIA pattern stand for, but for start and end."""
+    triples: tuple[Triple, ...]
+    """The edges of the graph that it walks, from its start to its end."""
+    inverse: tuple[bool, ...]
+    """For each of them, whether it is walked from tail to head."""
+
+
+class Steps(NamedTuple):
+    """S steps out of some vertices, by position of the vertex and then in edge order; parallel arrays of shape (S,)."""
+
+    origin: Int64
+    """Position of the vertex that is left."""
+    far: Int64
+    """The vertex that is reached."""
+    label: Int64
+    """Which step it is: for edges of a graph, 2 * edge number + 1 where walked from tail to head."""
+
+
+class Moves(Protocol):
+    """The steps of one query."""
+
+    states: int
+    """The number of states: vertices of one node follow one another."""
+    accepting: Mask
+    """In which states a path may end: (states,)."""
+    empty: bool
+    """Whether the path of no steps counts."""
+
+    def forward(self, vertices: Int64) -> Steps:
+        """Return the steps out of vertices."""
+
+    def backward(self, vertices: Int64) -> Steps:
+        """Return the steps into vertices; `far` is the vertex that each comes from."""
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return what tells the edges of steps apart; a trail has none of them twice."""
+
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Estimate how many steps there are, at little cost."""
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Put steps between nodes into words."""
+
+
+def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
+    """Return for each member of some ranges the position of its range, and the member."""
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    if len(counts) == 1:
+        return np.zeros(total, np.int64), np.arange(starts[0], starts[0] + total)
+    origin = np.arange(len(counts)).repeat(counts)
+    member = np.arange(total)
+    member += (starts - ends + counts).take(origin)
+    return origin, member
+
+
+class ColumnarMoves:
+    """Edges of a columnar graph that an automaton allows."""
+
+    def __init__(self, graph: ColumnarGraph, automaton: Automaton, variable: str | None = None) -> None:
+        """Walk a graph; `variable` stands for the relation of each edge."""
+        arrays = graph.topology
+        self._graph, self._variable = graph, variable
+        self._out, self._in = arrays.out_index, arrays.in_index
+        self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
+        self._edges = graph.edge_count
+        self._automaton = automaton
+        self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
+        self._loops = automaton.both_ways
+        self._ways = automaton.ways
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return the numbers of edges."""
+        return labels >> 1
+
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Return the number of edges that would be looked at."""
+        nodes = vertices if self.states == 1 else vertices // self.states
+        forward, inverse = self._ways[::-1] if backward else self._ways
+        total = 0
+        if forward:
+            total += int((self._out[nodes + 1] - self._out[nodes]).sum())
+        if inverse:
+            total += int((self._in[nodes + 1] - self._in[nodes]).sum())
+        return total
+
+    def forward(self, vertices: Int64) -> Steps:
+        """Return the steps out of vertices."""
+        return self._steps(vertices, False)
+
+    def backward(self, vertices: Int64) -> Steps:
+        """Return the steps into vertices."""
+        return self._steps(vertices, True)
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Return each step's edge."""
+        edges = labels >> 1
+        head = np.searchsorted(self._out, edges, "right") - 1
+        relations = self._graph.relations
+        spelled = []
+        for triple, inverse in zip(
+            zip(
+                self._graph.ids(head),
+                [relations[number] for number in self._relation.take(edges).tolist()],
+                self._graph.ids(self._other.take(edges)),
+                edges.tolist(),
+                self._graph.edge_properties(edges),
+                strict=True,
+            ),
+            (labels & 1).astype(np.bool_).tolist(),
+            strict=True,
+        ):
+            spelled.append(one_edge(Triple(*triple), inverse, self._variable))
+        return spelled
+
+    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+        automaton, states = self._automaton, self.states
+        if states == 1:
+            return Steps(*self._walked(vertices, automaton.arc(0, 0), backward))
+        nodes, state = np.divmod(vertices, states)
+        parts = []
+        for each in np.unique(state).tolist():
+            places = np.flatnonzero(state == each)
+            for other in automaton.entering(each) if backward else automaton.leaving(each):
+                arc = automaton.arc(other, each) if backward else automaton.arc(each, other)
+                origin, node, label = self._walked(nodes[places], arc, backward)
+                parts.append(Steps(places.take(origin), node * states + other, label))
+        return _joined(parts)
+
+    def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
+        """Return position, far node and label of each edge along which one state follows another."""
+        along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
+        # A loop is walked once, with the edges that are walked forward.
+        loop = arc.loop if self._loops else False
+        loop_out, loop_in = (False, loop) if backward else (loop, False)
+        found = []
+        if along is not False or loop_out is not False:
+            found.append(self._half(nodes, along, loop_out, self._out, backward))
+        if against is not False or loop_in is not False:
+            found.append(self._half(nodes, against, loop_in, self._in, backward))
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            none = np.empty(0, np.int64)
+            return none, none, none
+        origin, node, label = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        if len(nodes) == 1:
+            return origin, node, label
+        order = origin.argsort(kind="stable")
+        return origin.take(order), node.take(order), label.take(order)
+
+    def _half(
+        self, nodes: Int64, wanted: Mask | bool, loops: Mask | bool, index: Int64, backward: bool
+    ) -> tuple[Int64, Int64, Int64]:
+        """Return the steps along the outgoing, or the incoming edges of nodes; `loops` says which loops to walk."""
+        starts = index.take(nodes)
+        origin, slot = _ranges(starts, index.take(nodes + 1) - starts)
+        far = self._other.take(slot)
+        kept = None
+        if self._loops:
+            loop = far == nodes.take(origin)
+            relation = self._relation.take(slot)
+            walked = (rule if isinstance(rule, bool) else rule.take(relation) for rule in (loops, wanted))
+            kept = np.flatnonzero(np.where(loop, *walked))
+        elif not isinstance(wanted, bool):
+            kept = np.flatnonzero(wanted.take(self._relation.take(slot)))
+        if kept is not None and len(kept) < len(slot):
+            origin, slot, far = origin.take(kept), slot.take(kept), far.take(kept)
+        edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
+        inverse = (index is self._out) == backward
+        return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
+
+
+class StoreMoves:
+    """Edges of any store that an automaton allows: one call for each state that is left."""
+
+    def __init__(self, store: GraphStore, automaton: Automaton, variable: str | None = None) -> None:
+        self._store, self._variable = store, variable
+        self._met: dict[int, tuple[int, int, int]] = {}
+        """Head, relation and tail of the edges that were walked."""
+        self._automaton = automaton
+        self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return the numbers of edges."""
+        return labels >> 1
+
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Return the number of nodes that would be asked about."""
+        return len(vertices)
+
+    def forward(self, vertices: Int64) -> Steps:
+        """Return the steps out of vertices."""
+        return self._steps(vertices, False)
+
+    def backward(self, vertices: Int64) -> Steps:
+        """Return the steps into vertices."""
+        return self._steps(vertices, True)
+
+    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+        automaton, states = self._automaton, self.states
+        nodes, state = np.divmod(vertices, states)
+        parts = []
+        for each in np.unique(state).tolist():
+            places = np.flatnonzero(state == each)
+            for other in automaton.entering(each) if backward else automaton.leaving(each):
+                near, far = (other, each) if backward else (each, other)
+                for origin, node, label in self._walked(nodes[places], automaton.arcs[near] == far, backward):
+                    parts.append(Steps(places.take(origin), node * states + other, label))
+        return _joined(parts)
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Return each step's edge."""
+        edges = labels >> 1
+        met = np.array([self._met[edge] for edge in edges.tolist()], np.int64).reshape(-1, 3)
+        heads, tails = self._store.ids(met[:, 0]), self._store.ids(met[:, 2])
+        relations = [self._store.relations[number] for number in met[:, 1].tolist()]
+        properties = self._store.edge_properties(edges)
+        walked = zip(heads, relations, tails, edges.tolist(), properties, strict=True)
+        turned = (labels & 1).astype(np.bool_).tolist()
+        return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
+
+    def _walked(self, nodes: Int64, table: Mask, backward: bool) -> list[tuple[Int64, Int64, Int64]]:
+        """Return position, far node and label of the edges that some arcs allow."""
+        way = {
+            (True, False): Direction.OUT,
+            (False, True): Direction.IN,
+            (True, True): Direction.BOTH,
+        }
+        forward, inverse = bool(table[:, FORWARD].any()), bool(table[:, BACKWARD].any())
+        if self._automaton.both_ways:
+            forward |= bool(table[:, LOOP].any())
+        if not (forward or inverse):
+            return []
+        direction = way[(inverse, forward) if backward else (forward, inverse)]
+        allowed: Mask = np.asarray(table.any(axis=1))
+        relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
+        batch = self._store.edges(nodes, direction, relations)
+        against = batch.inverse ^ backward
+        kinds = self._automaton.classes.take(batch.relation)
+        far = batch.other.astype(np.int64)
+        if self._automaton.both_ways:
+            loop = batch.head == batch.tail
+            kept = np.where(loop, table[kinds, LOOP] & ~against, table[kinds, against.astype(np.int64)])
+        else:
+            kept = table[kinds, against.astype(np.int64)]
+        rows = np.flatnonzero(kept)
+        label = (batch.edge[rows].astype(np.int64) << 1) + against[rows]
+        ends = zip(batch.head[rows].tolist(), batch.relation[rows].tolist(), batch.tail[rows].tolist(), strict=True)
+        self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
+        return [(batch.origin[rows], far[rows], label)]
+
+
+class MatchMoves:
+    """Whole matches of an expression as steps: from a node to each node where a match ends, once however it goes."""
+
+    def __init__(self, inner: Moves, shortest_walk: Callable[[Moves, int, int], tuple[Int64, Int64]]) -> None:
+        """Take the steps within a match from `inner`; `shortest_walk` finds the vertices and labels of one match."""
+        self._inner, self._shortest_walk = inner, shortest_walk
+        self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return what tells the pairs of nodes apart."""
+        return labels
+
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Estimate the first steps within."""
+        return self._inner.effort(self._begin(vertices, backward)[1], backward)
+
+    def forward(self, vertices: Int64) -> Steps:
+        """Return the matches that begin in nodes."""
+        return self._matches(vertices, False)
+
+    def backward(self, vertices: Int64) -> Steps:
+        """Return the matches that end in nodes."""
+        return self._matches(vertices, True)
+
+    def _begin(self, nodes: Int64, backward: bool) -> tuple[Int64, Int64]:
+        """Return origins and vertices at which matches begin."""
+        states = np.flatnonzero(self._inner.accepting) if backward else np.zeros(1, np.int64)
+        origin = np.arange(len(nodes)).repeat(len(states))
+        return origin, (nodes[:, None] * self._inner.states + states).reshape(-1)
+
+    def _matches(self, nodes: Int64, backward: bool) -> Steps:
+        states = self._inner.states
+        origin, vertex = self._begin(nodes, backward)
+        seen = np.empty(0, np.int64)
+        ends = [origin << _NODE_BITS | vertex // states] if self._inner.empty else []
+        while len(origin):
+            vertices, which = np.unique(vertex, return_inverse=True)
+            steps = self._inner.backward(vertices) if backward else self._inner.forward(vertices)
+            first = np.searchsorted(steps.origin, which)
+            counts = np.searchsorted(steps.origin, which, "right") - first
+            row, step = _ranges(first, counts)
+            fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
+            if len(seen):
+                fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]
+            seen = np.sort(np.concatenate((seen, fresh)), kind="stable")
+            origin, vertex = fresh >> _NODE_BITS, fresh & _NODE
+            state = vertex % states
+            done = np.flatnonzero(np.equal(state, 0) if backward else self._inner.accepting.take(state))
+            ends.append(origin[done] << _NODE_BITS | vertex[done] // states)
+        found = np.unique(np.concatenate(ends)) if ends else np.empty(0, np.int64)
+        origin, far = found >> _NODE_BITS, found & _NODE
+        near = nodes.take(origin)
+        pairs = (far, near) if backward else (near, far)
+        return Steps(origin, far, pairs[0] << 31 | pairs[1])
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Return the edges of a shortest match for each step."""
+        spelled = []
+        for one, other in zip(near.tolist(), far.tolist(), strict=True):
+            vertices, walked = self._shortest_walk(self._inner, one, other)
+            nodes = vertices // self._inner.states
+            parts = self._inner.spell(nodes[:-1], nodes[1:], walked)
+            triples = tuple(triple for part in parts for triple in part.triples)
+            spelled.append(Spelled({}, triples, tuple(back for part in parts for back in part.inverse)))
+        return spelled
+
+
+_NODE_BITS = 38
+_NODE = (1 << _NODE_BITS) - 1
+
+
+def one_edge(triple: Triple, inverse: bool, variable: str | None) -> Spelled:
+    """Return the step along one edge."""
+    bindings = {} if variable is None else {variable: Bound("relation", triple.relation)}
+    return Spelled(bindings, (triple,), (inverse,))
+
+
+def _joined(parts: Sequence[Steps]) -> Steps:
+    """Put steps together, by origin."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        none = np.empty(0, np.int64)
+        return Steps(none, none, none)
+    origin, far, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = origin.argsort(kind="stable")
+    return Steps(origin[order], far[order], label[order])
+
+
+class PatternMoves:
+    """Solutions of a graph pattern as steps, from what its start variable stands for to its end variable's value."""
+
+    def __init__(self, patterns: Patterns, group: Group, start: str, end: str) -> None:
+        self._patterns, self._group = patterns, group
+        self._start, self._end = start, end
+        self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
+        self.bound = [name for name in dict.fromkeys(variables(group)) if name not in (start, end)]
+        """The other variables."""
+        self._solutions: dict[tuple[int, ...], int] = {}
+        self._evidence: list[tuple[Table, int]] = []
+        self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
+        """For each direction and node that was left already, where its solutions lead, and which they are."""
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return what tells solutions apart."""
+        return labels
+
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Return the number of nodes."""
+        return len(vertices)
+
+    def forward(self, vertices: Int64) -> Steps:
+        """Return the solutions whose start is among some nodes."""
+        return self._steps(vertices, False)
+
+    def backward(self, vertices: Int64) -> Steps:
+        """Return the solutions whose end is among some nodes."""
+        return self._steps(vertices, True)
+
+    def value(self, label: int, variable: str) -> Bound | None:
+        """Return what a variable stands for in a solution."""
+        table, row = self._evidence[label]
+        return self._patterns.bound(table.column(variable)[row : row + 1])[0]
+
+    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+        known = self._known[backward]
+        fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
+        if len(fresh):
+            self._learn(fresh, backward)
+        parts = [known[node] for node in vertices.tolist()]
+        counts = [len(far) for far, _ in parts]
+        none = np.empty(0, np.int64)
+        return Steps(
+            np.arange(len(parts)).repeat(counts),
+            np.concatenate([far for far, _ in parts]) if parts else none,
+            np.concatenate([label for _, label in parts]) if parts else none,
+        )
+
+    def _learn(self, nodes: Int64, backward: bool) -> None:
+        near, far = (self._end, self._start) if backward else (self._start, self._end)
+        table = self._patterns.solve(self._group, self._patterns.begun(near, nodes))
+        ends = table.column(far)
+        table = table.taken(np.flatnonzero((ends >= 0) & (table.column(near) >= 0))).distinct()
+        names = [self._start, self._end, *self.bound]
+        rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
+        labels = np.empty(table.rows, np.int64)
+        for row, values in enumerate(rows):
+            key = tuple(values)
+            label = self._solutions.setdefault(key, len(self._evidence))
+            if label == len(self._evidence):
+                self._evidence.append((table, row))
+            labels[row] = label
+        order = np.argsort(table.column(near), kind="stable")
+        ascending = table.column(near)[order]
+        for node in nodes.tolist():
+            first, last = np.searchsorted(ascending, (node, node + 1))
+            chosen = order[first:last]
+            self._known[backward][node] = (table.column(far)[chosen], labels[chosen])
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Return what each solution binds, and the edges that lead from its start to its end."""
+        spelled = []
+        ids = self._patterns.bound(np.concatenate((near, far)))
+        for place, label in enumerate(labels.tolist()):
+            table, row = self._evidence[label]
+            bindings = {}
+            for name in self.bound:
+                value = self._patterns.bound(table.column(name)[row : row + 1])[0]
+                if value is not None:
+                    bindings[name] = value
+            one, other = ids[place], ids[place + len(near)]
+            assert one is not None and other is not None
+            walk = _walk(self._patterns.triples(table, row), str(one.value), str(other.value))
+            spelled.append(Spelled(bindings, tuple(t for t, _ in walk), tuple(back for _, back in walk)))
+        return spelled
+
+
+def _walk(triples: Sequence[Triple], start: str, end: str) -> list[tuple[Triple, bool]]:
+    """Return the shortest walk along some edges from one node to another; empty where they do not lead there."""
+    queue: list[tuple[str, list[tuple[Triple, bool]]]] = [(start, [])]
+    met = set()
+    for node, walked in queue:  # grows while it is gone through
+        for triple in triples:
+            for near, far, back in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
+                if near == node:
+                    longer = [*walked, (triple, back)]
+                    if far == end:
+                        return longer
+                    if far not in met:
+                        met.add(far)
+                        queue.append((far, longer))
+    return []

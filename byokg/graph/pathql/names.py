@@ -1,0 +1,165 @@
+"""What the names of a query stand for in a graph, and how a graph's ids and labels are written in an answer.
+
+A prefix stands for what the query declares, or else for what the graph knows from the RDF it was made from. On a graph
+without IRIs the empty prefix stands for the graph's own ids and labels: `:Alice`, `:knows`; what is no such word is
+written `<Tom Hanks>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
+from byokg.graph.pathql.query import Literal, Name, Variable
+from byokg.graph.rdf.iris import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
+from byokg.graph.store import GraphStore
+from byokg.types import EntityId, Value
+
+_WORD = re.compile(r"[^\W_][\w-]*(?:\.[\w-]+)*|_[\w-]+")
+
+
+class Names:
+    """The names of one graph, with the prefixes of one query."""
+
+    def __init__(self, store: GraphStore, prefixes: Mapping[str, str]) -> None:
+        self._store = store
+        self._declared = dict(prefixes)
+        source = getattr(store, "source", None) or {}
+        own = getattr(store, "prefixes", None)
+        self._graph: Mapping[str, str] = own.namespaces if own is not None else source.get("prefixes") or {}
+        self._types: Mapping[str, str] = source.get("types") or {}
+
+    @cached_property
+    def _labels(self) -> Prefixes:
+        return Prefixes(dict(self._graph)) if self._graph else Prefixes()
+
+    # From a query
+
+    def iris(self, name: Name) -> Iterator[str]:
+        """Yield what a name may be written out in full, the likeliest first."""
+        if name.prefix is None:
+            yield name.text
+            return
+        if name.prefix in self._declared:
+            yield self._declared[name.prefix] + name.text
+            return
+        if name.prefix in self._graph:
+            yield self._graph[name.prefix] + name.text
+        if name.prefix == "":
+            yield name.text
+            if "%" in name.text:
+                yield decode(name.text)
+            for space in self._graph.values():
+                yield space + name.text
+            return
+        yield f"{name.prefix}:{name.text}"
+        if name.prefix in WELL_KNOWN:
+            yield WELL_KNOWN[name.prefix] + name.text
+
+    def node(self, name: Name) -> int:
+        """Return the number of a node. Raises `EntityNotFound`."""
+        missing: EntityNotFound | None = None
+        for iri in self.iris(name):
+            try:
+                return int(self._store.numbers([EntityId(iri)])[0])
+            except EntityNotFound as error:
+                missing = missing or error
+        assert missing is not None
+        raise missing
+
+    def node_or_none(self, name: Name) -> int | None:
+        """Return the number of a node; None where there is no such node."""
+        try:
+            return self.node(name)
+        except EntityNotFound:
+            return None
+
+    def labels(self, name: Name) -> Iterator[str]:
+        """Yield the labels that a relation or property of this name may have."""
+        for iri in self.iris(name):
+            yield iri
+            if self._graph:
+                yield self._labels.label(iri)
+        if name.prefix:
+            yield f"{name.prefix}:{name.text}"
+
+    def relation_or_none(self, name: Name) -> int | None:
+        """Return the number of a relation; None where there is no such relation."""
+        known = self._store.relations
+        for label in self.labels(name):
+            try:
+                return known.index(label)
+            except ValueError:
+                continue
+        return None
+
+    def relation(self, name: Name) -> int:
+        """Return the number of a relation. Raises `RelationNotFound`."""
+        number = self.relation_or_none(name)
+        if number is None:
+            label = name.text if name.prefix in (None, "") else str(name)
+            raise RelationNotFound(label, self._store.name, self._store.relations)
+        return number
+
+    def is_type(self, name: Name) -> bool:
+        """Tell whether a name is `rdf:type`."""
+        return next(self.iris(name)) == RDF_TYPE or str(name) == "rdf:type"
+
+    def types(self, name: Name) -> frozenset[str]:
+        """Return the node types that a name may stand for."""
+        found = set()
+        for iri in self.iris(name):
+            found |= {iri, local_name(iri)}
+            found |= {label for label, full in self._types.items() if full == iri}
+        return frozenset(found)
+
+    # Into an answer
+
+    def shown(self, entity: str) -> str:
+        """Return how an id or a label is written: `:Alice`, `dbo:birthPlace`, `<Tom Hanks>`."""
+        for prefix, space in self._declared.items():
+            if space and entity.startswith(space) and _WORD.fullmatch(entity[len(space) :]):
+                return f"{prefix}:{entity[len(space) :]}"
+        if self._graph and "://" in entity:
+            label = self._labels.label(entity)
+            return label if label != entity else f"<{entity}>"
+        if "" not in self._declared and _WORD.fullmatch(entity):
+            return f":{entity}"
+        prefix, _, local = entity.partition(":")
+        if prefix in self._graph and _WORD.fullmatch(local):
+            return self.shown_iri(self._graph[prefix] + local, entity)
+        return f"<{entity}>"
+
+    def shown_iri(self, iri: str, label: str) -> str:
+        """Return how an IRI is written with the prefixes of the query, or else its label in the graph."""
+        for prefix, space in self._declared.items():
+            if space and iri.startswith(space) and _WORD.fullmatch(iri[len(space) :]):
+                return f"{prefix}:{iri[len(space) :]}"
+        return label
+
+
+def shown_literal(value: Value, datatype: str = "", language: str = "") -> str:
+    """Return a literal as a query writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float) and datatype in ("", "integer", "decimal", "double", "float"):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if language:
+        return f'"{text}"@{language}'
+    return f'"{text}"^^xsd:{datatype}' if datatype else f'"{text}"'
+
+
+def literal_text(literal: Literal) -> str:
+    """Return a literal as a query writes it."""
+    return shown_literal(literal.value, literal.datatype, literal.language)
+
+
+def check_bound(wanted: Sequence[Variable], bound: set[str], where: str) -> None:
+    """Raise `PathQueryInvalid` where a pattern does not bind what it must."""
+    missing = [f"?{variable.name}" for variable in wanted if variable.name not in bound]
+    if missing:
+        lacking = " and ".join(missing)
+        raise PathQueryInvalid(f"the pattern of {where} does not bind {lacking}; use it in a triple there")

@@ -1,0 +1,312 @@
+"""The parts of a path query as plain records: what `grammar.parse` returns and `evaluate` runs.
+
+A query may be put together from these in Python as well; nothing here reads a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from byokg.types import Value
+
+# Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`?x`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A node, relation, property or type: `dbo:birthPlace`, `:Alice`, `<http://…>` or `<Tom Hanks>`."""
+
+    text: str
+    """What stands behind the prefix, or between the angle brackets."""
+    prefix: str | None = None
+    """None for angle brackets; empty for `:Alice`."""
+
+    def __str__(self) -> str:
+        return f"<{self.text}>" if self.prefix is None else f"{self.prefix}:{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, truth value or date."""
+
+    value: Value
+    datatype: str = ""
+    """Local name of its datatype (`date`, `gYear`); empty for what the value's own type says."""
+    language: str = ""
+
+
+Term: TypeAlias = Variable | Name | Literal
+
+
+# Path expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One edge of a relation, walked from head to tail."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AnyLink:
+    """One edge of any relation, walked from head to tail: `!()`, and what `VIA ?p` walks."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotLink:
+    """One edge of any relation but some: `!(:a|^:b)` walks forward all but a's edges, and backward all but b's."""
+
+    forward: tuple[Name, ...]
+    backward: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """`^`: the expression walked from its end to its start."""
+
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`/`: one expression after the other."""
+
+    parts: tuple[PathExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """`|`: any of the expressions."""
+
+    parts: tuple[PathExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`*`, `+`, `?`, `{m,n}`: the expression several times; `most` None for no bound."""
+
+    path: PathExpression
+    least: int
+    most: int | None
+
+
+PathExpression: TypeAlias = Link | AnyLink | NotLink | Inverse | Sequence | Alternatives | Repeat
+
+
+# Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function applied: `=`, `&&`, `year`, `bound`."""
+
+    operator: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether a pattern has a solution, or has none."""
+
+    pattern: Group
+    negated: bool = False
+
+
+Expression: TypeAlias = Variable | Name | Literal | Call | Exists
+
+
+# Graph patterns
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    """Edges or properties: `?x :knows ?y`, with what is said about the edge: `{| :since ?year |}`."""
+
+    subject: Term
+    predicate: Variable | PathExpression
+    object: Term
+    annotations: tuple[tuple[Name, Term], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the solutions that fulfil a condition."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Gives a variable the value of an expression."""
+
+    expression: Expression
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows of constants; None is UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Name | Literal | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The solutions of several patterns."""
+
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """Solutions that are lengthened where the pattern matches."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """Leaves out the solutions that agree with one of the pattern's."""
+
+    group: Group
+
+
+Element: TypeAlias = "TriplePattern | Filter | Bind | Values | Union | Optional | Minus | Group"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A graph pattern in braces."""
+
+    elements: tuple[Element, ...]
+
+
+# Queries
+
+
+class Selector(Enum):
+    """Which of the paths between a start and an end are wanted."""
+
+    ALL = "ALL"
+    ANY = "ANY"
+    """`count` of them, whichever are found first; here the shortest."""
+    ANY_SHORTEST = "ANY SHORTEST"
+    ALL_SHORTEST = "ALL SHORTEST"
+    SHORTEST = "SHORTEST k"
+    """The `count` shortest."""
+    SHORTEST_GROUPS = "SHORTEST k GROUPS"
+    """All of the `count` smallest lengths that occur."""
+
+
+class Restrictor(Enum):
+    """What may not be repeated on a path."""
+
+    WALK = "WALK"
+    """Anything may."""
+    TRAIL = "TRAIL"
+    """No edge."""
+    ACYCLIC = "ACYCLIC"
+    """No node."""
+    SIMPLE = "SIMPLE"
+    """No node, but the start may be the end: condition (6) of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A START or END: a variable, and what it may be."""
+
+    variable: Variable
+    names: tuple[Name, ...] = ()
+    """Nodes it may be; empty for any."""
+    pattern: Group | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathQuery:
+    """One path query."""
+
+    start: Endpoint
+    end: Endpoint
+    via: PathExpression | Variable | Group
+    """What one edge of a path is: a match of an expression, an edge of any relation, a solution of a pattern."""
+    whole: bool = False
+    """MATCHING: the whole path is one match of the expression, and its edges are those of the graph."""
+    undirected: bool = False
+    """Each step of the expression may be walked either way."""
+    selector: Selector = Selector.ALL_SHORTEST
+    count: int = 1
+    restrictor: Restrictor = Restrictor.SIMPLE
+    cyclic: bool = False
+    cost: Variable | Name | None = None
+    """What adds up along a path in place of the number of edges: a variable of the pattern, or an edge property."""
+    max_length: int | None = None
+    offset: int = 0
+    limit: int | None = None
+    graphs: tuple[Name, ...] = ()
+    """FROM: edges of these named graphs only; empty for all."""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end, self.via, self.selector, self.restrictor))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What follows from what: `IF { … } THEN { … }`."""
+
+    when: tuple[TriplePattern, ...]
+    then: tuple[TriplePattern, ...]
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"IF {{ {_triples(self.when)} }} THEN {{ {_triples(self.then)} }}"
+
+
+def _triples(triples: tuple[TriplePattern, ...]) -> str:
+    return " . ".join(" ".join(map(_written, (each.subject, each.predicate, each.object))) for each in triples)
+
+
+def _written(term: Term | PathExpression) -> str:
+    match term:
+        case Variable(name):
+            return f"?{name}"
+        case Link(name):
+            return str(name)
+        case Inverse(Link(name)):
+            return f"^{name}"
+    return str(term)
+
+
+def variables(pattern: Element | Expression | Term) -> Iterator[str]:
+    """Yield the names of the variables that a pattern may bind, in order of appearance, with repetitions."""
+    match pattern:
+        case Variable(name):
+            yield name
+        case Group(elements) | Union(elements):
+            for each in elements:
+                yield from variables(each)
+        case Optional(group):
+            yield from variables(group)
+        case TriplePattern(subject, predicate, object_, annotations):
+            for term in (subject, predicate, object_, *(value for _, value in annotations)):
+                if isinstance(term, Variable):
+                    yield term.name
+        case Bind(_, variable):
+            yield variable.name
+        case Values(names, _):
+            for variable in names:
+                yield variable.name
+        case _:
+            return

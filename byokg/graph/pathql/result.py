@@ -1,0 +1,305 @@
+"""The paths that a query found, spelled out when they are looked at, and how they are written.
+
+for path in result:
+    print(path.nodes, path.edges[0].triples)
+print(result.text())
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byokg.graph.pathql.moves import Bound, Moves
+from byokg.graph.pathql.names import Names, shown_literal
+from byokg.graph.pathql.query import PathQuery
+from byokg.graph.pathql.rules import Derivation, Inferred
+from byokg.graph.pathql.search import Rows
+from byokg.graph.store import GraphStore
+from byokg.types import EntityId, Node, Path, Triple
+
+_SPELLED_TOGETHER = 256
+
+
+@dataclass(frozen=True)
+class PathEdge:
+    """One edge of a path: a solution of VIA."""
+
+    start: EntityId
+    end: EntityId
+    bindings: Mapping[str, Bound]
+    """What other variables of VIA stand for."""
+    triples: tuple[Triple, ...]
+    """Edges of the graph that lead from start to end; empty for a pattern that does not lead along edges."""
+    inverse: tuple[bool, ...]
+    """For each triple whether it is walked from tail to head."""
+
+
+@dataclass(frozen=True)
+class FoundPath:
+    """One path."""
+
+    start: EntityId
+    edges: tuple[PathEdge, ...]
+    bindings: Mapping[str, Bound]
+    """What other variables of the START and END patterns stand for."""
+    cost: float | None = None
+    """Sum of what COST names."""
+
+    @property
+    def nodes(self) -> tuple[EntityId, ...]:
+        """Return the nodes, start first: one more than there are edges."""
+        return (self.start, *(edge.end for edge in self.edges))
+
+    @property
+    def end(self) -> EntityId:
+        """Return the last node."""
+        return self.edges[-1].end if self.edges else self.start
+
+    @property
+    def path(self) -> Path:
+        """Return the walk through the graph that is the evidence for the path."""
+        return Path(
+            self.start,
+            tuple(triple for edge in self.edges for triple in edge.triples),
+            tuple(inverse for edge in self.edges for inverse in edge.inverse),
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """Paths of one length as a search found them, with what each is joined with."""
+
+    rows: Rows
+    bindings: Sequence[Mapping[str, Bound]] = ()
+    """One for each row; empty where no pattern binds anything."""
+    costs: Sequence[float] = ()
+
+
+class PathResult(Sequence[FoundPath]):
+    """The paths that a query found, by start and then by length."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        query: PathQuery,
+        names: Names,
+        moves: Moves,
+        found: Sequence[Found],
+        start_bound: Sequence[str],
+        via_bound: Sequence[str],
+        end_bound: Sequence[str],
+        truncated: bool,
+        seconds: float,
+        inferred: Inferred | None,
+    ) -> None:
+        self._store, self._names, self._moves = store, names, moves
+        self._found = [each for each in found if len(each.rows)]
+        self._counts = np.cumsum([0, *(len(each.rows) for each in self._found)]).tolist()
+        self._start_bound, self._via_bound, self._end_bound = list(start_bound), list(via_bound), list(end_bound)
+        self._kept: dict[int, list[FoundPath]] = {}
+        self.query = query
+        self.truncated = truncated
+        """Whether a limit other than the query's own may have left a path out."""
+        self.seconds = seconds
+        self._inferred = inferred
+
+    def __len__(self) -> int:
+        return int(self._counts[-1])
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if place < 0:
+            place += len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        return self._block(place // _SPELLED_TOGETHER)[place % _SPELLED_TOGETHER]
+
+    def __iter__(self) -> Iterator[FoundPath]:
+        for block in range(-(-len(self) // _SPELLED_TOGETHER)):
+            yield from self._block(block)
+
+    def _block(self, block: int) -> list[FoundPath]:
+        """Spell out paths that stand together."""
+        if block not in self._kept:
+            if len(self._kept) > 64:
+                self._kept.clear()
+            first, last = block * _SPELLED_TOGETHER, (block + 1) * _SPELLED_TOGETHER
+            paths: list[FoundPath] = []
+            for found, begin, end in zip(self._found, self._counts, self._counts[1:], strict=False):
+                if begin < last and end > first:
+                    paths += self._spelled(found, max(first - begin, 0), min(last, end) - begin)
+            self._kept[block] = paths
+        return self._kept[block]
+
+    def _spelled(self, found: Found, first: int, last: int) -> list[FoundPath]:
+        nodes = found.rows.vertices[first:last] // self._moves.states
+        labels = found.rows.labels[first:last]
+        width = labels.shape[1]
+        distinct, which = np.unique(nodes.reshape(-1), return_inverse=True)
+        known = self._store.ids(distinct)
+        ids = [known[place] for place in which.reshape(-1).tolist()]
+        steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
+        if self._inferred is not None:
+            steps = [step._replace(triples=tuple(map(self._inferred.told, step.triples))) for step in steps]
+        paths = []
+        for row in range(len(nodes)):
+            at, step = row * (width + 1), row * width
+            edges = tuple(PathEdge(ids[at + hop], ids[at + hop + 1], *steps[step + hop]) for hop in range(width))
+            bindings = found.bindings[first + row] if found.bindings else {}
+            cost = found.costs[first + row] if found.costs else None
+            paths.append(FoundPath(ids[at], edges, bindings, cost))
+        return paths
+
+    def derivation(self, triple: Triple) -> Derivation | None:
+        """Return why an edge of a path was inferred; None for one that is stored."""
+        return self._inferred.derivation(triple) if self._inferred is not None else None
+
+    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Return nodes of the graph."""
+        return self._store.nodes(ids)
+
+    # Writing
+
+    def shown(self, bound: Bound) -> str:
+        """Return how a value is written."""
+        if bound.kind == "literal":
+            return shown_literal(bound.value, bound.datatype)
+        return self._names.shown(str(bound.value))
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the variables, those of the start first."""
+        start, end = self.query.start.variable.name, self.query.end.variable.name
+        middle = [name for name in self._via_bound if name not in (start, end)]
+        columns = [start, *self._start_bound, *middle, end, *self._end_bound]
+        return list(dict.fromkeys([*columns, *(["cost"] if self.query.cost is not None else [])]))
+
+    def _table_rows(self, path: FoundPath) -> Iterator[dict[str, str]]:
+        """Yield a row for each edge; what the start's pattern binds stands in the first, the end's in the last."""
+        start, end = self.query.start.variable.name, self.query.end.variable.name
+        last = len(path.edges) - 1
+        if last < 0:
+            yield {start: self._names.shown(path.start), end: self._names.shown(path.start)} | self._joined(path, 0, 0)
+        for number, edge in enumerate(path.edges):
+            row = {name: self.shown(bound) for name, bound in edge.bindings.items()}
+            row |= {start: self._names.shown(edge.start), end: self._names.shown(edge.end)}
+            yield row | self._joined(path, number, last)
+
+    def _joined(self, path: FoundPath, number: int, last: int) -> dict[str, str]:
+        names = (self._start_bound if number == 0 else []) + (self._end_bound if number == last else [])
+        row = {name: self.shown(path.bindings[name]) for name in names if name in path.bindings}
+        if path.cost is not None and number == last:
+            row["cost"] = f"{path.cost:g}"
+        return row
+
+    def table(self) -> str:
+        """Return the paths as a table: a row for each edge, and an empty row between paths.
+
+        Source: Stardog's documentation, "Path Queries".
+        """
+        columns = self.columns
+        rows: list[dict[str, str]] = []
+        for number, path in enumerate(self):
+            rows += [{}] if number else []
+            rows += self._table_rows(path)
+        widths = [max(len(name), *(len(row.get(name, "")) for row in rows), 0) for name in columns]
+        rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+        heads = []
+        for name, width in zip(columns, widths, strict=True):
+            left = (width + 2 - len(name)) // 2
+            heads.append(" " * left + name + " " * (width + 2 - len(name) - left))
+        lines = [rule, "|" + "|".join(heads) + "|", rule]
+        for row in rows:
+            cells = [f" {row.get(name, ''):<{width}} " for name, width in zip(columns, widths, strict=True)]
+            lines.append("|" + "|".join(cells) + "|")
+        return "\n".join([*lines, *([rule] if rows else []), "", self.summary()])
+
+    def summary(self) -> str:
+        """Say how many paths there are, how long it took, and whether there may be more."""
+        count = f"{len(self):,} path" + ("" if len(self) == 1 else "s")
+        minutes, seconds = divmod(self.seconds, 60)
+        hours, minutes = divmod(int(minutes), 60)
+        more = "; a limit was reached, so there may be more" if self.truncated else ""
+        return f"Query returned {count} in {hours:02}:{minutes:02}:{seconds:06.3f}{more}"
+
+    def text(self) -> str:
+        """Return one line for each path: `(:Alice)-[p=:knows]->(:Bob)`."""
+        return "\n\n".join([*(self.line(path) for path in self), self.summary()])
+
+    def line(self, path: FoundPath) -> str:
+        """Return a path in one line."""
+        line = f"({self._names.shown(path.start)})"
+        for edge in path.edges:
+            back = len(edge.inverse) == 1 and edge.inverse[0]
+            inside = ", ".join(f"{name}={self.shown(bound)}" for name, bound in edge.bindings.items())
+            if not inside:
+                signs = ("" if back or not inverse else "^" for inverse in edge.inverse)
+                relations = (self._names.shown(triple.relation) for triple in edge.triples)
+                inside = "/".join(sign + relation for sign, relation in zip(signs, relations, strict=True))
+            arrow = f"<-[{inside}]-" if back else f"-[{inside}]->"
+            line += f"{arrow}({self._names.shown(edge.end)})"
+        return line if path.cost is None else f"{line}  cost {path.cost:g}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what JSON can hold: every path with its edges, and which edge of the graph each is."""
+        return {
+            "columns": self.columns,
+            "paths": [self._path_json(path) for path in self],
+            "truncated": self.truncated,
+        }
+
+    def json(self) -> str:
+        """Return `as_json` as text."""
+        return json.dumps(self.as_json(), ensure_ascii=False, indent=2)
+
+    def _derivation_json(self, triple: Triple) -> dict[str, Any]:
+        derivation = self.derivation(triple)
+        return {} if derivation is None else {"inferred": _derived(derivation)}
+
+    def _path_json(self, path: FoundPath) -> dict[str, Any]:
+        found: dict[str, Any] = {"start": path.start, "end": path.end, "length": len(path.edges)}
+        if path.cost is not None:
+            found["cost"] = path.cost
+        found |= _bindings_json(path.bindings)
+        found["edges"] = [
+            {
+                "start": edge.start,
+                "end": edge.end,
+                **_bindings_json(edge.bindings),
+                "triples": [
+                    {
+                        "head": triple.head,
+                        "relation": triple.relation,
+                        "tail": triple.tail,
+                        "edge": triple.edge,
+                        "inverse": inverse,
+                        **({"properties": dict(triple.properties)} if triple.properties else {}),
+                        **self._derivation_json(triple),
+                    }
+                    for triple, inverse in zip(edge.triples, edge.inverse, strict=True)
+                ],
+            }
+            for edge in path.edges
+        ]
+        return found
+
+
+def _derived(derivation: Derivation) -> dict[str, Any]:
+    """Return the rule and its premises."""
+    premises = [[each.head, each.relation, each.tail, each.edge] for each in derivation.premises]
+    return {"rule": derivation.rule, "premises": premises}
+
+
+def _bindings_json(bindings: Mapping[str, Bound]) -> dict[str, Any]:
+    """Return what variables stand for; nothing where there are none."""
+    return {"bindings": {name: _plain(bound) for name, bound in bindings.items()}} if bindings else {}
+
+
+def _plain(bound: Bound) -> dict[str, Any]:
+    return {"kind": bound.kind, "value": bound.value} | ({"datatype": bound.datatype} if bound.datatype else {})

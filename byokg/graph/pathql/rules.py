@@ -1,0 +1,423 @@
+"""Inferred edges: rules applied until nothing new follows, beside a graph that stays as it is.
+
+    IF { ?x :partOf ?y . ?y :locatedIn ?z } THEN { ?x :partOf ?z }
+
+Sub-properties, inverse, symmetric and transitive properties, property chains and sub-classes are rules of this kind;
+`schema_rules` reads them from what a graph says about its own relations in RDFS and OWL.
+
+Each round joins what the round before has inferred with everything known so far (semi-naive evaluation), so no
+conclusion is drawn twice from the same premises. Every inferred edge keeps the rule and premises it followed from
+first.
+
+Source: Stardog's documentation, "Path Queries With Reasoning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.errors import PathQueryInvalid, QueryTooLarge
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import NodeColumns
+from byokg.graph.pathql.moves import Int64
+from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression, Rule, TriplePattern, Variable
+from byokg.graph.rdf.importer import GRAPH
+from byokg.graph.rdf.iris import OWL, RDFS
+from byokg.types import Triple
+
+_MOST = 5_000_000
+"""Edges that rules may infer."""
+
+_SHIFT = 32
+_LOW = (1 << _SHIFT) - 1
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Why an edge was inferred."""
+
+    rule: str
+    premises: tuple[Triple, ...]
+    """Edges that the rule was applied to; those that were inferred themselves have a derivation of their own."""
+
+
+_Relation: TypeAlias = "int | str"
+"""The number of a relation; or the name of a type, whose members count as loops."""
+
+
+@dataclass(frozen=True)
+class _Atom:
+    """One triple of a rule."""
+
+    relation: _Relation
+    subject: str | int
+    """A variable, or the number of a node."""
+    object: str | int
+
+    def key(self, solution: Mapping[str, int]) -> int:
+        """Return the key of the fact that the triple is in a solution."""
+        head, tail = (solution[end] if isinstance(end, str) else end for end in (self.subject, self.object))
+        return head << _SHIFT | tail
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A rule over the relations of a graph."""
+
+    rule: Rule
+    body: tuple[_Atom, ...]
+    head: tuple[_Atom, ...]
+
+
+class Inferred:
+    """A graph with the edges that rules infer; the graph itself is not changed.
+
+    `graph` holds both kinds of edges, numbered anew; nodes have the numbers of the original graph. `types` says which
+    nodes have a type that was inferred.
+    """
+
+    def __init__(self, stored: ColumnarGraph, rules: Sequence[Rule], named_graphs: Sequence[str] = ()) -> None:
+        """Apply the rules.
+
+        Args:
+            stored: the graph.
+            rules: what follows from what.
+            named_graphs: read edges of these named graphs only; empty for all edges.
+
+        Raises:
+            PathQueryInvalid: a rule has something else than triples of named relations.
+            RelationNotFound: the IF of a rule names a relation that neither the graph nor any THEN has.
+            QueryTooLarge: more follows than `Inferred` can hold.
+        """
+        self.stored = stored
+        self._edges = _edges_of(stored, named_graphs)
+        self._relations = list(stored.relations)
+        self._facts: dict[_Relation, Int64] = {}
+        self._why: dict[tuple[_Relation, int], tuple[int, tuple[tuple[_Relation, int], ...]]] = {}
+        compiled = self._compiled(rules)
+        self._rules = compiled
+        self._load(compiled)
+        self._saturate(compiled)
+        self.types: Mapping[str, Int64] = {
+            name: np.array([key >> _SHIFT for relation, key in self._why if relation == name], np.int64)
+            for name in {relation for relation, _ in self._why if isinstance(relation, str)}
+        }
+        self.graph = self._assembled()
+
+    # Rules
+
+    def _compiled(self, rules: Sequence[Rule]) -> list[_Compiled]:
+        names = [Names(self.stored, rule.prefixes) for rule in rules]
+        for rule, known in zip(rules, names, strict=True):
+            for triple in rule.then:
+                name = self._predicate(triple)[0]
+                if not known.is_type(name) and known.relation_or_none(name) is None:
+                    label = next(known.labels(name))
+                    if label not in self._relations:
+                        self._relations.append(label)
+        return [
+            _Compiled(
+                rule,
+                tuple(self._atom(triple, known) for triple in rule.when),
+                tuple(self._atom(triple, known) for triple in rule.then),
+            )
+            for rule, known in zip(rules, names, strict=True)
+        ]
+
+    @staticmethod
+    def _predicate(triple: TriplePattern) -> tuple[Name, bool]:
+        """Return the relation of a rule's triple, and whether it is walked backward."""
+        path: Variable | PathExpression = triple.predicate
+        back = isinstance(path, Inverse)
+        if isinstance(path, Inverse):
+            path = path.path
+        if not isinstance(path, Link) or triple.annotations:
+            raise PathQueryInvalid("a rule is made of triples with named relations: IF { ?x :a ?y } THEN { ?y :b ?x }")
+        return path.name, back
+
+    def _atom(self, triple: TriplePattern, names: Names) -> _Atom:
+        name, back = self._predicate(triple)
+        ends: list[str | int] = []
+        if names.is_type(name):
+            if not isinstance(triple.object, Name) or not isinstance(triple.subject, Variable):
+                raise PathQueryInvalid("a rule about types is made of triples such as ?x a :Film")
+            known = names.types(triple.object) & self.stored.schema().node_types.keys()
+            kind = min(known) if known else min(names.types(triple.object), key=lambda each: (len(each), each))
+            return _Atom(kind, triple.subject.name, triple.subject.name)
+        for term in (triple.object, triple.subject) if back else (triple.subject, triple.object):
+            if isinstance(term, Variable):
+                ends.append(term.name)
+            elif isinstance(term, Name):
+                ends.append(names.node(term))
+            else:
+                raise PathQueryInvalid(f"a rule is about nodes, not about values such as {term.value!r}")
+        number = names.relation_or_none(name)
+        if number is None:
+            label = next((label for label in names.labels(name) if label in self._relations), None)
+            number = names.relation(name) if label is None else self._relations.index(label)
+        return _Atom(number, *ends)
+
+    # Facts: pairs of nodes, as ascending keys
+
+    def _load(self, rules: Sequence[_Compiled]) -> None:
+        """Read the edges and types that the rules speak of."""
+        wanted = {atom.relation for rule in rules for atom in (*rule.body, *rule.head)}
+        bounds, relation, tail = self.stored.outgoing
+        numbers = sorted(each for each in wanted if isinstance(each, int))
+        edges = self._edges[np.isin(relation[self._edges], numbers)]
+        head = np.searchsorted(bounds, edges, "right") - 1
+        keys = (head << _SHIFT) | tail[edges].astype(np.int64)
+        for number in numbers:
+            self._facts[number] = np.unique(keys[relation[edges] == number])
+        kinds = [each for each in wanted if isinstance(each, str)]
+        columns, _ = self.stored.node_columns
+        for kind in kinds:
+            members = np.empty(0, np.int64)
+            if "type" in columns.schema.names:
+                column = columns.column("type")
+                held = column.to_numpy(zero_copy_only=False) if not pa.types.is_dictionary(column.type) else None
+                if held is None:
+                    place = column.dictionary.to_pylist().index(kind) if kind in column.dictionary.to_pylist() else -1
+                    members = np.flatnonzero(column.indices.to_numpy(zero_copy_only=False) == place)
+                else:
+                    members = np.flatnonzero(held == kind)
+            self._facts[kind] = (members << _SHIFT) | members
+
+    def _saturate(self, rules: Sequence[_Compiled]) -> None:
+        """Apply the rules to what was new in the round before, until nothing is."""
+        fresh = dict(self._facts)
+        while any(map(len, fresh.values())):
+            found: dict[_Relation, list[Int64]] = {}
+            for number, compiled in enumerate(rules):
+                for place, atom in enumerate(compiled.body):
+                    if len(fresh.get(atom.relation, ())):
+                        for relation, keys in self._applied(number, compiled, place, fresh[atom.relation]):
+                            found.setdefault(relation, []).append(keys)
+            fresh = {relation: np.unique(np.concatenate(parts)) for relation, parts in found.items()}
+            for relation, keys in fresh.items():
+                self._facts[relation] = np.union1d(self._facts[relation], keys)
+
+    def _applied(self, number: int, compiled: _Compiled, place: int, fresh: Int64) -> Iterator[tuple[_Relation, Int64]]:
+        """Yield what is new of what a rule infers with one of its triples among the fresh facts."""
+        columns: dict[str, Int64] = {}
+        columns, rows = self._joined(columns, 1, compiled.body[place], fresh)
+        waiting = [atom for other, atom in enumerate(compiled.body) if other != place]
+        while waiting and rows:
+            # A triple that shares a variable with those before comes before one that does not.
+            atom = min(waiting, key=lambda each: not {each.subject, each.object} & columns.keys())
+            waiting.remove(atom)
+            columns, rows = self._joined(columns, rows, atom, self._facts[atom.relation])
+        if not rows:
+            return
+        for atom in compiled.head:
+            ends = []
+            for end in (atom.subject, atom.object):
+                if isinstance(end, str) and end not in columns:
+                    raise PathQueryInvalid(f"the THEN of a rule speaks of ?{end}, which its IF does not bind")
+                ends.append(columns[end] if isinstance(end, str) else np.full(rows, end))
+            keys = (ends[0] << _SHIFT) | ends[1]
+            keys, first = np.unique(keys, return_index=True)
+            known = self._facts[atom.relation]
+            place_ = np.searchsorted(known, keys)
+            new = np.flatnonzero(known.take(place_, mode="clip") != keys) if len(known) else np.arange(len(keys))
+            self._note(number, compiled, atom.relation, keys[new], {k: v[first[new]] for k, v in columns.items()})
+            yield atom.relation, keys[new]
+
+    def _joined(self, columns: dict[str, Int64], rows: int, atom: _Atom, facts: Int64) -> tuple[dict[str, Int64], int]:
+        """Join solutions with the facts of a triple."""
+        head, tail = facts >> _SHIFT, facts & _LOW
+        if not isinstance(atom.subject, str):
+            kept = head == atom.subject
+            head, tail = head[kept], tail[kept]
+        if not isinstance(atom.object, str):
+            kept = tail == atom.object
+            head, tail = head[kept], tail[kept]
+        if atom.subject == atom.object:
+            kept = head == tail
+            head, tail = head[kept], tail[kept]
+        if isinstance(atom.subject, str) and atom.subject in columns:
+            near, far, by, new = head, tail, atom.subject, atom.object
+        elif isinstance(atom.object, str) and atom.object in columns:
+            near, far, by, new = tail, head, atom.object, atom.subject
+        else:
+            row, fact = np.arange(rows).repeat(len(head)), np.tile(np.arange(len(head)), rows)
+            joined = {name: column[row] for name, column in columns.items()}
+            for end, values in ((atom.subject, head), (atom.object, tail)):
+                if isinstance(end, str):
+                    joined[end] = values[fact]
+            return joined, len(row)
+        order = np.argsort(near, kind="stable")
+        near, far = near[order], far[order]
+        first = np.searchsorted(near, columns[by])
+        counts = np.searchsorted(near, columns[by], "right") - first
+        row = np.arange(rows).repeat(counts)
+        fact = np.arange(len(row)) + (first - counts.cumsum() + counts).repeat(counts)
+        values = far[fact]
+        if isinstance(new, str) and new in columns:
+            kept = columns[new][row] == values
+            row, values = row[kept], values[kept]
+        joined = {name: column[row] for name, column in columns.items()}
+        if isinstance(new, str):
+            joined[new] = values
+        return joined, len(row)
+
+    def _note(
+        self, number: int, compiled: _Compiled, relation: _Relation, keys: Int64, columns: Mapping[str, Int64]
+    ) -> None:
+        """Remember from what each new fact followed first."""
+        if len(self._why) + len(keys) > _MOST:
+            raise QueryTooLarge(f"the rules infer more than {_MOST:,} edges")
+        for row, key in enumerate(keys.tolist()):
+            if (relation, key) not in self._why:
+                premises = tuple(
+                    (
+                        atom.relation,
+                        self._end(atom.subject, columns, row) << _SHIFT | self._end(atom.object, columns, row),
+                    )
+                    for atom in compiled.body
+                )
+                self._why[relation, key] = (number, premises)
+
+    @staticmethod
+    def _end(end: str | int, columns: Mapping[str, Int64], row: int) -> int:
+        return int(columns[end][row]) if isinstance(end, str) else end
+
+    # The graph with both
+
+    def _assembled(self) -> ColumnarGraph:
+        bounds, relation, tail = self.stored.outgoing
+        edges = self._edges
+        head = np.searchsorted(bounds, edges, "right") - 1
+        relation, tail = relation[edges], tail[edges]
+        new = [(relation_, key) for relation_, key in self._why if isinstance(relation_, int)]
+        keys = np.array([key for _, key in new], np.int64)
+        columns, more_columns = self.stored.node_columns
+        about = dict(zip(more_columns.schema.names, more_columns.columns, strict=True)) if more_columns else {}
+        held = dict(zip(columns.schema.names, columns.columns, strict=True))
+        more = len(new)
+        number = np.concatenate((edges, -1 - np.arange(more)))
+        heads, tails = np.concatenate((head, keys >> _SHIFT)), np.concatenate((tail, keys & _LOW))
+        relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
+        graph = ColumnarGraph.assemble(
+            f"{self.stored.name} with {len(self._rules)} rules",
+            NodeColumns(held["id"], held.get("name"), held.get("type"), about),
+            self._relations,
+            np.column_stack((heads, relations, tails)).astype(np.int64),
+            {**self._edge_properties(more), _ORIGIN: pa.array(number)},
+            source=self.stored.source,
+        )
+        self._inferred = new
+        return graph
+
+    def _edge_properties(self, more: int) -> dict[str, pa.Array]:
+        """Return the properties of the stored edges, and nothing for those that are new."""
+        batches = self.stored.edge_columns
+        if not batches:
+            return {}
+        table = pa.Table.from_batches(batches)
+        return {
+            name: pa.concat_arrays([*column.take(pa.array(self._edges)).chunks, pa.nulls(more, column.type)])
+            for name, column in zip(table.schema.names, table.columns, strict=True)
+        }
+
+    def told(self, triple: Triple) -> Triple:
+        """Return an edge of `graph` with the number and the properties that it has in the stored graph.
+
+        An inferred edge has a negative number, and no properties.
+        """
+        origin = int(triple.properties[_ORIGIN])
+        properties = {name: value for name, value in triple.properties.items() if name != _ORIGIN}
+        return Triple(triple.head, triple.relation, triple.tail, origin, properties)
+
+    def derivation(self, triple: Triple) -> Derivation | None:
+        """Return why an edge was inferred; None for a stored one."""
+        if triple.edge >= 0:
+            return None
+        number, premises = self._why[self._inferred[-1 - triple.edge]]
+        return Derivation(str(self._rules[number].rule), tuple(self._premise(*premise) for premise in premises))
+
+    def _premise(self, relation: _Relation, key: int) -> Triple:
+        head, tail = self.stored.ids(np.array([key >> _SHIFT, key & _LOW]))
+        if isinstance(relation, str):
+            return Triple(head, "a", type(head)(relation))
+        if (relation, key) in self._why:
+            return Triple(head, self._relations[relation], tail, -1 - self._inferred.index((relation, key)))
+        bounds, relations, tails = self.stored.outgoing
+        first, last = bounds[key >> _SHIFT], bounds[(key >> _SHIFT) + 1]
+        same = (relations[first:last] == relation) & (tails[first:last] == key & _LOW)
+        return Triple(head, self._relations[relation], tail, int(first + np.flatnonzero(same)[0]))
+
+
+def _edges_of(graph: ColumnarGraph, named: Sequence[str]) -> Int64:
+    """Return the numbers of the edges of some named graphs; of all edges where none is named."""
+    if not named:
+        return np.arange(graph.edge_count)
+    batches = graph.edge_columns
+    if not batches or GRAPH not in batches[0].schema.names:
+        raise PathQueryInvalid(f"FROM: the edges of {graph.name} do not say which named graph they are in")
+    column = pa.Table.from_batches(batches).column(GRAPH)
+    return np.flatnonzero(pc.is_in(column, pa.array(named, column.type)).to_numpy())
+
+
+_ORIGIN = "\0edge"
+"""Property of the edges of `Inferred.graph`: the number in the stored graph, or -1 and below for inferred ones."""
+
+_SUB_PROPERTY, _SUB_CLASS = Name(RDFS + "subPropertyOf"), Name(RDFS + "subClassOf")
+_INVERSE = Name(OWL + "inverseOf")
+_KINDS = {"SymmetricProperty": "symmetric", "TransitiveProperty": "transitive"}
+
+
+def schema_rules(graph: ColumnarGraph) -> list[Rule]:
+    """Return the rules that a graph states of its own relations and types in RDFS and OWL.
+
+    Sub-properties, sub-classes, inverse, symmetric and transitive properties; nodes that are relations are found by
+    the IRI, or by the name of the relation.
+    """
+    names = Names(graph, {})
+    x, y, z = Variable("x"), Variable("y"), Variable("z")
+    type_ = Link(Name("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"))
+    rules = []
+
+    def pairs(name: Name) -> Iterator[tuple[Name, Name]]:
+        number = names.relation_or_none(name)
+        if number is None:
+            return
+        bounds, relation, tail = graph.outgoing
+        edges = np.flatnonzero(relation == number)
+        heads = graph.ids(np.searchsorted(bounds, edges, "right") - 1)
+        for head, end in zip(heads, graph.ids(tail[edges]), strict=True):
+            yield Name(head), Name(end)
+
+    for one, other in pairs(_SUB_PROPERTY):
+        rules.append(Rule((TriplePattern(x, Link(one), y),), (TriplePattern(x, Link(other), y),)))
+    for one, other in pairs(_INVERSE):
+        for first, second in ((one, other), (other, one)):
+            rules.append(Rule((TriplePattern(x, Link(first), y),), (TriplePattern(y, Link(second), x),)))
+    for one, other in pairs(_SUB_CLASS):
+        rules.append(Rule((TriplePattern(x, type_, one),), (TriplePattern(x, type_, other),)))
+    columns, _ = graph.node_columns
+    kinds = columns.column("type").to_pylist() if "type" in columns.schema.names else []
+    for number in [place for place, kind in enumerate(kinds) if kind in _KINDS]:
+        link = Link(Name(graph.ids(np.array([number]))[0]))
+        if _KINDS[kinds[number]] == "symmetric":
+            rules.append(Rule((TriplePattern(x, link, y),), (TriplePattern(y, link, x),)))
+        else:
+            rules.append(Rule((TriplePattern(x, link, y), TriplePattern(y, link, z)), (TriplePattern(x, link, z),)))
+    known = [rule for rule in rules if all(_is_known(names, triple, rules) for triple in rule.when)]
+    return known
+
+
+def _is_known(names: Names, triple: TriplePattern, rules: Sequence[Rule]) -> bool:
+    """Tell whether a graph, or the THEN of a rule, has the relation of a triple."""
+    predicate = triple.predicate
+    assert isinstance(predicate, Link)
+    if names.is_type(predicate.name) or names.relation_or_none(predicate.name) is not None:
+        return True
+    return any(predicate == each.predicate for rule in rules for each in rule.then)

@@ -1,0 +1,496 @@
+"""Shortest paths, searched breadth first: between two nodes from both ends at once, or out of one node to all others.
+
+A search stops at the depth of the first meeting on both sides. What it has met is marked in arrays that later searches
+use again, so that a search costs what it visits and nothing for the size of the graph.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.pathql.moves import Int64, Moves
+
+_NEVER = (1 << 31) - 1
+_KEPT_MARKS = 1 << 26
+"""Marks of larger graphs are not kept for the next search."""
+
+_ROOM = threading.local()
+
+
+@dataclass(frozen=True)
+class PathLimits:
+    """How much a path query may do; what is left out for it is told as `truncated`."""
+
+    timeout_s: float = 10.0
+    max_paths: int = 10_000
+    """Paths at most, unless the query has a LIMIT of its own."""
+    max_steps: int = 20_000_000
+    """Steps looked at, and nodes on the paths that are held at a time, at most: some 500 MB."""
+
+
+class Budget:
+    """What is left of the limits while a query runs."""
+
+    def __init__(self, limits: PathLimits, wanted: int) -> None:
+        """Begin now; `wanted` paths are enough."""
+        self._until = time.perf_counter() + limits.timeout_s
+        self._cells = limits.max_steps
+        self._steps = 3 * limits.max_steps
+        self.wanted = wanted
+        self.truncated = False
+        """Whether a limit may have left a path out."""
+        self.full = False
+        """Whether there are more paths than wanted."""
+
+    def spend(self, steps: int) -> bool:
+        """Count steps; return whether the search may go on, and note where it may not."""
+        self._steps -= steps
+        if self._steps < 0 or time.perf_counter() > self._until:
+            self.truncated = True
+            return False
+        return True
+
+    def rows(self, width: int) -> int:
+        """Return how many rows of a width may be held at a time."""
+        return max(1, self._cells // (2 * width + 2))
+
+
+class Rows:
+    """P paths, or beginnings of paths, of L steps each."""
+
+    def __init__(self, vertices: Int64, labels: Int64) -> None:
+        """Hold vertices (P, L + 1) and labels (P, L)."""
+        self._both = vertices, labels
+
+    @property
+    def vertices(self) -> Int64:
+        """Return the vertices: (P, L + 1)."""
+        return self._both[0]
+
+    @property
+    def labels(self) -> Int64:
+        """Return the labels of the steps: (P, L)."""
+        return self._both[1]
+
+    @classmethod
+    def at(cls, vertices: Int64) -> Rows:
+        """Return paths of no steps."""
+        return cls(vertices[:, None], np.empty((len(vertices), 0), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    @property
+    def ends(self) -> Int64:
+        """Return the first and the last vertex of each: (P, 2)."""
+        return self.vertices[:, [0, -1]]
+
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+        """Return some of them."""
+        return Rows(self.vertices[rows], self.labels[rows])
+
+    def longer(self, row: Int64, far: Int64, label: Int64) -> Rows:
+        """Return some rows, each with one more step."""
+        vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
+        labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
+        vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
+        labels[:, :-1], labels[:, -1] = self.labels[row], label
+        return Rows(vertices, labels)
+
+
+class Marks:
+    """Which vertices a search has met, and as which of them: an array that is used again without being cleared."""
+
+    __slots__ = ("_next", "base", "place")
+
+    def __init__(self) -> None:
+        self.place = np.zeros(0, np.int32)
+        """For each vertex, `base` plus its position among those met; anything below `base` says that it was not met."""
+        self.base = 1
+        self._next = 1
+
+    def begin(self) -> None:
+        """Forget what was met."""
+        self.base = self._next
+        if self.base > _NEVER // 2:
+            self.place.fill(0)
+            self.base = 1
+        self._next = self.base
+
+    def room(self, highest: int) -> None:
+        """Make room for a vertex."""
+        if highest >= len(self.place):
+            larger = np.zeros(max(highest + 1, 2 * len(self.place), 1 << 12), np.int32)
+            larger[: len(self.place)] = self.place
+            self.place = larger
+
+    def add(self, vertices: Int64) -> Int64:
+        """Mark vertices; return the positions (in `vertices`) of those not met before, each once, in order."""
+        if len(vertices) == 0:
+            return vertices
+        self.room(int(vertices.max()))
+        place, base = self.place, self._next
+        fresh = np.flatnonzero(place.take(vertices) < self.base)
+        if len(fresh) > 1:
+            found = vertices.take(fresh)
+            numbers = np.arange(base, base + len(fresh), dtype=np.int32)
+            place[found[::-1]] = numbers[::-1]
+            first = place.take(found) == numbers
+            if not first.all():
+                fresh = fresh[first]
+                place[vertices.take(fresh)] = numbers[: len(fresh)]
+        elif len(fresh):
+            place[vertices[fresh]] = base
+        self._next = base + len(fresh)
+        return fresh
+
+    def met(self, vertices: Int64) -> npt.NDArray[np.bool_]:
+        """Tell which vertices were met."""
+        if len(vertices) and int(vertices.max()) >= len(self.place):
+            self.room(int(vertices.max()))
+        return self.place.take(vertices) >= self.base
+
+    def position(self, vertices: Int64) -> Int64:
+        """Return the positions of vertices among all that were met."""
+        return (self.place.take(vertices) - self.base).astype(np.int64)
+
+
+@contextmanager
+def borrowed(count: int) -> Iterator[list[Marks]]:
+    """Lend marks that no other search of this thread uses meanwhile."""
+    free: list[Marks] = _ROOM.__dict__.setdefault("free", [])
+    marks = [free.pop() if free else Marks() for _ in range(count)]
+    for each in marks:
+        each.begin()
+    try:
+        yield marks
+    finally:
+        free += [each for each in marks if len(each.place) < _KEPT_MARKS]
+
+
+@dataclass
+class Layer:
+    """The steps from one level of a search to the next, in the direction of the paths."""
+
+    near: Int64
+    far: Int64
+    label: Int64
+
+
+@dataclass
+class Side:
+    """A search from one end."""
+
+    marks: Marks
+    backward: bool
+    frontier: Int64
+    """The vertices of the last level."""
+    levels: list[Int64] = field(default_factory=list)
+    """The vertices first met at each level, that of the start first."""
+    parents: list[Int64] = field(default_factory=list)
+    """For each level but the first, the position in the level before that each vertex was met from first."""
+    labels: list[Int64] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+    """All steps to vertices first met at the level, where all shortest paths are wanted."""
+
+    def grow(self, moves: Moves, budget: Budget, every: bool) -> bool:
+        """Go one step further; return whether the budget allowed it."""
+        steps = moves.backward(self.frontier) if self.backward else moves.forward(self.frontier)
+        if not budget.spend(len(steps.far)):
+            self.frontier = self.frontier[:0]
+            return False
+        if every:
+            if len(steps.far):
+                self.marks.room(int(steps.far.max()))
+            kept = np.flatnonzero(~self.marks.met(steps.far))
+            near, far, label = self.frontier.take(steps.origin.take(kept)), steps.far.take(kept), steps.label.take(kept)
+            self.layers.append(Layer(far, near, label) if self.backward else Layer(near, far, label))
+        fresh = self.marks.add(steps.far)
+        self.frontier = steps.far.take(fresh)
+        self.levels.append(self.frontier)
+        self.parents.append(steps.origin.take(fresh))
+        self.labels.append(steps.label.take(fresh))
+        return True
+
+    def chain(self, vertex: int) -> tuple[list[int], list[int]]:
+        """Return the vertices and labels from a vertex of the last level back to the start."""
+        level = len(self.levels) - 1
+        place = int(np.flatnonzero(self.levels[level] == vertex)[0])
+        vertices, labels = [vertex], []
+        while level > 0:
+            labels.append(int(self.labels[level - 1][place]))
+            place = int(self.parents[level - 1][place])
+            level -= 1
+            vertices.append(int(self.levels[level][place]))
+        return vertices, labels
+
+
+def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) -> Side:
+    """Begin a search from a node, or back from it; `cycles` lets paths come back to where they start."""
+    states = moves.states
+    first = node * states
+    start = first + np.flatnonzero(moves.accepting) if backward else np.array([first], np.int64)
+    marks.room(first + states)
+    marks.add(start[start != first] if cycles and moves.accepting[0] else start)
+    return Side(marks, backward, start, [start])
+
+
+def shortest(moves: Moves, source: int, target: int, most: int | None, budget: Budget, every: bool) -> Rows | None:
+    """Find one shortest path between two nodes, or all of them.
+
+    Args:
+        moves: the steps.
+        source: node where paths start.
+        target: node where they end; where it is the source, the path of no steps if that counts, else cycles.
+        most: steps at most; None for no bound.
+        budget: what the search may do, and how many paths are wanted.
+        every: find all shortest paths.
+
+    Returns:
+        The paths in order of a depth-first search; None if there are none.
+    """
+    if source == target and moves.empty:
+        return Rows.at(np.array([source * moves.states], np.int64))
+    with borrowed(2) as (near_marks, far_marks):
+        near = _begun(moves, near_marks, source, False, source == target)
+        far = _begun(moves, far_marks, target, True, False)
+        length = 0
+        while len(near.frontier) and len(far.frontier) and (most is None or length < most):
+            # Only a step forward finds a loop, because the far side has met the start already.
+            first_of_cycle = source == target and length == 0
+            backward = not first_of_cycle and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
+            side, other = (far, near) if backward else (near, far)
+            if not side.grow(moves, budget, every):
+                return None
+            length += 1
+            if len(side.frontier) == 0:
+                return None
+            met = np.flatnonzero(other.marks.met(side.frontier))
+            if len(met):
+                middle = side.frontier.take(met)
+                if not every:
+                    return _one(near, far, int(middle[0]))
+                return _all(near, far, middle, budget)
+    return None
+
+
+def _one(near: Side, far: Side, middle: int) -> Rows:
+    """Return the path through a vertex at which both sides have met."""
+    vertices, labels = near.chain(middle)
+    onward, labels_onward = far.chain(middle)
+    return Rows(np.array([vertices[::-1] + onward[1:]], np.int64), np.array([labels[::-1] + labels_onward], np.int64))
+
+
+def _all(near: Side, far: Side, middle: Int64, budget: Budget) -> Rows:
+    """Return all shortest paths, as many as are wanted."""
+    layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
+    rows, cut = spelled(layers, near.levels[0], budget.wanted + 1)
+    if cut or len(rows) > budget.wanted:
+        rows = rows.taken(slice(budget.wanted))
+        budget.full = True
+    return rows
+
+
+def pruned(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
+    """Return the steps of layers that lead to some vertices behind the last of them, or come from some before."""
+    kept: list[Layer] = []
+    for layer in reversed(layers) if backward else layers:
+        rows = np.flatnonzero(among(layer.far if backward else layer.near, vertices))
+        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
+        kept.append(chosen)
+        vertices = chosen.near if backward else chosen.far
+    return kept[::-1] if backward else kept
+
+
+def among(asked: Int64, members: Int64) -> npt.NDArray[np.bool_]:
+    """Tell which numbers are among some others, in any order and with repetitions."""
+    if len(members) == 0 or len(asked) == 0:
+        return np.zeros(len(asked), np.bool_)
+    if len(members) <= 4:
+        found: npt.NDArray[np.bool_] = asked == members[0]
+        for member in members[1:]:
+            found |= asked == member
+        return found
+    ascending = np.sort(members)
+    within: npt.NDArray[np.bool_] = ascending.take(np.searchsorted(ascending, asked), mode="clip") == asked
+    return within
+
+
+def ordered(layer: Layer) -> Layer:
+    """Return the steps by the vertex left, then out of it before into it, then by edge."""
+    order = np.lexsort((layer.label >> 1, layer.label & 1, layer.near))
+    return Layer(layer.near[order], layer.far[order], layer.label[order])
+
+
+def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[Rows, bool]:
+    """Return the first paths through layers of which every step leads to the end; tell whether that cut any."""
+    rows, cut = Rows.at(starts), False
+    for layer in map(ordered, layers):
+        row, step, more = followed(rows.vertices[:, -1], layer, limit)
+        cut |= more
+        rows = rows.longer(row, layer.far.take(step), layer.label.take(step))
+    return rows, cut
+
+
+def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]:
+    """Return the first pairs of a row that ends in a vertex and a step out of it; tell whether that cut any."""
+    first = np.searchsorted(layer.near, ends)
+    counts = np.searchsorted(layer.near, ends, "right") - first
+    bounds = counts.cumsum()
+    total = int(bounds[-1]) if len(bounds) else 0
+    if total <= limit:
+        row = np.arange(len(ends)).repeat(counts)
+        return row, np.arange(total) + (first - bounds + counts).take(row), False
+    taken = np.arange(limit)
+    row = np.searchsorted(bounds, taken, "right")
+    return row, taken + (first - bounds + counts).take(row), True
+
+
+def flood(
+    moves: Moves, start: int, backward: bool, most: int | None, budget: Budget, every: bool, ends: Int64 | None
+) -> Iterator[tuple[int, Rows]]:
+    """Find shortest paths out of a node to all others, or from all others to it.
+
+    Args:
+        moves: the steps.
+        start: the node they have in common.
+        backward: whether it is their end.
+        most: steps at most; None for no bound.
+        budget: what the search may do, and how many paths are wanted.
+        every: find all shortest paths, not one to each node.
+        ends: the nodes at the other end, ascending; None for any.
+
+    Yields:
+        By length, that length and the paths of it.
+    """
+    states = moves.states
+    with borrowed(1) as (marks,):
+        side = _begun(moves, marks, start, backward, not moves.empty)
+        if moves.empty and (ends is None or start in ends):
+            yield 0, Rows.at(np.array([start * states], np.int64))
+        open_ = None if ends is None else set(ends.tolist())
+        if open_ is not None and moves.empty:
+            open_.discard(start)
+        settled: set[int] = {start} if moves.empty else set()
+        arrivals: list[Int64] = []
+        while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
+            if not side.grow(moves, budget, every):
+                break
+            arrived = _arrivals(side.frontier, moves, backward, ends)
+            # In several states a node is reached at several lengths; the shortest counts.
+            if states > 1 and len(arrived):
+                nodes = arrived // states
+                kept = np.array([node not in settled for node in nodes.tolist()], np.bool_)
+                arrived = arrived[kept]
+                if not every and len(arrived):
+                    arrived = arrived[np.sort(np.unique(arrived // states, return_index=True)[1])]
+                settled.update((arrived // states).tolist())
+            elif states == 1 and moves.empty and len(arrived):
+                arrived = arrived[arrived != start]
+            arrivals.append(arrived)
+            if open_ is not None:
+                open_.difference_update((arrived // states).tolist())
+                if not open_:
+                    break
+        yield from (_tree(side, arrivals, budget) if not every else _dag(side, arrivals, budget))
+
+
+def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
+    """Return the vertices at which paths may end, or from which they may start."""
+    states = moves.states
+    if backward:
+        kept = vertices if states == 1 else vertices[vertices % states == 0]
+    else:
+        kept = vertices if moves.accepting.all() else vertices[moves.accepting[vertices % states]]
+    if ends is None:
+        return kept
+    return kept[among(kept if states == 1 else kept // states, ends)]
+
+
+def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+    """Spell out one path to each arrival, by length."""
+    for length, arrived in enumerate(arrivals, 1):
+        if len(arrived) > budget.wanted:
+            budget.full = True
+            arrived = arrived[: budget.wanted]
+        if len(arrived) > budget.rows(length):
+            budget.truncated = True
+            arrived = arrived[: budget.rows(length)]
+        budget.wanted -= len(arrived)
+        if len(arrived) == 0:
+            continue
+        yield length, _TreeRows(side, length, _positions(side.levels[length], arrived))
+
+
+class _TreeRows(Rows):
+    """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
+
+    def __init__(self, side: Side, length: int, places: Int64) -> None:
+        self._side, self._length, self._places = side, length, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+        """Return some of them."""
+        return _TreeRows(self._side, self._length, self._places[rows])
+
+    @cached_property
+    def _both(self) -> tuple[Int64, Int64]:  # type: ignore[override]
+        side, length, place = self._side, self._length, self._places
+        vertices = np.empty((len(place), length + 1), np.int64)
+        labels = np.empty((len(place), length), np.int64)
+        for level in range(length, 0, -1):
+            vertices[:, level] = side.levels[level].take(place)
+            labels[:, level - 1] = side.labels[level - 1].take(place)
+            place = side.parents[level - 1].take(place)
+        vertices[:, 0] = side.levels[0].take(place)
+        return (vertices[:, ::-1], labels[:, ::-1]) if side.backward else (vertices, labels)
+
+
+def _positions(members: Int64, asked: Int64) -> Int64:
+    """Return where distinct numbers stand among others."""
+    if len(members) == len(asked):
+        return np.arange(len(members))
+    order = members.argsort(kind="stable")
+    return order[np.searchsorted(members, asked, sorter=order)]
+
+
+def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+    """Spell out all shortest paths to each arrival, by length."""
+    layers = side.layers[: len(arrivals)]
+    needed = np.empty(0, np.int64)
+    kept: list[Layer] = []
+    for layer, arrived in zip(reversed(layers), reversed(arrivals), strict=True):
+        ends = layer.near if side.backward else layer.far
+        rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
+        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
+        if side.backward:
+            chosen = Layer(chosen.far, chosen.near, chosen.label)
+        kept.append(chosen)
+        needed = chosen.near
+    rows_ = Rows.at(side.levels[0])
+    for length, (layer, arrived) in enumerate(zip(reversed(kept), arrivals, strict=True), 1):
+        layer = ordered(layer)
+        room = budget.rows(length)
+        row, step, cut = followed(rows_.vertices[:, -1], layer, room)
+        rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
+        budget.truncated |= cut
+        done = rows_.taken(np.flatnonzero(among(rows_.vertices[:, -1], arrived)))
+        if len(done) > budget.wanted:
+            budget.full = True
+            done = done.taken(slice(budget.wanted))
+        budget.wanted -= len(done)
+        if len(done):
+            yield length, Rows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
+        if budget.wanted <= 0:
+            budget.full |= any(map(len, arrivals[length:]))
+            return

@@ -1,0 +1,189 @@
+"""What the stores behind servers have in common: numbers given out as things are met, and what was read kept."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.graph.columnar.ids import Numbering
+from byokg.graph.read_cache import EdgeMemory, SchemaCache
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    NodeArray,
+    NumberSpace,
+    RelationArray,
+    RelationCounts,
+    Schema,
+)
+from byokg.types import EntityId
+
+Int64 = npt.NDArray[np.int64]
+Result = TypeVar("Result")
+
+
+class NumberingStore(ABC):
+    """A store that numbers nodes and relations by what its server calls them, in the order in which they are met.
+
+    Numbers mean something within this object only, and stay as they are. Threads may share it.
+    """
+
+    def __init__(self, name: str, timeout_s: float) -> None:
+        """Begin with nothing numbered.
+
+        Args:
+            name: which graph this is, for messages.
+            timeout_s: how long each round trip of the traversal may take.
+        """
+        self._name = name
+        self._timeout_s = timeout_s
+        self._nodes: Numbering[str] = Numbering()
+        self._relations: Numbering[str] = Numbering()
+        self._space = NumberSpace(name)
+        self._edge_memory = EdgeMemory(self._space)
+        self._schema: Schema | None = None
+        self._schema_lock = threading.RLock()
+        self._cache: SchemaCache | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what is held open."""
+
+    @property
+    def name(self) -> str:
+        """Say which graph this is, without credentials."""
+        return self._name
+
+    @property
+    @abstractmethod
+    def relations(self) -> Sequence[str]:
+        """Return relation labels; a relation number is a position in this list, which only ever grows."""
+
+    def keep_schema(self, cache: SchemaCache) -> None:
+        """Look for the schema in a cache before it is read, and keep it there afterwards."""
+        self._cache = cache
+
+    def refresh(self) -> None:
+        """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
+        self._edge_memory.forget()
+        with self._schema_lock:
+            self._schema = None
+
+    def edges(
+        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, optionally of some relations only. See `EdgeBatch` for the order.
+
+        Edges that were asked for before are remembered (see `EdgeMemory`).
+
+        Raises:
+            EntityNotFound: a node number was not given out by this store.
+            RelationNotFound: a relation number was not given out by this store.
+        """
+        self._check_nodes(nodes)
+        if relations is not None:
+            self._relation_keys(relations)
+        return self._edge_memory.edges(nodes, direction, relations, self._fetch_edges)
+
+    @abstractmethod
+    def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
+        """Ask the server for edges."""
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`, counted by the server.
+
+        Raises:
+            EntityNotFound: a node number was not given out by this store.
+        """
+        distinct, places = np.unique(self._check_nodes(nodes), return_inverse=True)
+        keys = [self._nodes.key(number) for number in distinct.tolist()]
+        position = {key: place for place, key in enumerate(keys)}
+        rows = sorted(self._count_edges(keys), key=lambda row: row[1])  # so that equal requests get equal numbers
+        return RelationCounts.spread(
+            places,
+            np.array([position[row[0]] for row in rows], np.int64),
+            self._number_relations([row[1] for row in rows]),
+            np.array([row[2] for row in rows], np.bool_),
+            np.array([row[3] for row in rows], np.int64),
+        )
+
+    @abstractmethod
+    def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
+        """Ask the server for the number of edges by node, relation, and whether they come in."""
+
+    def ids(self, nodes: NodeArray) -> list[EntityId]:
+        """Return the id of each node number. Raises `EntityNotFound` for a number that was not given out."""
+        return [EntityId(self._nodes.key(number)) for number in self._check_nodes(nodes).tolist()]
+
+    def _check_nodes(self, nodes: NodeArray) -> Int64:
+        """Return node numbers as they are. Raises `EntityNotFound` for one that was not given out."""
+        numbers = np.asarray(nodes, np.int64)
+        outside = np.flatnonzero((numbers < 0) | (numbers >= len(self._nodes)))
+        if len(outside):
+            raise EntityNotFound(f"number {numbers[outside[0]]}", self._name)
+        return numbers
+
+    def _relation_keys(self, relations: RelationArray) -> list[str]:
+        """Return what the server calls relations, each once, in number order. Raises `RelationNotFound`."""
+        known, keys = self.relations, self._relations.keys()
+        wanted = np.unique(np.asarray(relations, np.int64)).tolist()
+        for number in wanted:
+            if not 0 <= number < len(keys):
+                raise RelationNotFound(f"number {number}", self._name, known)
+        return [keys[number] for number in wanted]
+
+    def _number_relations(self, keys: Sequence[str]) -> Int64:
+        """Return the numbers of relations; new ones are numbered in the order given."""
+        return self._relations.add(keys)
+
+    def _sampled(self, head: Int64, relation: Int64, tail: Int64, edge: Int64, order: Int64) -> EdgeBatch:
+        """Return some edges in an order of their own, as `GraphStore.sample_edges` does."""
+        count = len(order)
+        return EdgeBatch(
+            head[order],
+            relation[order],
+            tail[order],
+            edge[order],
+            np.arange(count),
+            np.zeros(count, np.bool_),
+            self._space,
+        )
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """Do something in a thread of its own, and give up on it after some seconds.
+
+    For clients whose timeouts count from the last byte received: a server that sends one now and then would hold us
+    for ever. What is still running then ends with its connection.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result(seconds)

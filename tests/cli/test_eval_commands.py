@@ -1,0 +1,121 @@
+"""Tests of `byokg.cli.eval_commands`: grids of settings, and the launchers that run them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from byokg.cli.eval_commands import read_grid
+from byokg.cli.terminal import WRONG
+from byokg.errors import ConfigError
+from tests.cli.conftest import Run
+
+SAME = ("config.yaml", "metrics.json", "predictions.jsonl", "trace.jsonl")
+
+
+def settings(*words: str) -> list[tuple[str, ...]]:
+    """Return the settings of each job but for its folder."""
+    return [job.words[:-1] for job in read_grid(words).jobs]
+
+
+def test_jobs_are_all_combinations_in_the_order_typed() -> None:
+    assert settings("dataset=atlas", "linking=exact,fuzzy", "pipeline.beam=range(1,3)", "limit=5") == [
+        ("dataset=atlas", f"linking={linking}", f"pipeline.beam={beam}", "limit=5")
+        for linking in ("exact", "fuzzy")
+        for beam in (1, 2)
+    ]
+
+
+def test_lists_stand_in_brackets_and_quotes_keep_commas_together() -> None:
+    assert settings("pipeline.tasks=[entities,paths],[answers]", "dataset.root='/a,b'", "x=null,2,true") == [
+        (f"pipeline.tasks={tasks}", "dataset.root=/a,b", f"x={x}")
+        for tasks in ("entities,paths", "answers")
+        for x in ("null", "2", "true")
+    ]
+
+
+def test_what_hydra_cannot_read_is_one_value() -> None:
+    assert settings("dataset.root=/a, b/c=d(", "seed=1,2")[0] == ("dataset.root=/a, b/c=d(", "seed=1")
+
+
+def test_each_job_has_its_own_folder_named_after_what_differs() -> None:
+    grid = read_grid(["dataset=atlas", "linking=exact,fuzzy", "prompts.answer=a/b.md,a-b.md", "out=runs/x"])
+    names = [job.name for job in grid.jobs]
+    assert names[1] == "linking=exact,prompts.answer=a-b.md"
+    assert len(set(names)) == 4 and all("/" not in name for name in names)
+    assert grid.jobs[1].folder == Path("runs/x") / names[1]
+    assert grid.jobs[1].words[-1] == f"out={grid.jobs[1].folder}"
+    assert read_grid(["seed=1,2"]).folder == read_grid(["seed=1,2"]).folder != read_grid(["seed=1,3"]).folder
+
+
+def test_an_experiment_lists_a_grid_that_the_command_line_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = tmp_path / "configs"
+    (configs / "experiment").mkdir(parents=True)
+    (configs / "config.yaml").write_text("defaults: [_self_, {experiment: null}]\n", "utf-8")
+    table = "# @package _global_\nhydra: {sweeper: {params: {linking: 'exact,fuzzy', seed: '1,2'}}}\n"
+    (configs / "experiment/table.yaml").write_text(table, "utf-8")
+    monkeypatch.setattr("byokg.cli.components.config_dirs", lambda: [configs])
+    monkeypatch.setattr("byokg.cli.eval_commands.config_dirs", lambda: [configs])
+    assert settings("experiment=table", "seed=7") == [
+        ("linking=exact", "seed=7", "experiment=table"),
+        ("linking=fuzzy", "seed=7", "experiment=table"),
+    ]
+
+
+def test_a_grid_without_a_sweep_and_another_sweeper_are_refused() -> None:
+    with pytest.raises(ConfigError, match="-m has nothing to sweep"):
+        read_grid(["dataset=atlas", "limit=5"])
+    with pytest.raises(ConfigError, match=r"hydra/sweeper=optuna is not for byokg eval -m"):
+        read_grid(["seed=1,2", "hydra/sweeper=optuna"])
+
+
+def test_jobs_run_and_one_that_fails_does_not_stop_the_others(byokg: Run, films: Path) -> None:
+    words = ["eval", "-m", "dataset=folder", f"dataset.root={films}", "ids=q1,q9,q2", "out=runs", "-q"]
+    outcome = byokg(*words)
+    assert outcome.code == WRONG
+    assert "ids=q1 1 0 100.0" in " ".join(outcome.out.split())
+    assert "failed ids=q9: ConfigError: ids: no question 'q9' among 3" in outcome.out
+    assert "run folders: runs\n" in outcome.out
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["ids=q1", "ids=q2"]
+    alone = byokg("eval", "dataset=folder", f"dataset.root={films}", "ids=q2", "out=alone", "-q")
+    assert alone.code == 0
+    for name in SAME:
+        assert (Path("alone") / name).read_bytes() == (Path("runs/ids=q2") / name).read_bytes()
+
+
+def test_a_mistyped_setting_is_found_before_any_job_starts(byokg: Run, films: Path) -> None:
+    outcome = byokg("eval", "-m", "dataset=folder", f"dataset.root={films}", "seed=1,2", "pipeline.baem=3", "out=runs")
+    assert outcome.code == WRONG and "nearest: pipeline.beam" in outcome.err
+    assert not Path("runs").exists()
+    assert "for a single run; leave out -m" in byokg("eval", "-m", "seed=1,2", "--show").err
+
+
+@pytest.mark.parametrize(
+    ("package", "launcher"),
+    [
+        ("hydra_joblib_launcher", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
+        ("hydra_submitit_launcher", ["hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]),
+    ],
+)
+def test_other_launchers_give_the_same_runs(byokg: Run, films: Path, package: str, launcher: list[str]) -> None:
+    if importlib.util.find_spec(f"hydra_plugins.{package}") is None:
+        pytest.skip(f"{package} is not installed")
+    words = ["eval", "-m", "dataset=folder", f"dataset.root={films}", "pipeline.beam=8,16", "-q"]
+    here, there = byokg(*words, "out=here"), byokg(*words, "out=there", *launcher)
+    assert (here.code, there.code) == (0, 0)
+    assert there.out == here.out.replace("run folders: here", "run folders: there")
+    for beam in (8, 16):
+        for name in SAME:
+            path = Path(f"pipeline.beam={beam}") / name
+            assert (Path("here") / path).read_bytes() == (Path("there") / path).read_bytes()
+
+
+def test_a_launcher_that_is_not_installed_names_its_extra(byokg: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    outcome = byokg("eval", "-m", "dataset=atlas", "seed=1,2", "hydra/launcher=submitit_slurm", "out=runs")
+    assert outcome.code == WRONG
+    assert "pip install 'byokg[slurm]'" in outcome.err

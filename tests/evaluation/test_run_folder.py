@@ -1,0 +1,121 @@
+"""Tests of `byokg.evaluation.run_folder`: its questions, its metrics, and the version of the code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from byokg.errors import RunError
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.run_folder import (
+    METRICS_FILE,
+    QUESTIONS,
+    code_version,
+    is_finished,
+    metrics_json,
+    questions_jsonl,
+    read_metrics,
+    read_questions,
+)
+from byokg.types import EntityId
+
+EXAMPLES = (
+    Example(
+        "q1", "Wo liegt Zürich?", ("Schweiz",), (EntityId("c/ch"),), ("Zürich",), (EntityId("z"),), 1, "dev", "1-hop"
+    ),
+    Example(
+        "q2",
+        "lone \udc80 surrogate",
+        ("a", "b"),
+        aliases=(("A",), ()),
+        parses=(("x",), ()),
+        support=(("a", "r", "b"),),
+        rows=(("a", 1, None), ("b", {"of": (2.5, True)})),
+        hops=0,
+    ),
+)
+
+
+def test_what_was_asked_reads_back_equal(tmp_path: Path) -> None:
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES))
+    assert read_questions(tmp_path) == EXAMPLES
+
+
+def test_the_file_can_be_asked_again_as_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES[:1]))
+    assert Folder(tmp_path).examples() == EXAMPLES[:1]
+
+
+def test_fields_without_a_value_are_left_out() -> None:
+    assert questions_jsonl([Example("q", "Who?", ("Ann",))]) == b'{"id":"q","question":"Who?","answers":["Ann"]}\n'
+
+
+def test_a_missing_file_and_a_broken_line_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no questions.jsonl in .*give the folder that an evaluation wrote"):
+        read_questions(tmp_path)
+    (tmp_path / QUESTIONS).write_bytes(questions_jsonl(EXAMPLES) + b'{"id":"q"}\n')
+    with pytest.raises(RunError, match=r"questions.jsonl:3: is no question"):
+        read_questions(tmp_path)
+
+
+def test_metrics_read_back_equal(tmp_path: Path) -> None:
+    scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
+    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
+    assert read_metrics(tmp_path) == metrics
+    written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
+    assert list(written) == [
+        *("schema", "profile", "n", "failed"),
+        *("hit", "hits@1", "precision", "recall", "f1", "em"),
+        *("linked", "by_type", "by_hops"),
+    ]
+    assert written["linked"] == {"n": 1, "value": 0.5, "ci95": [0.5, 0.5]}
+    assert list(written["by_type"]) == ["Länge", "count"]
+    assert "linked" in written["by_type"]["count"] and "linked" not in written["by_type"]["Länge"]
+
+
+def test_a_metrics_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no metrics\.json in .*not finished"):
+        read_metrics(tmp_path)
+    for text in ("{", "{}", '{"schema":1,"profile":"lenient"}', "[]"):
+        (tmp_path / METRICS_FILE).write_text(text)
+        with pytest.raises(RunError, match=r"metrics\.json: .*cannot be read"):
+            read_metrics(tmp_path)
+
+
+def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Path) -> None:
+    measured = aggregate([Outcome(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")])
+    (tmp_path / METRICS_FILE).write_text(metrics_json(measured), "utf-8")
+    assert read_metrics(tmp_path) == measured
+    record = json.loads(metrics_json(measured))
+    assert record["retrieval"]["recall@5"] == {"n": 2, "value": 1.0, "ci95": [1.0, 1.0]}
+    assert record["median_tokens"] == 90.0
+    assert record["loss"] == {"failed": 0, "not_linked": 0, "not_retrieved": 0, "not_answered": 2, "answered": 0}
+    assert record["by_type"]["x"]["loss"]["not_answered"] == 1
+
+
+def test_a_run_is_finished_once_its_metrics_are_written_and_a_broken_file_is_named(tmp_path: Path) -> None:
+    assert not is_finished(tmp_path)
+    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
+    assert is_finished(tmp_path)
+    (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
+    with pytest.raises(RunError, match=r"metrics.json: cannot be read"):
+        read_metrics(tmp_path)
+
+
+def test_the_running_code_is_identified() -> None:
+    version = code_version()
+    assert version.version
+    assert len(version.digest) == 16
+    assert int(version.digest, 16) >= 0
+    assert version.commit is None or len(version.commit.rstrip("+")) == 40
+
+
+def test_the_same_code_has_the_same_digest() -> None:
+    first = code_version()
+    code_version.cache_clear()
+    assert code_version() == first

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byokg import files
+from byokg.errors import GraphError
+from byokg.graph.columnar import folder as columnar_folder
+from byokg.graph.columnar import graph as columnar
+from byokg.graph.columnar import schema as columnar_schema
+from byokg.graph.columnar import writer as graph_writer
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers import delimited
+from byokg.graph.importers.choose import build_graph, import_graph
+from byokg.graph.store import Direction
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """4,000 triples with repetitions, one node that has more edges than a portion, and long and short names."""
+    rng = random.Random(5)
+    lines = []
+    for _ in range(4000):
+        head, tail = rng.randrange(200), rng.randrange(200)
+        head = 7 if rng.random() < 0.2 else head
+        lines.append(f"{'n' * (head % 30)}{head}\tr{rng.randrange(12)}\t{'n' * (tail % 30)}{tail}\n")
+    path = tmp_path / "graph.tsv"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(("block_bytes", "portion", "scan"), [(1 << 26, 1 << 29, 1 << 21), (900, 3200, 70)])
+def test_a_graph_written_in_portions_has_the_bytes_of_one_that_was_saved_from_memory(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, portion: int, scan: int
+) -> None:
+    import_graph(source).save(tmp_path / "memory")
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(graph_writer, "_PORTION_BYTES", portion)
+    monkeypatch.setattr(graph_writer, "_SCAN", scan)
+    graph = build_graph(source, tmp_path / "portions")
+    assert graph.dropped_duplicates > 0
+    assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
+    graph.verify()
+
+
+def tables(folder: Path) -> Path:
+    """300 nodes in two files and 4,000 edges in two, with properties of every kind, some missing; parallel edges."""
+    rng = random.Random(6)
+    folder.mkdir()
+    for part in range(2):
+        lines = ["id,name,type,born:int,note\n"]
+        for number in range(150 * part, 150 * part + 150):
+            lines.append(f"n{number},Name {number},T{number % 3},{rng.choice(['', number])},{'x' * (number % 7)}\n")
+        (folder / f"nodes{part}.csv").write_text("".join(lines))
+    for part, header in enumerate(("since:int,share:float", "since:float,sure:bool,day:date,source")):
+        lines = [f"head,relation,tail,{header}\n"]
+        for _ in range(2000):
+            head = 7 if rng.random() < 0.2 else rng.randrange(300)
+            said = (
+                f"{rng.choice(['', 3])},{rng.choice(['', 0.5])}" if part == 0 else f"1.5,true,2001-09-30,{'s' * head}"
+            )
+            lines.append(f"n{head},r{rng.randrange(5)},n{rng.randrange(300)},{said}\n")
+        (folder / f"edges{part}.csv").write_text("".join(lines))
+    return folder
+
+
+def quadruples(folder: Path) -> Path:
+    """3,000 facts with years, days in a later block, and repetitions."""
+    rng = random.Random(7)
+    folder.mkdir()
+    lines = []
+    for number in range(3000):
+        day = "2001-09-30" if number > 2900 else rng.choice(["1999", "2004", ""])
+        lines.append(f"n{rng.randrange(20)}\tr{rng.randrange(3)}\tn{rng.randrange(20)}\t{rng.choice([1, 2])}\t{day}\n")
+    (folder / "graph.tsv").write_text("".join(lines))
+    return folder
+
+
+def json_lines(folder: Path) -> Path:
+    """3,000 edges, with and without properties, whose kinds differ from block to block."""
+    rng = random.Random(8)
+    folder.mkdir()
+    lines = []
+    for number in range(3000):
+        ends = {"head": f"n{rng.randrange(30)}", "relation": f"r{rng.randrange(3)}", "tail": f"n{rng.randrange(30)}"}
+        said = {"w": 1 if number < 1500 else 0.5} if rng.random() < 0.5 else {"late": True} if number > 2000 else {}
+        lines.append(json.dumps({**ends, **said}) + "\n")
+    (folder / "graph.jsonl").write_text("".join(lines))
+    return folder
+
+
+def n_triples(folder: Path) -> Path:
+    """3,000 statements: edges, types, names, and values."""
+    pytest.importorskip("pyoxigraph")
+    rng = random.Random(9)
+    folder.mkdir()
+    type_of = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    lines = []
+    for _ in range(3000):
+        node, other = (f"<http://example.org/n{rng.randrange(90)}>" for _ in range(2))
+        lines.append(
+            rng.choice(
+                [
+                    f"{node} <http://example.org/r{rng.randrange(3)}> {other} .\n",
+                    f"{node} {type_of} <http://example.org/T{rng.randrange(3)}> .\n",
+                    f'{node} <http://www.w3.org/2000/01/rdf-schema#label> "N {rng.randrange(3)}"@en .\n',
+                    f'{node} <http://example.org/p> "{rng.randrange(9)}" .\n',
+                ]
+            )
+        )
+    (folder / "graph.nt").write_text("".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("made", [tables, quadruples, json_lines, n_triples])
+def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
+    made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = made(tmp_path / "in")
+    monkeypatch.setattr(columnar_folder, "BATCH_ROWS", 512)
+    monkeypatch.setattr(columnar, "BATCH_ROWS", 512)
+    import_graph(source).save(tmp_path / "memory")
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr(files, "_LINES_BYTES", 2000)
+    monkeypatch.setattr(graph_writer, "_PORTION_BYTES", 20_000)
+    monkeypatch.setattr(graph_writer, "_SCAN", 700)
+    monkeypatch.setattr(columnar_schema, "_SCAN", 700)
+    graph = build_graph(source, tmp_path / "portions")
+    assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
+    graph.verify()
+    memory = import_graph(source)
+    every = np.arange(graph.edge_count)
+    assert graph.edge_properties(every[::-1]) == memory.edge_properties(every[::-1])
+    assert graph.schema() == memory.schema()
+
+
+def test_one_triple_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "kb.txt").write_text("a|r|a\n")
+    graph = build_graph(tmp_path / "kb.txt", tmp_path / "graph")
+    assert graph.edges(np.array([0]), Direction.BOTH).edge.tolist() == [0, 0]
+    ColumnarGraph.from_triples([("a", "r", "a")]).save(tmp_path / "memory")
+    assert set(contents(tmp_path / "graph")) == set(contents(tmp_path / "memory"))
+
+
+def test_a_disk_that_is_full_half_way_leaves_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(graph_writer, "_write_way_back", refuse)
+    with pytest.raises(GraphError, match="No space left"):
+        build_graph(source, tmp_path / "deep" / "graph")
+    assert os.listdir(tmp_path) == ["graph.tsv"]

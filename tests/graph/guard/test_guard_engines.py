@@ -1,0 +1,154 @@
+"""The guard beside real engines: what it lets through changes nothing there, and what changes something it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byokg.errors import QueryRefused
+from byokg.graph.guard.guard import CheckedQuery, check_cypher, check_sparql
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck
+
+ROOT = Path(__file__).resolve().parents[3]
+READS = corpus_cypher.READS + corpus_tck.READS
+
+TRIG = """
+@prefix ex: <http://e/> .
+ex:ann ex:knows ex:bob ; ex:name "Ann" ; a ex:Person .
+ex:bob ex:name "Bob" .
+ex:g { ex:x ex:y 1 }
+"""
+
+
+def on_arcade(queries: Sequence[str], folder: Path) -> list[tuple[str | None, bool]]:
+    """Run queries on a small graph that they may change; return the error and whether something changed, for each."""
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    command = [
+        sys.executable,
+        "-m",
+        "tests.graph.guard.guard_engine",
+        str(folder / "database"),
+        str(folder / "results"),
+    ]
+    done = subprocess.run(command, input=json.dumps(queries), capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [(error, changed) for error, changed in json.loads((folder / "results").read_text("utf-8"))]
+
+
+def test_what_passes_changes_nothing_in_arcadedb(tmp_path: Path) -> None:
+    checked = [check_cypher(text, row_cap=100).text for text in READS]
+    results = on_arcade(checked, tmp_path)
+    assert [text for text, (_, changed) in zip(checked, results, strict=True) if changed] == []
+    ran = sum(error is None for error, _ in results)
+    assert ran >= 0.9 * len(READS)  # the rest uses what this engine lacks: path selectors, NULLS LAST, APOC, …
+
+
+def test_what_changes_something_in_arcadedb_is_refused(tmp_path: Path) -> None:
+    texts = corpus_cypher.WRITES + corpus_cypher.UNREADABLE
+    results = on_arcade(texts, tmp_path)
+    writing = [text for text, (_, changed) in zip(texts, results, strict=True) if changed]
+    assert len(writing) >= 100
+    assert [text for text in writing if passes(text)] == []
+
+
+def passes(text: str) -> CheckedQuery | None:
+    try:
+        return check_cypher(text)
+    except QueryRefused:
+        return None
+
+
+class TestOxigraph:
+    @pytest.fixture
+    def oxigraph(self) -> Any:
+        return pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+
+    def filled(self, oxigraph: Any) -> Any:
+        store = oxigraph.Store()
+        store.load(TRIG.encode(), format=oxigraph.RdfFormat.TRIG)
+        return store
+
+    def content(self, store: Any) -> list[str]:
+        return sorted(map(str, store))
+
+    @pytest.mark.parametrize("text", corpus_sparql.READS)
+    def test_answers_what_passes(self, oxigraph: Any, text: str) -> None:
+        store = self.filled(oxigraph)
+        answer = store.query(check_sparql(text, row_cap=100).text)
+        if not isinstance(answer, oxigraph.QueryBoolean):
+            list(answer)
+        with pytest.raises(SyntaxError):
+            store.update(check_sparql(text).text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "CONSTRUCT { ?x ex:likes ?y } WHERE { ?x ex:knows ?y }",
+            "CONSTRUCT { ?x ex:likes $y . $y ex:called ?n , 'SET'@en, 1 ; a ex:C . } "
+            "{ ?x ex:knows ?y OPTIONAL { ?x ex:name ?n } }",
+            "CONSTRUCT { ?y ex:p ex:q . ?x ?p ?y } WHERE { ?x ?p ?y } # ?y may be a literal",
+            "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } ORDER BY ?o LIMIT 2",
+            "CONSTRUCT { ?x ex:count ?n } WHERE { SELECT ?x (COUNT(*) AS ?n) { ?x ?p ?y } GROUP BY ?x }",
+            "CONSTRUCT { ?subject ex:is ?row0 } WHERE { ?subject ex:name ?row0 } VALUES ?row0 { 'Ann' }",
+            "CONSTRUCT WHERE { ?x ex:knows ?y ; ex:name ?n }",
+            "CONSTRUCT { ex:a ex:b ex:c } WHERE { }",
+            "CONSTRUCT { } WHERE { ?x ?p ?y }",
+            "CONSTRUCT { ?x ex:p ?y } FROM ex:g WHERE { ?x ?q ?y }",
+            "CONSTRUCT FROM ex:g WHERE { ?x ?q ?y };",
+            "DESCRIBE ex:ann",
+            "DESCRIBE ex:ann <http://e/bob>",
+            "DESCRIBE ?y WHERE { ex:ann ex:knows ?y }",
+            "DESCRIBE ?x ?y ex:nobody { ?x ex:knows ?y } LIMIT 1",
+            "DESCRIBE * { ?x ex:knows ?y }",
+            "DESCRIBE ?x",
+        ],
+    )
+    def test_graphs_are_answered_as_rows_of_their_triples(self, oxigraph: Any, text: str) -> None:
+        store = self.filled(oxigraph)
+        written = f"PREFIX ex: <http://e/> {text}"
+        answer = store.query(check_sparql(written, row_cap=100).text)
+        assert [variable.value for variable in answer.variables] == ["subject", "predicate", "object"]
+        rows = [tuple(map(str, row)) for row in answer]
+        triples = {tuple(map(str, triple)) for triple in store.query(written.rstrip(";"))}
+        assert len(rows) == len(set(rows))
+        assert set(rows) == triples
+
+    def test_a_template_has_other_blank_nodes_in_each_solution(self, oxigraph: Any) -> None:
+        # ann knows bob, bob knows ann: each has a list of one, and a node in brackets
+        store = oxigraph.Store()
+        store.load(
+            b"@prefix ex: <http://e/> . ex:ann ex:knows ex:bob . ex:bob ex:knows ex:ann .", oxigraph.RdfFormat.TURTLE
+        )
+        text = "PREFIX ex: <http://e/> CONSTRUCT { _:b ex:of ?x ; ex:all (?y) ; ex:in [ ex:at ?y ] } { ?x ex:knows ?y }"
+        rows = [tuple(map(str, row)) for row in store.query(check_sparql(text).text)]
+        shapes = sorted((p, "_:" if o.startswith("_:") else o) for _, p, o in rows)
+        first, rest, nil = (f"<http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}>" for name in ("first", "rest", "nil"))
+        each = [("<http://e/all>", "_:"), ("<http://e/in>", "_:"), (rest, nil)]
+        people = ("<http://e/ann>", "<http://e/bob>")
+        about = [(p, o) for p in ("<http://e/of>", "<http://e/at>", first) for o in people]
+        assert shapes == sorted([*each, *each, *about])
+        owners = {s: o for s, p, o in rows if p == "<http://e/of>"}
+        assert sorted(owners.values()) == list(people)
+        assert {s for s, p, _ in rows if p == "<http://e/all>"} == set(owners)
+
+    def test_changes_something_only_for_what_is_refused(self, oxigraph: Any) -> None:
+        before = self.content(self.filled(oxigraph))
+        writing = 0
+        for text in corpus_sparql.WRITES:
+            if text.startswith("LOAD"):
+                continue  # would ask the network
+            store = self.filled(oxigraph)
+            try:
+                store.update(text)
+            except (SyntaxError, RuntimeError, OSError):
+                continue
+            writing += self.content(store) != before
+            with pytest.raises(QueryRefused):
+                check_sparql(text)
+        assert writing >= 15

@@ -1,0 +1,390 @@
+"""Patterns, costs, bounds and outputs of path queries, with answers worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import defaultdict
+from pathlib import Path
+from xml.etree import ElementTree
+
+import networkx as nx
+import pytest
+
+from byokg import KnowledgeGraph
+from byokg.cli.main import main
+from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.drawing import page, svg
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.moves import StoreMoves
+from byokg.graph.pathql.search import PathLimits
+from byokg.retrieval.graph_tools import GraphTools
+from byokg.types import EntityId, Node, Triple
+
+
+def roads() -> ColumnarGraph:
+    """a -1- b -1- d, a -1- c -1- d, a -5- d, and a road a to d whose length is not known; d -1- a back."""
+    lengths = [("a", "b", 1), ("b", "d", 1), ("a", "d", 5), ("a", "c", 1), ("c", "d", 1), ("d", "a", 1)]
+    edges = [
+        Triple(EntityId(one), "road", EntityId(other), properties={"km": km, "built": f"{1900 + 10 * km}-01-01"})
+        for one, other, km in lengths
+    ]
+    edges.append(Triple(EntityId("a"), "road", EntityId("d")))
+    nodes = [Node(EntityId(name), name.upper(), "Town", {"people": 10 * place}) for place, name in enumerate("abcd")]
+    return ColumnarGraph.from_records(nodes, edges)
+
+
+def lines(query: str, graph: ColumnarGraph | None = None) -> list[str]:
+    """Return the paths as text."""
+    found = paths(graph or roads(), query)
+    return [found.line(path) for path in found]
+
+
+# Costs
+
+
+def test_the_cheapest_paths_are_all_found() -> None:
+    assert lines("PATHS START ?x = :a END ?y = :d VIA :road COST :km") == [
+        "(:a)-[:road]->(:b)-[:road]->(:d)  cost 2",
+        "(:a)-[:road]->(:c)-[:road]->(:d)  cost 2",
+    ]
+
+
+def test_edges_without_a_price_are_not_walked() -> None:
+    assert [line.rpartition(" ")[2] for line in lines("PATHS ALL START ?x = :a END ?y = :d VIA :road COST :km")] == [
+        "2",
+        "2",
+        "5",
+    ]
+
+
+def test_a_cost_may_be_bound_in_a_pattern() -> None:
+    query = "PATHS SHORTEST 3 START ?x = :a END ?y = :d VIA { ?x :road ?y {| :km ?km |} } COST ?km"
+    assert lines(query)[2] == "(:a)-[km=5]->(:d)  cost 5"
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("PATHS START ?x = :a END ?y VIA :road COST ?km", "binds"),
+        ("PATHS START ?x = :a END ?y VIA :road/:road COST :km", "single edges"),
+        ("PATHS START ?x = :a END ?y VIA :road COST :built", "numbers from 0 on"),
+        ("PATHS START ?x = :a END ?y VIA { ?x :road ?z }", r"does not bind \?y"),
+        ("PATHS START ?x = :a END ?y { ?z :road ?x } VIA :road", r"END does not bind \?y"),
+        ("PATHS ALL WALK START ?x = :a END ?y VIA :road", "infinitely many"),
+        ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(foo(?y)) }", "no function FOO"),
+        ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(year(?y, 1)) }", "number of arguments"),
+    ],
+)
+def test_what_cannot_be_is_a_typed_error(query: str, reason: str) -> None:
+    with pytest.raises(PathQueryInvalid, match=reason):
+        paths(roads(), query)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_costs_against_all_paths(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(10):
+        names = [f"n{number}" for number in range(chance.randint(2, 6))]
+        edges = [
+            Triple(
+                EntityId(chance.choice(names)),
+                "r",
+                EntityId(chance.choice(names)),
+                properties={"w": chance.randint(0, 4)},
+            )
+            for _ in range(chance.randint(1, 6))
+        ]
+        graph = ColumnarGraph.from_records([Node(EntityId(name), name) for name in names], edges)
+        restrictor = chance.choice(["SIMPLE", "ACYCLIC", "TRAIL"])
+        every: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for path in paths(graph, f"PATHS ALL {restrictor} START ?x END ?y VIA :r"):
+            every[path.start, path.end].append(sum(int(edge.triples[0].properties["w"]) for edge in path.edges))
+        for selector, chosen in (
+            ("ANY SHORTEST", lambda costs: costs[:1]),
+            ("ALL SHORTEST", lambda costs: [cost for cost in costs if cost == costs[0]]),
+            ("SHORTEST 3", lambda costs: costs[:3]),
+            ("SHORTEST 2 GROUPS", lambda costs: [cost for cost in costs if cost in sorted(set(costs))[:2]]),
+            ("ALL", lambda costs: costs),
+        ):
+            found: dict[tuple[str, str], list[float]] = defaultdict(list)
+            for path in paths(graph, f"PATHS {selector} {restrictor} START ?x END ?y VIA :r COST :w"):
+                assert path.cost == sum(float(edge.triples[0].properties["w"]) for edge in path.edges)
+                found[path.start, path.end].append(path.cost)
+            assert dict(found) == {pair: chosen(sorted(costs)) for pair, costs in every.items()}, selector
+
+
+# Patterns
+
+
+def test_conditions_on_edges_are_tested_while_walking() -> None:
+    query = 'PATHS START ?x = :a END ?y = :d VIA { ?x :road ?y {| :built ?b |} FILTER(?b < "1920-01-01"^^xsd:date) }'
+    assert [path.nodes for path in paths(roads(), query)] == [("a", "b", "d"), ("a", "c", "d")]
+
+
+def test_conditions_on_nodes_of_the_end() -> None:
+    query = (
+        "PATHS START ?x = :a END ?y { ?y a :Town ; :people ?p . FILTER(?p >= 10 && ?p < 30) } VIA :road MAX LENGTH 1"
+    )
+    assert [(path.end, path.bindings["p"].value) for path in paths(roads(), query)] == [("b", 10), ("c", 20)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ends"),
+    [
+        ("{ VALUES ?y { :b :d } }", {"b", "d"}),
+        ("{ { ?y :people 10 } UNION { ?y :people 20 } }", {"b", "c"}),
+        ("{ ?y a :Town MINUS { ?y :people 10 } }", {"a", "c", "d"}),
+        ("{ ?y :people ?p BIND(?p / 10 + 1 AS ?n) FILTER(?n IN (2, 3)) }", {"b", "c"}),
+        ("{ ?y a :Town FILTER NOT EXISTS { ?y :road :d } }", {"d"}),
+        ("{ ?y a :Town OPTIONAL { ?y :road ?z . ?z :people 0 } FILTER(bound(?z)) }", {"d"}),
+        ("{ ?y :road+ ?y . ?y :people ?p FILTER(?p = 0) }", {"a"}),
+        ("{ :a :road/:road ?y }", {"d", "a"}),
+        ("{ ?y ?p 10 }", {"b"}),
+        ("{ ?y rdfs:label 'C' }", {"c"}),
+        ("{ ?y a :Town FILTER(regex(str(?y), '^[bc]$')) }", {"b", "c"}),
+        ("{ ?y :people ?p FILTER(if(?p > 15, true, false) || ?p = 0) }", {"a", "c", "d"}),
+        ("{ ?y a :Village }", set()),
+    ],
+)
+def test_patterns_of_the_end(pattern: str, ends: set[str]) -> None:
+    found = paths(roads(), f"PATHS ANY START ?x = :a END ?y {pattern} VIA :road")
+    assert {path.end for path in found} == ends
+
+
+def test_patterns_of_start_and_end_that_share_a_variable_are_joined() -> None:
+    graph = ColumnarGraph.from_triples(
+        [("a", "in", "X"), ("b", "in", "X"), ("c", "in", "Y"), ("a", "to", "b"), ("b", "to", "c"), ("c", "to", "a")]
+    )
+    found = paths(graph, "PATHS START ?x { ?x :in ?land } END ?y { ?y :in ?land } VIA :to")
+    assert {(path.start, path.end) for path in found} == {(p, q) for p, q in ("aa", "ab", "bb", "ba", "cc")}
+    assert all(path.bindings["land"].value in ("X", "Y") for path in found)
+
+
+def test_every_other_binding_is_another_edge() -> None:
+    # two films that a and b are both in
+    graph = ColumnarGraph.from_triples([(film, "stars", actor) for film in ("f", "g") for actor in ("a", "b")])
+    with_film = paths(graph, "PATHS START ?x = :a END ?y = :b VIA { ?film :stars ?x , ?y }")
+    assert [path.edges[0].bindings["film"].value for path in with_film] == ["f", "g"]
+    assert len(paths(graph, "PATHS START ?x = :a END ?y = :b VIA ^:stars/:stars")) == 1
+
+
+# Names
+
+
+def test_names_of_all_kinds() -> None:
+    graph = ColumnarGraph.from_triples([("Tom Hanks", "acted in", "m.0f4_l"), ("m.0f4_l", "film.genre", "Drama")])
+    found = paths(graph, "PATHS START ?x = <Tom Hanks> END ?y = :Drama VIA <acted in>|:film.genre")
+    assert found.line(found[0]) == "(<Tom Hanks>)-[<acted in>]->(:m.0f4_l)-[:film.genre]->(:Drama)"
+
+
+def test_what_is_not_in_the_graph_is_said() -> None:
+    with pytest.raises(EntityNotFound, match="'nobody'"):
+        paths(roads(), "PATHS START ?x = :nobody END ?y VIA ?p")
+    with pytest.raises(RelationNotFound, match=r"'raod'.*nearest: 'road'"):
+        paths(roads(), "PATHS START ?x = :a END ?y VIA :raod")
+
+
+def test_a_data_set_of_named_graphs(tmp_path: Path) -> None:
+    file = tmp_path / "graphs.nq"
+    file.write_text(
+        "<http://e/a> <http://e/r> <http://e/b> <http://e/one> .\n"
+        "<http://e/b> <http://e/r> <http://e/c> <http://e/two> .\n"
+    )
+    graph = import_graph(file)
+    start = "PREFIX : <http://e/> PATHS"
+    assert len(paths(graph, f"{start} START ?x = :a END ?y VIA :r")) == 2
+    found = paths(graph, f"{start} FROM :one START ?x = :a END ?y VIA {{ ?x :r ?y }}")
+    assert [path.nodes for path in found] == [("http://e/a", "http://e/b")]
+    assert len(paths(graph, f"{start} FROM :one FROM :two START ?x = :a END ?y VIA :r")) == 2
+    with pytest.raises(PathQueryInvalid, match="do not say which named graph"):
+        paths(roads(), "PATHS FROM :one START ?x = :a END ?y VIA :road")
+
+
+# Decided and documented
+
+
+def test_a_loop_counts_once_in_both_directions() -> None:
+    graph = ColumnarGraph.from_triples([("a", "r", "a"), ("a", "r", "b")])
+    assert len(paths(graph, "PATHS START ?x = :a END ?y = :a VIA :r|^:r")) == 1
+
+
+def test_parallel_edges_are_told_apart_in_json() -> None:
+    edges = [Triple(EntityId("a"), "r", EntityId("b"), properties={"year": year}) for year in (1, 2)]
+    graph = ColumnarGraph.from_records([Node(EntityId(name), name) for name in "ab"], edges)
+    said = paths(graph, "PATHS START ?x = :a END ?y = :b VIA :r").as_json()["paths"]
+    assert [path["edges"][0]["triples"][0]["edge"] for path in said] == [0, 1]
+
+
+def test_no_steps_lead_from_a_node_to_itself() -> None:
+    graph = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "r", "a")])
+    assert [path.nodes for path in paths(graph, "PATHS START ?x = :a END ?y = :a MATCHING :r*")] == [("a",)]
+    assert [path.nodes for path in paths(graph, "PATHS START ?x = :a END ?y = :a MATCHING :r+")] == [("a", "b", "a")]
+    assert len(paths(graph, "PATHS ACYCLIC START ?x = :a END ?y = :a MATCHING :r+")) == 0
+
+
+# Bounds
+
+
+def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
+    # A chain of 60 diamonds has 2^60 paths; a clique of 30 has no end of trails.
+    diamonds = [(f"d{n}", "r", f"{side}{n}") for n in range(60) for side in "lr"]
+    diamonds += [(f"{side}{n}", "r", f"d{n + 1}") for n in range(60) for side in "lr"]
+    clique = [(f"c{one}", "r", f"c{other}") for one in range(30) for other in range(30) if one != other]
+    graph = ColumnarGraph.from_triples([*diamonds, *clique])
+    limits = PathLimits(timeout_s=1, max_paths=500)
+    for query in (
+        "PATHS ALL START ?x = :d0 END ?y = :d60 VIA :r",
+        "PATHS START ?x = :d0 END ?y = :d60 VIA :r",
+        "PATHS START ?x = :d0 END ?y VIA :r",
+        "PATHS ALL TRAIL START ?x = :c0 END ?y = :c1 VIA :r",
+        "PATHS ALL START ?x END ?y VIA :r",
+        "PATHS SHORTEST 900 TRAIL START ?x = :c0 END ?y = :c1 VIA :r",
+        "PATHS ALL START ?x = :c0 END ?y = :d0 VIA UNDIRECTED :r",
+    ):
+        began = time.perf_counter()
+        found = paths(graph, query, limits)
+        assert time.perf_counter() - began < 6, query
+        assert found.truncated or len(found) == 0, query
+        assert len(found) <= 500
+
+
+def test_a_limit_of_the_query_is_no_truncation() -> None:
+    assert not paths(roads(), "PATHS ALL START ?x = :a END ?y VIA :road LIMIT 2").truncated
+    assert paths(roads(), "PATHS ALL START ?x = :a END ?y VIA :road", PathLimits(max_paths=2)).truncated
+
+
+# Other libraries and stores
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_shortest_and_simple_paths_against_networkx(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"n{number}" for number in range(9)]
+    triples = {(chance.choice(names), "r", chance.choice(names)) for _ in range(22)} | {
+        (name, "s", name) for name in names
+    }
+    graph = ColumnarGraph.from_triples(sorted(triples))
+    peer = nx.DiGraph([(head, tail) for head, relation, tail in triples if relation == "r" and head != tail])
+    peer.add_nodes_from(names)
+    for source in names:
+        for target in names:
+            if source == target:
+                continue
+            query = f"START ?x = :{source} END ?y = :{target} VIA :r"
+            simple = sorted(map(tuple, nx.all_simple_paths(peer, source, target)))
+            assert sorted(path.nodes for path in paths(graph, f"PATHS ALL {query}")) == simple
+            shortest = sorted(map(tuple, nx.all_shortest_paths(peer, source, target))) if simple else []
+            assert sorted(path.nodes for path in paths(graph, f"PATHS {query}")) == shortest
+
+
+EXPRESSIONS = [
+    ":r/:s",
+    "(:r|:s)+",
+    "^:r/:s*",
+    ":r?/:s",
+    "!:r",
+    "!(:r|^:s)",
+    "(:r/^:s)+",
+    ":s|^:s",
+    "(:r*/:s)?",
+    "^(:r/:s)",
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_against_property_paths_of_oxigraph(seed: int) -> None:
+    pyoxigraph = pytest.importorskip("pyoxigraph")
+    chance = random.Random(seed)
+    names = [f"n{number}" for number in range(8)]
+    triples = {(chance.choice(names), chance.choice("rst"), chance.choice(names)) for _ in range(16)}
+    triples |= {(names[0], relation, names[1]) for relation in "rst"}
+    graph = ColumnarGraph.from_triples(sorted(triples))
+    engine = pyoxigraph.Store()
+    for triple in triples:
+        engine.add(pyoxigraph.Quad(*(pyoxigraph.NamedNode(f"http://e/{part}") for part in triple)))
+    known = sorted(graph.entities())
+    for expression in EXPRESSIONS:
+        for source in known:
+            rows = engine.query(f"PREFIX : <http://e/> SELECT DISTINCT ?y WHERE {{ :{source} {expression} ?y }}")
+            expected = sorted(row[0].value.removeprefix("http://e/") for row in rows)
+            matching = paths(graph, f"PATHS ANY WALK START ?x = :{source} END ?y MATCHING {expression}")
+            assert sorted(path.end for path in matching) == expected, (expression, source)
+            one_edge = paths(graph, f"PATHS START ?x = :{source} END ?y VIA {expression} MAX LENGTH 1")
+            assert sorted({path.end for path in one_edge}) == expected, (expression, source)
+
+
+def test_any_store_gives_the_same_answers() -> None:
+    chance = random.Random(5)
+    names = [f"n{number}" for number in range(7)]
+    triples = sorted({(chance.choice(names), chance.choice("rs"), chance.choice(names)) for _ in range(14)})
+    graph = ColumnarGraph.from_triples(triples)
+
+    class Plain:
+        """The same graph, but no columnar one."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(graph, name)
+
+    plain = Plain()
+    for query in (
+        "PATHS START ?x END ?y VIA ?p",
+        "PATHS ALL START ?x END ?y VIA :r|^:s",
+        "PATHS ALL TRAIL START ?x END ?y MATCHING :r/:s*/^:r MAX LENGTH 4",
+        "PATHS SHORTEST 3 WALK START ?x = :n1 END ?y VIA UNDIRECTED ?p MAX LENGTH 3",
+        "PATHS START ?x END ?y VIA { ?x :r ?m . ?y :s ?m }",
+        "PATHS CYCLIC START ?x END ?y VIA :r/:s",
+    ):
+        one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
+        assert isinstance(other._moves, StoreMoves) or "/" in query or "{" in query
+        assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
+
+
+# Outputs
+
+
+def test_evidence_is_a_walk_in_the_graph() -> None:
+    found = KnowledgeGraph(roads()).paths("PATHS START ?x = :b END ?y = :c VIA UNDIRECTED :road")
+    path = found[0].path
+    assert path.nodes == found[0].nodes
+    assert path.end == "c"
+
+
+def test_drawings_hold_every_node_once() -> None:
+    found = paths(roads(), "PATHS ALL START ?x = :a END ?y = :d VIA :road")
+    root = ElementTree.fromstring(svg(found))
+    titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert sorted(title for title in titles if title and title in "ABCD") == list("ABCD")
+    assert page(found).count("<li ") == len(found) == 4
+    empty = paths(roads(), "PATHS START ?x = :b END ?y = :c VIA :road MAX LENGTH 1")
+    assert ElementTree.fromstring(svg(empty)).tag.endswith("svg")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roads().save(tmp_path / "graph")
+    graph, query = str(tmp_path / "graph"), "PATHS START ?x = :a END ?y = :d VIA { ?x :road ?y {| :km 1 |} }"
+    assert main(["paths", graph, query, "--format", "text"]) == 0
+    assert capsys.readouterr().out.startswith("(:a)-[:road]->(:b)-[:road]->(:d)\n\n(:a)")
+    assert main(["paths", graph, query]) == 0
+    assert capsys.readouterr().out.startswith("+----+----+\n| x  | y  |")
+    (tmp_path / "query.txt").write_text(query)
+    assert main(["paths", graph, f"@{tmp_path / 'query.txt'}", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["paths"]) == 2
+    assert main(["paths", graph, query, "--format", "html", "--out", str(tmp_path / "p.html")]) == 0
+    assert "<svg" in (tmp_path / "p.html").read_text()
+    (tmp_path / "rules").write_text("IF { ?x :road ?y } THEN { ?y :road ?x }")
+    back = "PATHS START ?x = :b END ?y = :a VIA :road"
+    assert main(["paths", graph, back, "--rules", str(tmp_path / "rules"), "--format", "text"]) == 0
+    assert capsys.readouterr().out.startswith("(:b)-[:road]->(:a)")
+    assert main(["paths", graph, "PATHS START ?x"]) == 2
+    assert "line 1, column 15: the query ends too early; expected END" in capsys.readouterr().err
+
+
+def test_the_tool_of_the_mcp_server() -> None:
+    tools = GraphTools(roads(), path_queries=True)
+    answer = tools.call("path_query", {"query": "PATHS START ?x = <a> END ?y = <d> VIA :road COST :km"})
+    assert [path["cost"] for path in answer["paths"]] == [2, 2] and not answer["truncated"]
+    assert "path_query" not in GraphTools(roads()).tools

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byokg.graph import int_sets as edge_order
+from byokg.graph.int_sets import (
+    common,
+    contains,
+    distinct,
+    distinct_rows,
+    first_of_each,
+    group_of,
+    incoming_order,
+    positions,
+    ranges,
+    sort_distinct,
+    sort_order,
+)
+
+few = st.lists(st.integers(0, 40), max_size=10)
+many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
+far = st.lists(st.integers(0, 1 << 40), max_size=400)
+any_numbers = few | many | far
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers)
+def test_distinct_numbers_ascend(numbers: list[int]) -> None:
+    assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_contains_agrees_with_sets(members: list[int], asked: list[int]) -> None:
+    found = contains(np.array(sorted(set(members)), np.int64), np.array(asked, np.int64))
+    assert found.tolist() == [number in set(members) for number in asked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_what_two_sets_have_in_common_ascends(one: list[int], other: list[int]) -> None:
+    found = common(np.array(sorted(set(one)), np.int64), np.array(sorted(set(other)), np.int64))
+    assert found.tolist() == sorted(set(one) & set(other))
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers, any_numbers)
+def test_each_number_is_in_one_of_several_sets_or_none(one: list[int], other: list[int], asked: list[int]) -> None:
+    groups = [set(one), set(other) - set(one)]
+    found = group_of([np.array(sorted(group), np.int64) for group in groups], np.array(asked, np.int64))
+    assert found.tolist() == [next((at for at, group in enumerate(groups, 1) if n in group), 0) for n in asked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_numbers, any_numbers)
+def test_each_number_stands_somewhere_among_the_members_or_nowhere(members: list[int], asked: list[int]) -> None:
+    distinct_members = list(dict.fromkeys(members))
+    found = positions(np.array(distinct_members, np.int64), np.array(asked, np.int64))
+    place = {number: at for at, number in enumerate(distinct_members)}
+    assert found.tolist() == [place.get(number, -1) for number in asked]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_the_integer_type_stays(kind: type[np.integer]) -> None:
+    assert distinct(np.arange(1000, dtype=kind)).dtype == kind
+
+
+@pytest.mark.parametrize("key_bits", [63, 0], ids=["one key", "several columns"])
+def test_both_ways_of_sorting_give_the_order_that_is_promised(key_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_order, "_KEY_BITS", key_bits)
+    rng = np.random.default_rng(5)
+    head, relation, tail = rng.integers(0, 9, 500), rng.integers(0, 3, 500), rng.integers(0, 9, 500)
+    edges = list(zip(head.tolist(), relation.tolist(), tail.tolist(), strict=True))
+    order = sort_order(head, relation, tail).tolist()
+    assert order == sorted(range(500), key=lambda row: (edges[row], row))
+    distinct = zip(*(column.tolist() for column in sort_distinct(head, relation, tail)), strict=True)
+    assert list(distinct) == sorted(set(edges))
+    back = incoming_order(relation, tail).tolist()
+    assert back == sorted(range(500), key=lambda row: (edges[row][2], edges[row][1], row))
+
+
+@pytest.mark.parametrize("marks", [1, 3, 500])
+def test_of_edges_that_are_equal_in_their_mark_too_the_first_one_stays(marks: int) -> None:
+    rng = np.random.default_rng(6)
+    head, relation, tail, mark = (rng.integers(0, bound, 500) for bound in (5, 2, 5, marks))
+    order = sort_order(head, relation, tail)
+    edges = list(zip(head.tolist(), relation.tolist(), tail.tolist(), mark.tolist(), strict=True))
+    seen: dict[tuple[int, ...], int] = {}
+    for row in range(500):
+        seen.setdefault(edges[row], row)
+    kept = first_of_each(order, head, relation, tail, mark).tolist()
+    assert kept == sorted(seen.values(), key=lambda row: (edges[row][:3], row))
+    assert distinct_rows(head, relation, tail, mark).tolist() == sorted(seen.values())
+
+
+@pytest.mark.parametrize("key_bits", [63, 0])
+def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_order, "_KEY_BITS", key_bits)
+    none = np.empty(0, np.int64)
+    assert [len(column) for column in sort_distinct(none, none, none)] == [0, 0, 0]
+    assert len(sort_order(none, none, none)) == len(incoming_order(none, none)) == 0
+    assert len(distinct_rows(none, none, none, none)) == 0
+
+
+def test_ranges_lie_one_behind_the_other() -> None:
+    # nodes with 2, 0 and 3 edges
+    index = ranges(np.array([2, 0, 3]))
+    assert list(pairwise(index.tolist())) == [(0, 2), (2, 2), (2, 5)]
+    assert ranges(np.empty(0, np.int64)).tolist() == [0]
