@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, EmbedderFailed, IndexUnusable
-from byokg.index.dense import META, DenseNames, Embedded, verify_names
+from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import StaticEmbedder, Vectors
-from byokg.index.names import NameMatch, NameSearch
+from byokg.index.names import META, NameMatch, NameSearch
 
 STATIC = StaticEmbedder()
 

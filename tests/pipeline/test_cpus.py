@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]
+    __cpu_dispatch__,
+    __cpu_features__,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 

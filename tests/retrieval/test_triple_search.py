@@ -14,7 +14,8 @@ from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray
 from byokg.index.dense import UNIT, DenseNames, Similarity
 from byokg.index.embedders import Embedder, Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
-from byokg.retrieval.text import TripleSearch, relation_text
+from byokg.linking.relation_meaning import relation_text
+from byokg.retrieval.text import TripleSearch
 from tests.index.word_axes import WordAxes
 
 # Lima -capital_of-> Peru; Peru -borders-> Chile; Chile -borders-> Peru; m.0ab -mayor_of-> Lima; two edges alike:
