@@ -41,8 +41,12 @@ from byokg.graph.bfsql.engine import (  # noqa: E402
     breadth_first,
     known_seeds,
 )
-from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter  # noqa: E402
-from byokg.graph.bfsql.response import compact  # noqa: E402
+from byokg.graph.bfsql.protocol import (  # noqa: E402
+    BfsRequest,
+    EdgeFilter,
+    NodeFilter,
+    compact,
+)
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402

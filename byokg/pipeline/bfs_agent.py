@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from byokg.errors import ByokgError, at_least
-from byokg.graph.bfsql.response import compact
+from byokg.graph.bfsql.protocol import compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder

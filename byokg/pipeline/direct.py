@@ -259,7 +259,7 @@ class QueryWriter:
 
     def _described(self, linked: Linked) -> str:
         """Write linked entities and values, one a line, as a query can name them."""
-        from byokg.graph.rdf.iris import node_iri
+        from byokg.graph.rdf.terms import node_iri
 
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
-from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
+from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
-from byokg.graph.guard.guard import check_cypher, check_sparql
-from byokg.graph.guard.lint import Finding, lint_query, strings_in
+from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
