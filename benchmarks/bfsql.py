@@ -51,10 +51,18 @@ from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402
 from byokg.index.embedders import StaticEmbedder  # noqa: E402
-from byokg.retrieval.base import Request  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
 from byokg.text import estimate_tokens  # noqa: E402
-from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question  # noqa: E402
+from byokg.types import (  # noqa: E402
+    Artifacts,
+    Context,
+    EntityId,
+    Linked,
+    LinkedEntity,
+    Mention,
+    Question,
+    Request,
+)
 
 QUESTIONS, NODES, PREDICATES = 100, 200, 3
 

@@ -16,8 +16,8 @@ from byokg.linking.entities import EntityLinker
 from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
-from byokg.pipeline.citations import Grounds
-from byokg.prompts.template import PromptLibrary
+from byokg.pipeline.context import Grounds
+from byokg.prompts import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.text import estimate_tokens
 from byokg.types import (

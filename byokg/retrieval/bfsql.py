@@ -18,7 +18,6 @@ from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
-from byokg.retrieval.base import Request
 from byokg.text import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
@@ -29,6 +28,7 @@ from byokg.types import (
     Mention,
     NodeEvidence,
     Question,
+    Request,
     TripleEvidence,
 )
 

@@ -13,9 +13,8 @@ from byokg.linking.kg_linker import TAGS
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
-from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request
-from byokg.types import Context, Evidence, Feedback, Language, Mention, RowsEvidence
+from byokg.prompts import PromptLibrary
+from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
 
 RETRIEVER = "query"
 REPAIR_STAGE = "query_repair"

@@ -1,4 +1,4 @@
-"""RDF terms: how ids, relations and property names are written as IRIs, what literals are as values, and both ways back.
+"""RDF terms: how ids, relations and property names become IRIs, what literals are as values, and both ways back.
 
 Data that is RDF keeps its IRIs. A node's id is its IRI, and a relation, property or class has a label such as
 `dbo:birthPlace` that a prefix map undoes. Everything else, such as an id `New York` or a relation `is a`, becomes an
