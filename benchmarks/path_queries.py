@@ -28,7 +28,7 @@ import pyarrow as pa
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.search import PathLimits
 
 Pair = tuple[str, str]
@@ -99,6 +99,8 @@ def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object
     yield "any simple path of at most 4", between("ANY SIMPLE", "VIA ?p", "MAX LENGTH 4"), 7
     yield "SHORTEST 10", between("SHORTEST 10 WALK", "VIA ?p"), 3
     yield "SHORTEST 10 TRAIL", between("SHORTEST 10 TRAIL", "VIA ?p", "MAX LENGTH 6"), 3
+    trails = "PATHS ALL TRAIL START ?x = <{}> END ?y = <{}> VIA ?p MAX LENGTH 4"
+    yield "all trails of at most 4, counted", lambda pair: count(graph, trails.format(*pair)), 3
     yield "reachable by r+", out("ANY SHORTEST", f"VIA {first}"), 3
     yield "one shortest path to every node", out("ANY SHORTEST", "VIA ?p"), 3
     yield "r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7

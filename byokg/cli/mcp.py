@@ -397,12 +397,14 @@ def paths(
     timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0,
     rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
+    counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False,
     most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.pathql import drawing
+    from byokg.graph.pathql.evaluate import count
     from byokg.graph.pathql.evaluate import paths as run
     from byokg.graph.pathql.grammar import parse_rules
     from byokg.graph.pathql.rules import schema_rules
@@ -418,6 +420,12 @@ def paths(
             if not isinstance(store, ColumnarGraph):
                 raise ConfigError("--schema is for graph folders; a server infers by itself")
             wanted += schema_rules(store)
+        if counts:
+            if wanted:
+                raise ConfigError("--count counts paths along stored edges; leave --rules and --schema out")
+            number, truncated = count(store, text, PathLimits(timeout))
+            print(f"{number:,}{' or more: a limit was reached' if truncated else ''}")
+            return
         found = run(store, text, PathLimits(timeout, most), wanted)
         match form:
             case PathFormat.SVG:

@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -198,6 +199,74 @@ def between(
             yield rows.taken(slice(taken))
     if most is None and not quota.filled and longest > bound:
         budget.truncated = True
+
+
+def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: Budget) -> int:
+    """Count the paths of at most some steps from one node to another without putting them together.
+
+    Halves of paths are listed from both ends, and those that meet are counted if they have nothing in common that may
+    not be repeated: by inclusion and exclusion, so that pairs of halves are never listed.
+    """
+    states = moves.states
+    by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
+    total = int(source == target and moves.empty)
+    if restrictor is Restrictor.ACYCLIC and source == target:
+        return total
+    closed = (source, target) if by_node else ()
+    start = np.array([source * states], np.int64)
+    near = _Front(moves, start, closed, False)
+    far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
+    for _ in range(most):
+        side = min((near, far), key=lambda each: (len(each.layers), each.effort()))
+        if not side.grow(budget) or len(side.vertices) == 0:
+            break
+        middle = near.vertices[among(near.vertices, far.vertices)]
+        if by_node and near.layers and far.layers:
+            middle = middle[~among(middle // states, np.array(closed))]
+        if len(middle) == 0:
+            continue
+        half = Restrictor.ACYCLIC if by_node and far.layers else restrictor
+        room = budget.rows(len(near.layers) + 1)
+        ahead = _through(pruned(near.layers, middle, backward=True), start, half, moves, room, budget)
+        behind = _through(pruned(far.layers[::-1], middle, backward=False), middle, half, moves, room, budget)
+        budget.truncated |= len(ahead) >= room or len(behind) >= room
+        total += _apart(ahead, behind, restrictor, moves)
+    return total
+
+
+def _apart(ahead: Rows, behind: Rows, restrictor: Restrictor, moves: Moves) -> int:
+    """Count the pairs of halves that meet and have nothing in common that may not be repeated."""
+    if restrictor is Restrictor.TRAIL:
+        items = [moves.edge(ahead.labels), moves.edge(behind.labels)]
+    elif restrictor is Restrictor.WALK:
+        items = [rows.labels[:, :0] for rows in (ahead, behind)]
+    else:
+        items = [rows.vertices[:, 1:-1] // moves.states for rows in (ahead, behind)]
+    meeting = np.concatenate((ahead.vertices[:, -1], behind.vertices[:, 0]))
+    place = np.unique(meeting, return_inverse=True)[1].reshape(-1)
+    distinct, flat = np.unique(np.concatenate([each.reshape(-1) for each in items]), return_inverse=True)
+    split = items[0].size
+    numbers = [
+        np.sort(part.reshape(each.shape), axis=1)
+        for part, each in zip((flat[:split], flat[split:]), items, strict=True)
+    ]
+    places = place[: len(ahead)], place[len(ahead) :]
+    total = 0
+    for size in range(min(each.shape[1] for each in items) + 1):
+        keys = []
+        for number, at in zip(numbers, places, strict=True):
+            chosen = [list(each) for each in combinations(range(number.shape[1]), size)]
+            keys.append(np.concatenate([np.column_stack((at, number[:, columns])) for columns in chosen]))
+        key = np.concatenate([each[:, 0] for each in keys])
+        for column in range(1, size + 1):
+            key = key * len(distinct) + np.concatenate([each[:, column] for each in keys])
+            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+        one, other = (
+            np.bincount(part, minlength=int(key.max()) + 1 if len(key) else 1)
+            for part in (key[: len(keys[0])], key[len(keys[0]) :])
+        )
+        total += (-1) ** size * int((one * other).sum())
+    return total
 
 
 def _through(

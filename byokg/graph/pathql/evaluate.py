@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -25,7 +25,7 @@ import numpy as np
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
-from byokg.graph.pathql.enumerate import Quota, between, cheapest, fulfils, outward
+from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.grammar import parse, parse_rules
 from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
 from byokg.graph.pathql.names import Names, check_bound
@@ -100,6 +100,29 @@ _KEPT_AUTOMATA = 64
 _ANY = AnyLink()
 
 
+def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None = None) -> tuple[int, bool]:
+    """Count the paths of a query, and tell whether a limit may have left some out.
+
+    All paths of at most six steps between two nodes are counted without listing them.
+
+    Raises:
+        PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
+    """
+    limits = limits or PathLimits()
+    parsed = parse(query) if isinstance(query, str) else query
+    ends = (parsed.start, parsed.end)
+    plain = all(len(end.names) == 1 and end.pattern is None for end in ends) and not parsed.graphs and not parsed.cost
+    short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
+    whole = parsed.limit is None and not parsed.offset and not parsed.cyclic
+    if parsed.selector is Selector.ALL and plain and short and whole:
+        return _Run(store, parsed, limits, None).counted()
+    found = paths(store, parsed, replace(limits, max_paths=_NO_BOUND))
+    return len(found), found.truncated
+
+
+_COUNTED_STEPS, _NO_BOUND = 6, 1 << 40
+
+
 @dataclass
 class _Ends:
     """The nodes that a start or an end may be."""
@@ -158,6 +181,13 @@ class _Run:
             self._inferred,
         )
 
+    def counted(self) -> tuple[int, bool]:
+        """Count all paths between two nodes."""
+        source, target = (self._names.node(end.names[0]) for end in (self._query.start, self._query.end))
+        assert self._query.max_length is not None
+        found = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
+        return found, self._budget.truncated
+
     def _with_patterns(self, found: Found, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
         """Join paths with the solutions of the patterns of their ends."""
         if starts.solutions is None and ends.solutions is None:
@@ -208,7 +238,7 @@ class _Run:
             check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
             simple = _as_expression(via, *ends)
             if simple is None or ends[0] == ends[1]:
-                moves = PatternMoves(self._patterns, via, *ends)
+                moves = PatternMoves(self._patterns, via, *ends, self._budget.spend)
                 self._bound = moves.bound
                 return moves
             via, variable = simple
@@ -223,7 +253,7 @@ class _Run:
         return self._matches(automaton)
 
     def _matches(self, automaton: Automaton) -> MatchMoves:
-        return MatchMoves(self._edges(automaton), _shortest_walk)
+        return MatchMoves(self._edges(automaton), _shortest_walk, self._budget.spend)
 
     @cached_property
     def _patterns(self) -> Patterns:

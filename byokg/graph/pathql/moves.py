@@ -296,9 +296,20 @@ class StoreMoves:
 class MatchMoves:
     """Whole matches of an expression as steps: from a node to each node where a match ends, once however it goes."""
 
-    def __init__(self, inner: Moves, shortest_walk: Callable[[Moves, int, int], tuple[Int64, Int64]]) -> None:
-        """Take the steps within a match from `inner`; `shortest_walk` finds the vertices and labels of one match."""
-        self._inner, self._shortest_walk = inner, shortest_walk
+    def __init__(
+        self,
+        inner: Moves,
+        shortest_walk: Callable[[Moves, int, int], tuple[Int64, Int64]],
+        spend: Callable[[int], bool],
+    ) -> None:
+        """Take steps from another source.
+
+        Args:
+            inner: the steps within a match.
+            shortest_walk: finds the vertices and labels of one match.
+            spend: counts steps; tells whether there may be more of them.
+        """
+        self._inner, self._shortest_walk, self._spend = inner, shortest_walk, spend
         self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
 
     def edge(self, labels: Int64) -> Int64:
@@ -333,6 +344,9 @@ class MatchMoves:
             steps = self._inner.backward(vertices) if backward else self._inner.forward(vertices)
             first = np.searchsorted(steps.origin, which)
             counts = np.searchsorted(steps.origin, which, "right") - first
+            steps_ahead = int(counts.sum())
+            if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
+                break
             row, step = _ranges(first, counts)
             fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
@@ -360,6 +374,12 @@ class MatchMoves:
         return spelled
 
 
+_MOST_PAIRS = 2_000_000
+"""Pairs of a node and where a match has come to, held at a time; a query that needs more is cut."""
+
+_LEARNED_TOGETHER = 4096
+"""Nodes whose solutions are found together."""
+
 _NODE_BITS = 38
 _NODE = (1 << _NODE_BITS) - 1
 
@@ -385,7 +405,8 @@ def _joined(parts: Sequence[Steps]) -> Steps:
 class PatternMoves:
     """Solutions of a graph pattern as steps, from what its start variable stands for to its end variable's value."""
 
-    def __init__(self, patterns: Patterns, group: Group, start: str, end: str) -> None:
+    def __init__(self, patterns: Patterns, group: Group, start: str, end: str, spend: Callable[[int], bool]) -> None:
+        self._spend = spend
         self._patterns, self._group = patterns, group
         self._start, self._end = start, end
         self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
@@ -420,8 +441,14 @@ class PatternMoves:
     def _steps(self, vertices: Int64, backward: bool) -> Steps:
         known = self._known[backward]
         fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
-        if len(fresh):
-            self._learn(fresh, backward)
+        for first in range(0, len(fresh), _LEARNED_TOGETHER):
+            some = fresh[first : first + _LEARNED_TOGETHER]
+            if self._spend(len(some)):
+                self._learn(some, backward)
+            else:
+                none = np.empty(0, np.int64)
+                known.update((node, (none, none)) for node in fresh[first:].tolist())
+                break
         parts = [known[node] for node in vertices.tolist()]
         counts = [len(far) for far, _ in parts]
         none = np.empty(0, np.int64)

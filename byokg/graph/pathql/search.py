@@ -32,8 +32,8 @@ class PathLimits:
     timeout_s: float = 10.0
     max_paths: int = 10_000
     """Paths at most, unless the query has a LIMIT of its own."""
-    max_steps: int = 20_000_000
-    """Steps looked at, and nodes on the paths that are held at a time, at most: some 500 MB."""
+    max_steps: int = 8_000_000
+    """Nodes on the paths that are held at a time, at most; ten times as many steps are looked at."""
 
 
 class Budget:
@@ -43,7 +43,7 @@ class Budget:
         """Begin now; `wanted` paths are enough."""
         self._until = time.perf_counter() + limits.timeout_s
         self._cells = limits.max_steps
-        self._steps = 3 * limits.max_steps
+        self._steps = 10 * limits.max_steps
         self.wanted = wanted
         self.truncated = False
         """Whether a limit may have left a path out."""

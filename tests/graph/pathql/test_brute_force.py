@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.result import FoundPath
 from byokg.types import EntityId, Node, Triple
 
@@ -228,6 +228,8 @@ def check(small: SmallGraph, chance: random.Random, via: str, candidates: list[W
     ]
     result = paths(small.store, query)
     found = [path for path in result if path.start not in ("x", "y")]
+    if start and end:
+        assert count(small.store, query) == (len(found), False), query
     assert not result.truncated, query
     expected = by_pair((walk.start, walk.nodes[-1], len(walk.steps), walk_key(walk)) for walk in chosen)
     answered = by_pair((path.start, path.end, len(path.edges), key(path)) for path in found)

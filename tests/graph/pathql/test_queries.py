@@ -379,6 +379,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     back = "PATHS START ?x = :b END ?y = :a VIA :road"
     assert main(["paths", graph, back, "--rules", str(tmp_path / "rules"), "--format", "text"]) == 0
     assert capsys.readouterr().out.startswith("(:b)-[:road]->(:a)")
+    every = "PATHS ALL TRAIL START ?x = :a END ?y = :d VIA :road MAX LENGTH 4"
+    assert main(["paths", graph, every, "--count"]) == 0
+    assert capsys.readouterr().out == f"{len(paths(roads(), every))}\n"
     assert main(["paths", graph, "PATHS START ?x"]) == 2
     assert "line 1, column 15: the query ends too early; expected END" in capsys.readouterr().err
 
