@@ -47,9 +47,8 @@ from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
-from byokg.retrieval.base import Request
 from byokg.text import estimate_tokens, normalize_name
-from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, TripleEvidence
+from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, Request, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"
 

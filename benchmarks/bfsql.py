@@ -41,16 +41,28 @@ from byokg.graph.bfsql.engine import (  # noqa: E402
     breadth_first,
     known_seeds,
 )
-from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter  # noqa: E402
-from byokg.graph.bfsql.response import compact  # noqa: E402
+from byokg.graph.bfsql.protocol import (  # noqa: E402
+    BfsRequest,
+    EdgeFilter,
+    NodeFilter,
+    compact,
+)
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.store import Direction  # noqa: E402
 from byokg.index.embedders import StaticEmbedder  # noqa: E402
-from byokg.retrieval.base import Request  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
 from byokg.text import estimate_tokens  # noqa: E402
-from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question  # noqa: E402
+from byokg.types import (  # noqa: E402
+    Artifacts,
+    Context,
+    EntityId,
+    Linked,
+    LinkedEntity,
+    Mention,
+    Question,
+    Request,
+)
 
 QUESTIONS, NODES, PREDICATES = 100, 200, 3
 

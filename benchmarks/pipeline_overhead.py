@@ -59,8 +59,7 @@ from byokg.retrieval.agentic import AgenticRetriever  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
 from byokg.retrieval.path import PathRetriever  # noqa: E402
 from byokg.retrieval.query import QueryRetriever  # noqa: E402
-from byokg.retrieval.rerank import RerankRetriever  # noqa: E402
-from byokg.retrieval.text import TextRetriever  # noqa: E402
+from byokg.retrieval.text import RerankRetriever, TextRetriever  # noqa: E402
 from byokg.types import Artifacts, Context, Linked, Question, TripleEvidence  # noqa: E402
 
 CONTEXT_TOKENS = 6000

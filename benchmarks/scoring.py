@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.cases import Case
+from byokg.evaluation.compare import score_cases
 from byokg.evaluation.profiles import PROFILES, chosen
-from byokg.evaluation.scoring import score_cases
 
 SEED = 0
 BAR_S = 5.0

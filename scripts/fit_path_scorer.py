@@ -24,7 +24,7 @@ from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
-from byokg.linking.offline import OfflineLinker
+from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_scorer import Weights
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import EntityId

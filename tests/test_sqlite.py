@@ -1,4 +1,4 @@
-"""Tests of `byokg.sqlite`."""
+"""Tests of `byokg.files`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.sqlite import open_database, transaction
+from byokg.files import open_database, transaction
 
 
 def test_many_may_make_the_same_file_at_the_same_time(tmp_path: Path) -> None:

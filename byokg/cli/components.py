@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from byokg.llm.providers import Anthropic, Provider
     from byokg.llm.replies import RecordedReplies
     from byokg.llm.usage import UsageMeter
-    from byokg.prompts.template import PromptLibrary
+    from byokg.prompts import PromptLibrary
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
 """Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
@@ -523,7 +523,7 @@ def asking(settings: Settings, note: Callable[[str], None], together: bool = Fal
     from byokg.llm.providers import Anthropic
     from byokg.llm.replies import RecordedReplies
     from byokg.llm.usage import PriceTable, UsageMeter
-    from byokg.prompts.template import PromptLibrary
+    from byokg.prompts import PromptLibrary
 
     files = dict(settings.run.prompts)
     prompts = PromptLibrary(files.pop("folder", None), files)

@@ -54,7 +54,7 @@ from byokg.cli.components import (
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
-from byokg.prompts.template import VARIABLES
+from byokg.prompts import VARIABLES
 
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""

@@ -467,7 +467,7 @@ def query(
 
 def _say_unknown_names(store: Queryable, text: str) -> None:
     """Print what the query asks of the graph that the graph does not have."""
-    from byokg.graph.guard.lint import lint_query
+    from byokg.graph.guard.guard import lint_query
 
     try:
         findings = lint_query(store, text)

@@ -30,7 +30,7 @@ import typer
 
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ByokgError, ConfigError, MissingExtra
-from byokg.graph.bfsql.response import compact
+from byokg.graph.bfsql.protocol import compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.open import masked
@@ -373,8 +373,7 @@ def bfs(
 
     Seeds are ids; find them with: byokg link GRAPH NAME. Filters decide what is shown in full; the rest are stubs.
     """
-    from byokg.graph.bfsql.request import BfsRequest, read_request
-    from byokg.graph.bfsql.response import BfsResponse
+    from byokg.graph.bfsql.protocol import BfsRequest, BfsResponse, read_request
 
     if schema:
         print_json({"request": BfsRequest.model_json_schema(), "response": BfsResponse.model_json_schema()})

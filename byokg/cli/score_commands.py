@@ -21,10 +21,9 @@ from rich.text import Text
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.compare import Anchor, Comparison, obstacles
+from byokg.evaluation.compare import Anchor, Comparison, ProfileScores, obstacles
 from byokg.evaluation.metrics import Difference, Values
 from byokg.evaluation.run_folder import Run
-from byokg.evaluation.scoring import ProfileScores
 from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
 
 if TYPE_CHECKING:
@@ -387,8 +386,8 @@ def score(
     data set go before those of the file. Profiles: strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog,
     structgpt, webqsp-official, cron, stark, text2cypher; judge asks a language model.
     """
+    from byokg.evaluation.compare import score_cases
     from byokg.evaluation.profiles import chosen
-    from byokg.evaluation.scoring import score_cases
 
     names = profile or ["strict"]
     profiles = chosen([name for name in names if name != _JUDGE])
@@ -478,10 +477,9 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.evaluation.compare import compare_runs, read_anchors
+    from byokg.evaluation.compare import compare_runs, read_anchors, score_cases
     from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.run_folder import read_runs
-    from byokg.evaluation.scoring import score_cases
 
     if profile not in PROFILES:
         raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
@@ -533,7 +531,7 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
         )
     from byokg.cli.components import asking
     from byokg.cli.config import read_settings
-    from byokg.evaluation.scoring import judge_cases, judge_profile
+    from byokg.evaluation.compare import judge_cases, judge_profile
     from byokg.llm.usage import dollars
     from byokg.types import Spending
 

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import RunError
-from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.question_files import read_text
+from byokg.evaluation.datasets.base import Example, read_text
 from byokg.evaluation.records import Prediction, Status
 from byokg.types import EntityId
 

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import CacheUnusable
+from byokg.files import open_database, transaction
 from byokg.index.embedders import Embedder, Vectors, folder_name, unit_rows
-from byokg.sqlite import open_database, transaction
 
 Precision = Literal["float16", "float32"]
 

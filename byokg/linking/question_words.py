@@ -2,7 +2,7 @@
 
 `read_question` takes a question apart for the path scorer; its word lists are English function words, nothing about any
 data set. `read_literal` reads a mention as a value or an identifier (a date, a year, a number, a MID, a QID, an IRI, a
-UUID) as people write them; RDF literals are another matter (`byokg.graph.rdf.literals`). Where habits differ, it reads
+UUID) as people write them; RDF literals are another matter (`byokg.graph.rdf.terms`). Where habits differ, it reads
 as most data sets of questions, which are American, mean it:
 
 - `12/05/1990` has two readings. Month first (`1990-12-05`) is the value; where only the other reading is a node, that

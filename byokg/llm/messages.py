@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from byokg.errors import LlmBadReply
-from byokg.prompts.template import Filled
+from byokg.prompts import Filled
 from byokg.text import encodable
 
 if TYPE_CHECKING:

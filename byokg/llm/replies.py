@@ -37,8 +37,8 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from byokg.errors import ReplyStoreError
+from byokg.files import open_database, transaction
 from byokg.llm.messages import Call, Reply, Stop, Usage, call_record, read_call, read_tool_call, tool_record
-from byokg.sqlite import open_database, transaction
 
 Mode = Literal["auto", "record", "replay", "off"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from byokg.errors import ByokgError, at_least
-from byokg.graph.bfsql.response import compact
+from byokg.graph.bfsql.protocol import compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder
@@ -16,8 +16,8 @@ from byokg.linking.entities import EntityLinker
 from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
-from byokg.pipeline.citations import Grounds
-from byokg.prompts.template import PromptLibrary
+from byokg.pipeline.context import Grounds
+from byokg.prompts import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.text import estimate_tokens
 from byokg.types import (

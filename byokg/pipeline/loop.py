@@ -21,8 +21,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
-from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request, Retriever
+from byokg.prompts import PromptLibrary
 from byokg.text import estimate_tokens, is_identifier
 from byokg.types import (
     Answer,
@@ -33,6 +32,8 @@ from byokg.types import (
     Mention,
     PathEvidence,
     Question,
+    Request,
+    Retriever,
     RowsEvidence,
     Step,
 )

@@ -10,12 +10,12 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.offline import MentionSpotter, OfflineLinker
+from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
-from byokg.prompts.template import PromptLibrary
+from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})

@@ -16,12 +16,11 @@ from byokg.linking.relation_meaning import RelationMatcher, relation_text
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
-from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request, best_first
+from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.retrieval.verbalize import plain
 from byokg.text import estimate_tokens, normalize_name
-from byokg.types import Context, EntityId, Evidence, Feedback, Mention, TripleEvidence
+from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
 
 
 class RelationRanker:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
-from byokg.graph.bfsql.request import BfsRequest, EdgeFilter, NodeFilter, read_request
+from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore
@@ -18,7 +18,6 @@ from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
-from byokg.retrieval.base import Request
 from byokg.text import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
@@ -29,6 +28,7 @@ from byokg.types import (
     Mention,
     NodeEvidence,
     Question,
+    Request,
     TripleEvidence,
 )
 

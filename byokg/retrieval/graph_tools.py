@@ -21,8 +21,21 @@ from pydantic import BaseModel, Field
 from byokg.errors import ByokgError, ConfigError, RequestInvalid
 from byokg.graph.bfsql import engine
 from byokg.graph.bfsql.engine import known_seeds
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Strict, problems, read_request
-from byokg.graph.bfsql.response import NODE_FIELDS, Json, clipped, compact, full_edge, full_node, renamed, within
+from byokg.graph.bfsql.protocol import (
+    NODE_FIELDS,
+    BfsRequest,
+    IntersectRequest,
+    Json,
+    Strict,
+    clipped,
+    compact,
+    full_edge,
+    full_node,
+    problems,
+    read_request,
+    renamed,
+    within,
+)
 from byokg.graph.paths import shortest_paths
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, SkipValidation
 
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
-from byokg.retrieval.base import Request, Retriever
 from byokg.retrieval.verbalize import names_of, nodes_of, verbalize, verbalize_path
 from byokg.types import (
     Artifacts,
@@ -30,6 +29,8 @@ from byokg.types import (
     NodeEvidence,
     PathEvidence,
     Question,
+    Request,
+    Retriever,
     RowsEvidence,
     TripleEvidence,
 )

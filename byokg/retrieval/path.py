@@ -11,7 +11,6 @@ from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
-from byokg.retrieval.base import Request, best_first
 from byokg.retrieval.frontier import metapath
 from byokg.types import (
     INVERSE,
@@ -23,6 +22,8 @@ from byokg.types import (
     Path,
     PathEvidence,
     ProposedPath,
+    Request,
+    best_first,
 )
 
 RETRIEVER = "path"

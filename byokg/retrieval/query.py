@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
-from byokg.graph.guard.guard import check_cypher, check_sparql
-from byokg.graph.guard.lint import Finding, lint_query, strings_in
+from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
@@ -14,9 +13,8 @@ from byokg.linking.kg_linker import TAGS
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
-from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request
-from byokg.types import Context, Evidence, Feedback, Language, Mention, RowsEvidence
+from byokg.prompts import PromptLibrary
+from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
 
 RETRIEVER = "query"
 REPAIR_STAGE = "query_repair"

@@ -38,7 +38,7 @@ from byokg.llm.replies import RecordedReplies
 from byokg.llm.usage import Budget
 from byokg.open import add_engine, close, open_queryable
 from byokg.pipeline.loop import Loop
-from byokg.prompts.template import VARIABLES
+from byokg.prompts import VARIABLES
 from byokg.retrieval.path import PathRetriever
 from byokg.types import Triple
 from tests.cli.conftest import ROOT

@@ -169,7 +169,7 @@ def test_a_missing_reply_is_an_error_that_says_what_changed(
     replayed = byokg(*words(films, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="again"))
     assert replayed.code == 0 and "0 calls asked, 9 replayed" in replayed.out
     own = tmp_path / "own.md"
-    text = (ROOT / "byokg/prompts/kg_linker.md").read_text("utf-8")
+    text = (ROOT / "byokg/data/prompts/kg_linker.md").read_text("utf-8")
     own.write_text(text.replace("Do each of the following tasks", "Please do each of the following tasks"), "utf-8")
     changed = byokg(
         *words(films, "llm=anthropic", "llm.model=claude-test", "replies.mode=replay", out="changed"),

@@ -9,10 +9,10 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.cases import join, read_external
+from byokg.evaluation.compare import score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.records import Prediction
-from byokg.evaluation.scoring import score_cases
 from byokg.types import EntityId
 
 ASKED = (Example("a", "Where?", ("Oslo",), type="x"), Example("b", "Who?", ("Ann",), aliases=(("Annie",),)))

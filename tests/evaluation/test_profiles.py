@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case, read_external
+from byokg.evaluation.compare import score_cases
 from byokg.evaluation.profiles import (
     BYOKG,
     CRON,
@@ -33,7 +34,6 @@ from byokg.evaluation.profiles import (
     chosen,
     normalise_letters,
 )
-from byokg.evaluation.scoring import score_cases
 
 NAMES = ("Paris", "Rome", "Oslo", "Lima", "Quito", "Perth", "Iran", "Tirana")
 WRONG = "Xyzzy"

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.scoring`, the judge included."""
+"""Tests of `byokg.evaluation.compare`, the judge included."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 from byokg.errors import LlmInvalidRequest
 from byokg.evaluation.cases import Case
+from byokg.evaluation.compare import judge_cases, judge_profile, score_cases
 from byokg.evaluation.metrics import Outcome, Scores, aggregate
 from byokg.evaluation.profiles import PROFILES, chosen
-from byokg.evaluation.scoring import judge_cases, judge_profile, score_cases
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 

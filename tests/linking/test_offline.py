@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.offline`."""
+"""Tests of `byokg.linking.kg_linker`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import follow_metapath
 from byokg.linking.entities import EntityLinker
-from byokg.linking.offline import MentionSpotter, OfflineLinker
+from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
 from byokg.linking.path_scorer import PathScorer, Weights
 from byokg.linking.relation_meaning import Steps
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question

@@ -24,8 +24,7 @@ from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.agentic import RelationRanker
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
-from byokg.retrieval.rerank import RerankRetriever
-from byokg.retrieval.text import TextRetriever, TripleSearch
+from byokg.retrieval.text import RerankRetriever, TextRetriever, TripleSearch
 
 QUESTIONS = 40
 

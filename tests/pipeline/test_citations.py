@@ -1,11 +1,11 @@
-"""Tests of `byokg.pipeline.citations`."""
+"""Tests of `byokg.pipeline.context`."""
 
 from __future__ import annotations
 
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.citations import Grounds
+from byokg.pipeline.context import Grounds
 from byokg.types import (
     Artifacts,
     Cell,

@@ -10,7 +10,6 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.pipeline.context import NOTHING, PROBLEMS, ContextWriter
-from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.text import estimate_tokens
 from byokg.types import (
@@ -26,6 +25,7 @@ from byokg.types import (
     NodeEvidence,
     ProposedPath,
     Question,
+    Request,
     RowsEvidence,
     Triple,
     TripleEvidence,

@@ -1,4 +1,4 @@
-"""Tests of `byokg.pipeline.direct`, over embedded engines with scripted chat models."""
+"""Tests of `byokg.pipeline.prompted`, over embedded engines with scripted chat models."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import QueryableGraph
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipeline.citations import Grounds
-from byokg.pipeline.direct import DirectQuery, QueryWriter, direct_query_pipeline, unite
+from byokg.pipeline.context import Grounds
+from byokg.pipeline.prompted import DirectQuery, QueryWriter, direct_query_pipeline, unite
 from byokg.types import (
     Answer,
     AnswerItem,

@@ -10,8 +10,18 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED, Loop, Stage
-from byokg.retrieval.base import Request
-from byokg.types import Answer, AnswerItem, Artifacts, Context, Evidence, Feedback, Mention, Question, RowsEvidence
+from byokg.types import (
+    Answer,
+    AnswerItem,
+    Artifacts,
+    Context,
+    Evidence,
+    Feedback,
+    Mention,
+    Question,
+    Request,
+    RowsEvidence,
+)
 from tests.linking.graphs import films
 
 QUESTION = Question("q7", "who directed Alien")

@@ -19,8 +19,7 @@ from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
-from byokg.retrieval.rerank import RerankRetriever
-from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.text import RerankRetriever, TextRetriever
 from byokg.types import Answer, Artifacts, EntityId, Mention, PathEvidence, Question
 from tests.linking.graphs import EMBEDDER, FILMS, countries, films, marriages
 

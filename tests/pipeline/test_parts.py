@@ -19,9 +19,8 @@ from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import Parts
-from byokg.prompts.template import PromptLibrary
-from byokg.retrieval.base import Request
-from byokg.types import Evidence
+from byokg.prompts import PromptLibrary
+from byokg.types import Evidence, Request
 
 # a -r-> b
 STORE = ColumnarGraph.from_triples([("a", "r", "b")])

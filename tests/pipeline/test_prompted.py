@@ -12,11 +12,9 @@ from byokg.llm.model import LanguageModel
 from byokg.pipeline.loop import RetrieverMaker
 from byokg.pipeline.prompted import byokg_pipeline, direct_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
-from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
-from byokg.retrieval.rerank import RerankRetriever
-from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.text import RerankRetriever, TextRetriever
 from byokg.types import (
     Answer,
     Artifacts,
@@ -28,6 +26,7 @@ from byokg.types import (
     PathEvidence,
     ProposedPath,
     Question,
+    Request,
 )
 from tests.linking.graphs import films
 from tests.llm.memory import CountingMeter

@@ -14,7 +14,6 @@ from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.agentic import ENTITY_STAGE, RANKING_STAGE, RELATION_STAGE, AgenticRetriever
-from byokg.retrieval.base import Request
 from byokg.types import (
     Artifacts,
     Context,
@@ -25,6 +24,7 @@ from byokg.types import (
     LinkedEntity,
     Mention,
     Question,
+    Request,
     Step,
     Triple,
     TripleEvidence,

@@ -11,7 +11,6 @@ from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.relation_meaning import RelationMatcher
-from byokg.retrieval.base import Request
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.types import (
     Artifacts,
@@ -24,6 +23,7 @@ from byokg.types import (
     Mention,
     NodeEvidence,
     Question,
+    Request,
     TripleEvidence,
 )
 from tests.graph.bfsql.graphs import biomedical

@@ -17,7 +17,6 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.retrieval.base import Request
 from byokg.retrieval.langchain import (
     GraphRetriever,
     documents,
@@ -27,8 +26,7 @@ from byokg.retrieval.langchain import (
     retrieving,
 )
 from byokg.retrieval.path import PathRetriever
-from byokg.retrieval.rerank import RerankRetriever
-from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.text import RerankRetriever, TextRetriever
 from byokg.types import (
     EntityId,
     Evidence,
@@ -36,6 +34,7 @@ from byokg.types import (
     Node,
     NodeEvidence,
     PathEvidence,
+    Request,
     RowsEvidence,
     Triple,
     TripleEvidence,

@@ -9,7 +9,6 @@ import pytest
 from byokg.errors import ConfigError, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.relation_meaning import RelationMatcher
-from byokg.retrieval.base import Request
 from byokg.retrieval.path import PathRetriever
 from byokg.types import (
     Artifacts,
@@ -25,6 +24,7 @@ from byokg.types import (
     PathEvidence,
     ProposedPath,
     Question,
+    Request,
     Step,
 )
 from tests.linking.graphs import countries, films

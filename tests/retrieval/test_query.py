@@ -17,7 +17,6 @@ from byokg.graph.store import QueryableGraph
 from byokg.linking.entities import EntityLinker
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.retrieval.base import Request
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
     Artifacts,
@@ -30,6 +29,7 @@ from byokg.types import (
     Linked,
     NodeCell,
     Question,
+    Request,
     RowsEvidence,
 )
 from tests.graph.published import dev_questions, movies, needed, northwind

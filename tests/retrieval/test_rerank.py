@@ -1,4 +1,4 @@
-"""Tests of `byokg.retrieval.rerank`."""
+"""Tests of `byokg.retrieval.text`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.rerankers import Scores
-from byokg.retrieval.base import Request
-from byokg.retrieval.rerank import RerankRetriever
+from byokg.retrieval.text import RerankRetriever
 from byokg.types import (
     Artifacts,
     Context,
@@ -22,6 +21,7 @@ from byokg.types import (
     Mention,
     PathEvidence,
     Question,
+    Request,
     TripleEvidence,
 )
 from tests.linking.graphs import EMBEDDER, countries, marriages

@@ -13,9 +13,8 @@ from byokg.errors import ConfigError, IndexUnusable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_dense
 from byokg.index.embedders import Vectors
-from byokg.retrieval.base import Request
 from byokg.retrieval.text import TextRetriever
-from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, TripleEvidence
+from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, Request, TripleEvidence
 from tests.index.word_axes import WordAxes
 from tests.linking.graphs import EMBEDDER, countries, marriages
 

@@ -24,8 +24,18 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import DatasetError, EntityNotFound, ImportFailed
-from byokg.evaluation.datasets.base import Example, Ids, Loaded, QuestionSet, as_cell, by_name, load
-from byokg.evaluation.datasets.question_files import Record, found, read_json_lines
+from byokg.evaluation.datasets.base import (
+    Example,
+    Ids,
+    Loaded,
+    QuestionSet,
+    Record,
+    as_cell,
+    by_name,
+    found,
+    load,
+    read_json_lines,
+)
 from byokg.graph.importers.choose import source_files
 from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex

@@ -20,8 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import DatasetError, GraphError
-from byokg.evaluation.datasets.base import Example, Ids, Loaded, QuestionSet, graph_finder, load, named_example
-from byokg.evaluation.datasets.question_files import Record, found, locate, read_json_lines, read_parquet, read_records
+from byokg.evaluation.datasets.base import (
+    Example,
+    Ids,
+    Loaded,
+    QuestionSet,
+    Record,
+    found,
+    graph_finder,
+    load,
+    locate,
+    named_example,
+    read_json_lines,
+    read_parquet,
+    read_records,
+)
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import from_record
 from byokg.types import EntityId

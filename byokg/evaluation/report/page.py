@@ -1,27 +1,318 @@
-"""The report as one file of HTML that asks the network for nothing.
+"""The report: one HTML file that asks the network for nothing.
 
 All that comes from a run, a graph or a language model is in the page as compressed base 64 only, and the page's script
 turns it into text nodes and attributes, never into markup. A content security policy allows this one script and this
 one style sheet by their hashes, no address at all, and no text to become markup.
+
+A page of thousands of questions repeats itself: the same instructions stand in every prompt, the same facts in every
+round. Long texts are taken apart into lines, each line is kept once in numbered blocks of texts, and the records refer
+to lines by number. A browser inflates a block when something in it is looked at.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.report.details import Blocks, packed, read_details
-from byokg.evaluation.report.summary import summarise
+from byokg.evaluation.metrics import normalise
+from byokg.evaluation.records import Prediction, Timing
+from byokg.evaluation.report.summary import Traces, summarise
 from byokg.evaluation.run_folder import Run
 from byokg.files import write_file
 from byokg.graph.store import GraphStore
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.replies import RecordedReplies, RecordedReply
+from byokg.types import EntityId
+
+MARK = "\u0001"
+"""Begins a text that is given as the numbers of its lines, in base 36 and separated by commas."""
+
+SHORT = 40
+"""Texts of fewer characters stay where they are."""
+
+_TOLD = ("schema", "id", "rounds", "calls", "answers")
+"""Fields of a trace that the page has a place for; others are shown as they are."""
+
+_BLOCK_CHARACTERS = 200_000
+_LEVEL = 6
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def packed(value: object) -> str:
+    """Return a JSON value compressed (zlib) and in base 64, so that nothing in it can be taken for HTML."""
+    return _compressed(_ENCODE(value))
+
+
+def _compressed(text: str) -> str:
+    # A lone surrogate has no UTF-8; as \udXXX it is valid JSON, and reads back the same.
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), _LEVEL)).decode("ascii")
+
+
+class Blocks:
+    """Values in compressed blocks of a bounded size, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        """The number of each block's first value."""
+        self.packed: list[str] = []
+        self._open: list[str] = []
+        self._characters = 0
+        self._count = 0
+
+    def add(self, value: object) -> int:
+        """Keep a JSON value; return its number."""
+        if not self._open:
+            self.starts.append(self._count)
+        text = _ENCODE(value)
+        self._open.append(text)
+        self._characters += len(text)
+        self._count += 1
+        if self._characters >= _BLOCK_CHARACTERS:
+            self.close()
+        return self._count - 1
+
+    def close(self) -> None:
+        """Compress what is not compressed yet."""
+        if self._open:
+            self.packed.append(_compressed(f"[{','.join(self._open)}]"))
+            self._open, self._characters = [], 0
+
+
+class Texts:
+    """Lines of long texts, each kept once."""
+
+    def __init__(self) -> None:
+        self.blocks = Blocks()
+        self._references: dict[str, str] = {}
+
+    def shared(self, value: Any) -> Any:
+        """Return a JSON value in which long texts are references to their lines; the rest is as it was."""
+        if isinstance(value, str):
+            return self.reference(value) if len(value) >= SHORT or value.startswith(MARK) else value
+        if isinstance(value, dict):
+            return {name: self.shared(entry) for name, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.shared(entry) for entry in value]
+        return value
+
+    def reference(self, text: str) -> str:
+        """Keep a text, line by line, and return what stands for it."""
+        known = self._references
+        numbers = []
+        for line in text.split("\n"):
+            number = known.get(line)
+            if number is None:
+                number = known[line] = np.base_repr(self.blocks.add(line), 36).lower()
+            numbers.append(number)
+        return MARK + ",".join(numbers)
+
+
+@dataclass(frozen=True)
+class Details:
+    """What can be opened in a report, in compressed blocks."""
+
+    questions: Blocks
+    """One record for each question, in order."""
+    calls: Blocks
+    """Prompts with their replies; the questions' records refer to them by number."""
+    texts: Blocks
+    """Lines of long texts; both of the others refer to them."""
+
+
+def read_details(
+    runs: Sequence[Run],
+    examples: Sequence[Example],
+    store: GraphStore | None = None,
+    replies: RecordedReplies | None = None,
+) -> Details:
+    """Return what each question's record, and each call of a model, says.
+
+    Args:
+        runs: whose traces are read, one question at a time.
+        examples: the questions.
+        store: asked for the names of nodes; None shows ids where a trace holds no name.
+        replies: asked for prompts and replies; None leaves them out.
+
+    Raises:
+        RunError: a run has no traces, or they cannot be read.
+        EntityNotFound: a trace holds a node that is not in the store.
+    """
+    questions, calls, texts, named = Blocks(), Blocks(), Texts(), _Names(store)
+    with ExitStack() as open_files:
+        traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
+        numbers = None
+        if replies is not None:
+            wanted = _wanted(runs, examples, traces)
+            numbers = {each.call.key: calls.add(texts.shared(_call(each))) for each in replies.recorded(wanted)}
+        for example in examples:
+            read = [trace.read(example.id) for trace in traces]
+            try:
+                record = {
+                    "question": example.question,
+                    "gold": example.answers,
+                    "names": named.of(runs, example, read),
+                    "runs": [_run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
+                }
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise RunError(
+                    f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
+                    f"record of a run ({error!r}); start the run again in another folder"
+                ) from error
+            questions.add(texts.shared(record))
+    for blocks in (questions, calls, texts.blocks):
+        blocks.close()
+    return Details(questions, calls, texts.blocks)
+
+
+def _run_detail(
+    run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
+) -> dict[str, Any] | None:
+    """Return one run's part of a question's record; None if the run was not asked."""
+    prediction = run.predictions.get(example.id)
+    if prediction is None:
+        return None
+    scores = {answer["name"]: answer["score"] for answer in trace.get("answers", ())}
+    timing = run.timings.get(example.id, Timing(example.id, {}, {}))
+    record = {
+        **_answers(prediction, example, scores),
+        "seconds": timing.seconds,
+        "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()},
+        "rounds": trace.get("rounds", []),
+        "rest": {name: value for name, value in trace.items() if name not in _TOLD},
+    }
+    calls = [
+        {
+            "stage": each["stage"],
+            "shown": each["shown"],
+            "call": None if numbers is None else numbers.get(each["reply"]),
+        }
+        for each in trace.get("calls", ())
+    ]
+    return record | {"calls": calls, "asked": numbers is not None}
+
+
+def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
+    gold = {normalise(name) for name in example.answers}
+    answered = {normalise(name) for name in prediction.answers}
+    return {
+        "status": prediction.status,
+        "error": None if prediction.error is None else asdict(prediction.error),
+        "answers": [
+            {
+                "name": name,
+                "id": id,
+                "score": scores.get(name),
+                "citations": citations,
+                "right": normalise(name) in gold,
+            }
+            for name, id, citations in zip(prediction.answers, prediction.answer_ids, prediction.citations, strict=True)
+        ],
+        "found": [normalise(name) in answered for name in example.answers],
+        "linked": None if prediction.linked is None else asdict(prediction.linked),
+    }
+
+
+def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:
+    """Return the keys of all replies that the runs used."""
+    return {
+        call["reply"]
+        for run, trace in zip(runs, traces, strict=True)
+        for example in examples
+        if example.id in run.predictions
+        for call in trace.read(example.id).get("calls", ())
+    }
+
+
+def _call(each: RecordedReply) -> dict[str, Any]:
+    call, reply = each.call, each.reply
+    return {
+        "model": call.model,
+        "messages": [{"role": message.role, "text": message.text} for message in call.messages],
+        "reply": reply.text,
+        "tools": [{"name": tool.name, "arguments": dict(tool.arguments)} for tool in reply.tool_calls],
+        "stop": reply.stop,
+        "usage": asdict(reply.usage),
+        "seconds": reply.seconds,
+    }
+
+
+class _Names:
+    """Names of nodes, each looked up once."""
+
+    def __init__(self, store: GraphStore | None) -> None:
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def of(self, runs: Sequence[Run], example: Example, traces: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return the names of a question's nodes, less those that are named as their ids."""
+        told: dict[str, str] = {}
+        ids: dict[str, None] = {}
+        for run, trace in zip(runs, traces, strict=True):
+            prediction = run.predictions.get(example.id)
+            if prediction is not None:
+                told |= {
+                    id: name
+                    for id, name in zip(prediction.answer_ids, prediction.answers, strict=True)
+                    if id is not None
+                }
+            for one in trace.get("rounds", ()):
+                linked = one.get("linked") or {}
+                told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
+                for item in one.get("evidence", ()):
+                    ids |= dict.fromkeys(_nodes(item))
+                    told |= dict(_named(item))
+        if self._store is not None:
+            new = [EntityId(id) for id in ids if id not in self._known]
+            self._known |= {node.id: node.name for node in self._store.nodes(new)} if new else {}
+        names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
+        return {id: name for id, name in names.items() if name != id}
+
+
+def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the nodes of one piece of evidence; kinds that hold no bare ids, or that are new, have none."""
+    if item.get("kind") == "PathEvidence":
+        yield item["source"]
+        yield from item["ends"]
+        for path in item["paths"]:
+            for head, _, tail, *_ in path:
+                yield head
+                yield tail
+    elif item.get("kind") == "TripleEvidence":
+        yield item["triple"]["head"]
+        yield item["triple"]["tail"]
+
+
+def _named(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that a piece of evidence itself names, with their names."""
+
+    def cells(value: object) -> Iterator[tuple[str, str]]:
+        if isinstance(value, Mapping):
+            if isinstance(value.get("id"), str) and isinstance(value.get("name"), str):
+                yield value["id"], value["name"]
+            else:
+                for entry in value.values():
+                    yield from cells(entry)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            for entry in value:
+                yield from cells(entry)
+
+    if item.get("kind") == "NodeEvidence":
+        yield from cells(item["node"])
+    elif item.get("kind") == "RowsEvidence":
+        yield from cells(item["rows"])
+
 
 SCRIPTS = ("dom", "data", "charts", "overview", "list", "layout", "drawing", "evidence", "rounds", "question", "main")
 """The parts of the page's script, in the order in which they stand in it."""

@@ -29,8 +29,19 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import EntityNotFound, RequestInvalid
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, Selection
-from byokg.graph.bfsql.response import Json, clipped, compact, fitting_items, full_edge, full_node, stub_edge, stub_node
+from byokg.graph.bfsql.protocol import (
+    BfsRequest,
+    IntersectRequest,
+    Json,
+    Selection,
+    clipped,
+    compact,
+    fitting_items,
+    full_edge,
+    full_node,
+    stub_edge,
+    stub_node,
+)
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import contains, distinct, positions
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray

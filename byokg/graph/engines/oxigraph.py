@@ -26,7 +26,7 @@ from byokg.graph.engines.oxigraph_process import import_pyoxigraph, select_json
 from byokg.graph.engines.worker import Worker
 from byokg.graph.guard.sparql import Sent, chooses_graphs
 from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
-from byokg.graph.rdf.iris import (
+from byokg.graph.rdf.terms import (
     RDF_OBJECT,
     RDF_PREDICATE,
     RDF_REIFIES,

@@ -2,8 +2,7 @@
 
 Every `QueryStore` runs `check_cypher(text).text` or `check_sparql(text).text`, never the text it was given: comments
 are gone from it, and what engines could read in two ways has been written in one. The guard is strict: it parses the
-text, and refuses what it does not understand. It needs no schema; `lint_cypher` and `lint_sparql` compare a query
-with one, and refuse nothing.
+text, and refuses what it does not understand. It needs no schema.
 
 What it cannot know is what an engine's procedures really do, so those go by a list (`allowlist.toml`); and it
 does not bound time or memory, which are the engine's to bound.
@@ -16,17 +15,40 @@ Decisions:
   whole in a subquery reorders columns. The store's own row cap applies, as it does to a LIMIT that is computed.
 - Plain unknown functions are the engine's to refuse; unknown functions with a namespace may be plug-ins and are not let
   through.
+
+`lint_query` finds names in a query that its graph does not have, and steps against a relation's direction. An engine
+answers such a query with no rows and no error, so its writer learns nothing from it. Findings say what is wrong and
+which existing names are nearest; whether a query with findings runs is the caller's choice. `lint_query` takes any
+store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
+from byokg.errors import QueryInvalid
+from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
-from byokg.graph.guard.sparql import parse_sparql
-from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, apply, read, readings
+from byokg.graph.guard.sparql import complete, parse_sparql
+from byokg.graph.guard.tokens import (
+    Edit,
+    RowLimit,
+    Unreadable,
+    apply,
+    place,
+    read,
+    readings,
+    tokenise_cypher,
+    tokenise_sparql,
+)
+from byokg.graph.store import RelationSchema, Schema
+from byokg.types import Language
+
+if TYPE_CHECKING:
+    from byokg.graph.rdf.terms import Prefixes
 
 T = TypeVar("T")
 
@@ -94,3 +116,308 @@ def _parse(text: str, parse: Callable[[str], T]) -> T:
                 reason = f"with its escapes and line ends read as some engines do: {error.reason}"
                 raise Unreadable(error.found, min(error.start, len(text)), reason, True) from None
     return query
+
+
+Kind = Literal["label", "relation", "property", "direction"]
+
+_STANDARD_VOCABULARIES = (
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "http://www.w3.org/2000/01/rdf-schema#",
+    "http://www.w3.org/2002/07/owl#",
+)
+"""Never reported: an RDF store may hold them without counting them as relations."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One name or step that the schema contradicts."""
+
+    kind: Kind
+    name: str
+    line: int
+    column: int
+    message: str
+    """Says what is wrong and what exists, fit to be shown to the language model that wrote the query."""
+    nearest: tuple[str, ...] = ()
+    """Existing names, the most similar first."""
+
+
+def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = ("id", "name")) -> list[Finding]:
+    """Compare an openCypher query with a schema.
+
+    Args:
+        text: a query that `check_cypher` lets through.
+        schema: what the graph holds.
+        known_properties: properties that every node has, whether or not the schema lists them.
+
+    Returns:
+        Findings in the order of the text; none where the schema has nothing to say.
+
+    Raises:
+        QueryRefused: the text cannot be parsed.
+    """
+    query = read(text, parse_cypher)
+    found = [
+        *_labels(query.labels, schema),
+        *_properties(query.properties, schema, frozenset(known_properties)),
+        *_directions(query.edges, schema),
+    ]
+    return _placed(text, found)
+
+
+def lint_sparql(text: str, schema: Schema) -> list[Finding]:
+    """Compare a SPARQL query's predicates and classes with a schema whose names are IRIs.
+
+    Returns:
+        Findings in the order of the text; none where the schema's names are no IRIs.
+
+    Raises:
+        QueryRefused: the text cannot be parsed.
+    """
+    query = read(text, parse_sparql)
+    relations = [relation.name for relation in schema.relations]
+    return _placed(
+        text,
+        [
+            *_iris(query.predicates, relations, "relation", "predicate"),
+            *_iris(query.classes, list(schema.node_types), "label", "class"),
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A finding that still knows the character and not yet the line."""
+
+    kind: Kind
+    name: Name
+    message: str
+    nearest: tuple[str, ...] = ()
+
+
+def _placed(text: str, found: list[_Found]) -> list[Finding]:
+    ordered = sorted(found, key=lambda one: one.name.start)
+    findings = [
+        Finding(one.kind, one.name.text, *place(text, one.name.start), one.message, one.nearest) for one in ordered
+    ]
+    return list(dict.fromkeys(findings))
+
+
+def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: str = "this graph") -> _Found:
+    near = tuple(nearest_names(name.text, known))
+    hint = f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(sorted(known)[:10])}" if known else ""
+    return _Found(kind, name, f"{where} has no {what} {name.text!r}{hint}", near)
+
+
+def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
+    node_types = [label for label in schema.node_types if label]
+    relations = [relation.name for relation in schema.relations]
+    for use in uses:
+        name = use.name
+        if use.kind == "edge":
+            if name.text not in relations:
+                yield _unknown("relation", "relation type", name, relations)
+        elif name.text not in node_types and not (use.kind is None and name.text in relations):
+            yield _unknown("label", "label", name, node_types)
+
+
+def _properties(uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]) -> Iterator[_Found]:
+    of_relation = {relation.name: relation.properties for relation in schema.relations}
+    of = schema.node_properties if schema.node_properties else {}
+    for use in uses:
+        node = use.owner.kind == "node"
+        tables = of if node else of_relation
+        owners = [name for name in use.owner.names if name in tables]
+        if len(owners) < len(use.owner.names):
+            continue  # the unknown label is a finding of its own
+        known = {prop for owner in owners or tables for prop in tables[owner]}
+        if node:
+            known |= everywhere
+        listed = any(tables[owner] for owner in owners or tables)
+        if not listed or use.name.text in known:
+            continue
+        elsewhere = sorted(owner for owner in tables if owner and use.name.text in tables[owner])
+        where = " or ".join(owners) or ("no node" if node else "no relation")
+        found = _unknown("property", "property", use.name, known, where)
+        message = found.message if owners else found.message.replace(" has no property", " has a property", 1)
+        if owners and elsewhere:
+            message += f" ({', '.join(elsewhere[:3])} has it)"
+        yield _Found("property", use.name, message, found.nearest)
+
+
+def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
+    relations = {relation.name: relation for relation in schema.relations}
+    for edge in edges:
+        if not edge.single or not edge.types or any(name.text not in relations for name in edge.types):
+            continue
+        if any(label not in schema.node_types for label in (*edge.head.names, *edge.tail.names)):
+            continue
+        of = [relations[name.text] for name in edge.types]
+        if any(_fits(relation, edge.head.names, edge.tail.names, edge.directed) for relation in of):
+            continue
+        relation, name = of[0], edge.types[0]
+        stored = f"({'|'.join(relation.domain)})-[:{relation.name}]->({'|'.join(relation.range)})"
+        if any(_fits(relation, edge.tail.names, edge.head.names, True) for relation in of):
+            yield _Found("direction", name, f"{relation.name!r} points the other way: {stored}; turn the arrow round")
+        else:
+            ends = f"{'|'.join(edge.head.names) or 'any'} to {'|'.join(edge.tail.names) or 'any'}"
+            yield _Found("direction", name, f"no {relation.name!r} goes from {ends}; the graph has {stored}")
+
+
+def _fits(relation: RelationSchema, head: tuple[str, ...], tail: tuple[str, ...], directed: bool) -> bool:
+    forward = _end_fits(head, relation.domain) and _end_fits(tail, relation.range)
+    return forward or (not directed and _end_fits(tail, relation.domain) and _end_fits(head, relation.range))
+
+
+def _end_fits(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
+    """Say whether a node with one of the labels may stand at an end; where nothing is said, anything may."""
+    return not asked or not any(stored) or any(label in stored for label in asked)
+
+
+def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> Iterator[_Found]:
+    iris = [name for name in known if "://" in name or name.startswith("urn:")]
+    if not iris:
+        return
+    locals_ = {iri: _local(iri) for iri in iris}
+    for use in uses:
+        if use.iri in locals_ or use.iri.startswith(_STANDARD_VOCABULARIES):
+            continue
+        name = Name(use.iri, use.start)
+        same = [iri for iri, local in locals_.items() if local == _local(use.iri)]
+        if same:
+            yield _Found(kind, name, f"this graph has no {what} <{use.iri}>, but <{same[0]}>", tuple(same))
+            continue
+        near = nearest_names(_local(use.iri), set(locals_.values()))
+        close = tuple(iri for local in near for iri in iris if locals_[iri] == local)[:3]
+        hint = f"; nearest: {', '.join(f'<{iri}>' for iri in close)}" if close else ""
+        yield _Found(kind, name, f"this graph has no {what} <{use.iri}>{hint}", close)
+
+
+def _local(iri: str) -> str:
+    """Return the part of an IRI behind the last # or /."""
+    return iri.rstrip("#/").replace("#", "/").rpartition("/")[2]
+
+
+_IRI = re.compile(r"<([^<>\s]+)>")
+
+_QUOTES = re.compile(r"""^(?:'{3}|"{3}|'|")|(?:'{3}|"{3}|'|")$""")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+_EVERYWHERE = ("id", "name")
+"""Properties that an embedded Cypher engine gives every node."""
+
+
+def strings_in(language: Language, text: str) -> list[str]:
+    """Return the texts that stand between quotes in a query, unescaped, each once, in order.
+
+    Raises:
+        QueryRefused: the text cannot be read.
+    """
+    tokens, _ = read(text, tokenise_cypher if language == "cypher" else tokenise_sparql)
+    written = (token.text for token in tokens if token.key == "string")
+    return list(dict.fromkeys(_ESCAPE.sub(_character, _QUOTES.sub("", text)) for text in written))
+
+
+def _character(escape: re.Match[str]) -> str:
+    return {"n": "\n", "r": "\r", "t": "\t"}.get(escape[1], escape[1])
+
+
+class LintedStore(Protocol):
+    """What is asked of a store: `GraphStore` and `QueryStore` have it."""
+
+    @property
+    def language(self) -> Language:
+        """Say in which language queries are written."""
+
+    def schema(self) -> Schema:
+        """Return node types and the relations between them."""
+
+
+class LintedRdfStore(LintedStore, Protocol):
+    """What is asked of a store that SPARQL is written for."""
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """Return how IRIs and labels turn into each other."""
+
+    @property
+    def relation_iris(self) -> Sequence[str]:
+        """Return the IRIs of the relations."""
+
+    @property
+    def class_iris(self) -> Sequence[str]:
+        """Return the IRIs of the classes."""
+
+
+def lint_query(store: LintedStore, text: str) -> list[Finding]:
+    """Find names in a query that its graph does not have, and steps against a relation's direction.
+
+    An engine answers such a query with no rows and no error. What only a sample of the graph was looked at for is not
+    held against a query, or said to be so; nor are directions where nodes have several labels, of which a schema names
+    one.
+
+    Args:
+        store: what the query is for. Its schema is read if it was not before.
+        text: one that the guard lets through.
+
+    Returns:
+        Findings in the order of the text, each with the nearest names there are.
+
+    Raises:
+        QueryRefused: the text cannot be parsed.
+        StoreUnavailable: the schema could not be read.
+    """
+    if store.language == "sparql":
+        return list(_sparql(cast(LintedRdfStore, store), text))
+    schema = store.schema()
+    return [finding for finding in _cypher(store, schema, text) if finding.kind not in _uncertain(store, schema)]
+
+
+def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
+    everywhere: tuple[str, ...] = ()
+    if base := getattr(store, "base_label", None):
+        # Every node of an embedded engine has this label besides its own one. Of thousands of relations few are asked.
+        relations = [
+            replace(relation, domain=(*relation.domain, base), range=(*relation.range, base))
+            if relation.name.replace("`", "``") in text
+            else relation
+            for relation in schema.relations
+        ]
+        schema = replace(schema, relations=tuple(relations), node_types={**schema.node_types, base: 0})
+        everywhere = _EVERYWHERE
+    elif identity := getattr(store, "id_property", None):
+        everywhere = (identity,)
+    return lint_cypher(text, schema, everywhere)
+
+
+def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
+    """Return the kinds of finding that the schema of a Cypher store is no ground for."""
+    if schema.sampled:
+        return {"property", "direction"}  # labels and relation types come from the server's own lists
+    several = sum(schema.node_types.values()) > getattr(store, "node_count", 0)
+    return {"direction"} if several else set()
+
+
+def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
+    schema, prefixes = store.schema(), store.prefixes
+    try:
+        sent = complete(text, {}, prefixes)
+    except QueryInvalid:  # the engine says better what is wrong
+        return
+    labels = {name for names in schema.node_properties.values() for name in names}
+    labels |= {name for relation in schema.relations for name in relation.properties}
+    known = [*store.relation_iris, *map(prefixes.expand, sorted(labels))]
+    relations = tuple(RelationSchema(iri, 1, (), ()) for iri in dict.fromkeys(known))
+    for finding in lint_sparql(sent.text, Schema(dict.fromkeys(store.class_iris, 1), relations, {})):
+        line, column = sent.written(finding.line, finding.column)
+        message = _spelled(finding.message, prefixes)
+        if schema.sampled:
+            message += " (as far as a sample of the graph shows)"
+        nearest = tuple(prefixes.spelled(iri) for iri in finding.nearest)
+        name = prefixes.spelled(finding.name)
+        yield replace(finding, name=name, line=line, column=column, message=message, nearest=nearest)
+
+
+def _spelled(message: str, prefixes: Prefixes) -> str:
+    """Write the IRIs in a message as a query would."""
+    return _IRI.sub(lambda found: prefixes.spelled(found[1]), message)

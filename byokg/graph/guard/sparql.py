@@ -35,7 +35,7 @@ from byokg.text import encodable
 from byokg.types import Cell, NodeCell
 
 if TYPE_CHECKING:
-    from byokg.graph.rdf.iris import Prefixes
+    from byokg.graph.rdf.terms import Prefixes
 
 COLUMNS = "SELECT DISTINCT ?subject ?predicate ?object "
 
@@ -426,8 +426,7 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
 
 
 def _spelled(name: str, value: Cell) -> str:
-    from byokg.graph.rdf.iris import node_iri
-    from byokg.graph.rdf.literals import of_value
+    from byokg.graph.rdf.terms import node_iri, of_value
 
     if encodable(text := value.id if isinstance(value, NodeCell) else str(value)) != text:
         raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")

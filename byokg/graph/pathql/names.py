@@ -13,7 +13,7 @@ from functools import cached_property
 
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.pathql.query import Literal, Name, Variable
-from byokg.graph.rdf.iris import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
+from byokg.graph.rdf.terms import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value
 

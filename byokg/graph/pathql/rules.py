@@ -29,7 +29,7 @@ from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression, Rule, TriplePattern, Variable
 from byokg.graph.rdf.importer import GRAPH
-from byokg.graph.rdf.iris import OWL, RDFS
+from byokg.graph.rdf.terms import OWL, RDFS
 from byokg.types import Triple
 
 _MOST = 5_000_000

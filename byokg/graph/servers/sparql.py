@@ -29,7 +29,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import Sent
-from byokg.graph.rdf.iris import Prefixes
+from byokg.graph.rdf.terms import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within

@@ -16,7 +16,7 @@ from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import Sent, addressable, complete
-from byokg.graph.rdf.iris import (
+from byokg.graph.rdf.terms import (
     EDGE,
     GENERIC_TYPES,
     RDF_TYPE,
@@ -24,11 +24,12 @@ from byokg.graph.rdf.iris import (
     TERM,
     Prefixes,
     fallback_name,
+    listed,
     local_name,
     node_id,
     node_iri,
+    preferred,
 )
-from byokg.graph.rdf.literals import listed, preferred
 from byokg.graph.read_cache import around
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore

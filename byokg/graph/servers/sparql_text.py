@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from byokg.errors import StoreUnavailable
-from byokg.graph.rdf.iris import (
+from byokg.graph.rdf.terms import (
     GENERIC_TYPES,
     NAME_PREDICATES,
     RDF_OBJECT,
@@ -23,10 +23,12 @@ from byokg.graph.rdf.iris import (
     RDF_REIFIES,
     RDF_SUBJECT,
     RDF_TYPE,
+    Literal,
+    language_rank,
     local_name,
     node_id,
+    of_value,
 )
-from byokg.graph.rdf.literals import Literal, language_rank, of_value
 from byokg.graph.store import Direction
 
 STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report.details`: shared texts, and what can be opened of a question."""
+"""Tests of `byokg.evaluation.report.page`: shared texts, and what can be opened of a question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import RunError
-from byokg.evaluation.report.details import MARK, SHORT, Blocks, Details, Texts, packed, read_details
+from byokg.evaluation.report.page import MARK, SHORT, Blocks, Details, Texts, packed, read_details
 from byokg.evaluation.report.summary import asked_by, read_reported
 from byokg.evaluation.run_folder import Run
 from byokg.graph.importers.choose import build_graph

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import RequestInvalid
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
-from byokg.graph.bfsql.response import Json, compact
+from byokg.graph.bfsql.protocol import BfsRequest, IntersectRequest, Json, compact
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.text import estimate_tokens
 from byokg.types import EntityId, Node

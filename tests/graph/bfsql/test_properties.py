@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
-from byokg.graph.bfsql.response import BfsResponse, IntersectResponse
+from byokg.graph.bfsql.protocol import BfsRequest, BfsResponse, IntersectRequest, IntersectResponse
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from tests.graph.bfsql.graphs import Drawn, drawn, filters, hops, seeds

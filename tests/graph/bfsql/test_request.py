@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.bfsql.request`."""
+"""Tests of `byokg.graph.bfsql.protocol`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from byokg.errors import RequestInvalid
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest, read_request
+from byokg.graph.bfsql.protocol import BfsRequest, IntersectRequest, read_request
 
 BASE = {"seeds": ["a"], "max_hops": 1}
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.bfsql.response`."""
+"""Tests of `byokg.graph.bfsql.protocol`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.bfsql.response import clipped, compact, fitting_items, within
+from byokg.graph.bfsql.protocol import clipped, compact, fitting_items, within
 from byokg.text import estimate_tokens
 
 values = st.recursive(

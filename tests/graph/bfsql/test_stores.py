@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
-from byokg.graph.bfsql.request import BfsRequest, IntersectRequest
-from byokg.graph.bfsql.response import Json
+from byokg.graph.bfsql.protocol import BfsRequest, IntersectRequest, Json
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import Direction, GraphStore

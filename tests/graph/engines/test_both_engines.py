@@ -18,9 +18,20 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import BothEngines
 from byokg.graph.store import query_engines, query_notes
 from byokg.open import add_engine
-from byokg.retrieval.base import Request
 from byokg.retrieval.query import QueryRetriever
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Linked, Node, NodeCell, Question, RowsEvidence, Triple
+from byokg.types import (
+    Artifacts,
+    Context,
+    EntityId,
+    GraphQuery,
+    Linked,
+    Node,
+    NodeCell,
+    Question,
+    Request,
+    RowsEvidence,
+    Triple,
+)
 
 NODES = [Node(EntityId("f1"), "Heat", "Film"), Node(EntityId("p1"), "Michael Mann", "Person")]
 EDGES = [Triple(EntityId("f1"), "directed by", EntityId("p1"))]

@@ -27,8 +27,7 @@ from byokg.errors import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.rdf.iris import encode, term_iri
-from byokg.graph.rdf.literals import of_value
+from byokg.graph.rdf.terms import encode, of_value, term_iri
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.store import Direction, QueryLimits, QueryStore
 from byokg.graph.traversal import follow_metapath, k_hop_edges, neighbours, triples

@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.guard.lint`: names that a graph does not have, and steps against a relation's direction."""
+"""Tests of `byokg.graph.guard.guard`: names that a graph does not have, and steps against a relation's direction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from byokg.errors import QueryRefused
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.guard.lint import Finding, lint_cypher, lint_query, lint_sparql
+from byokg.graph.guard.guard import Finding, lint_cypher, lint_query, lint_sparql
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.store import RelationSchema, Schema
 from byokg.types import EntityId, Node, Triple

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from byokg.errors import QueryInvalid, QueryRefused
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import addressable, chooses_graphs, complete
-from byokg.graph.rdf.iris import Prefixes
+from byokg.graph.rdf.terms import Prefixes
 from byokg.types import Cell, EntityId, NodeCell
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"

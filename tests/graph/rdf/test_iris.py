@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.rdf.iris import (
+from byokg.graph.rdf.terms import (
     EDGE,
     NODE,
     TERM,

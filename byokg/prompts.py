@@ -146,8 +146,8 @@ def load_prompt(name: str, file: str | Path | None = None) -> Prompt:
     """
     _check_name(name, f"prompt {name!r}")
     if file is None:
-        shipped = resources.files("byokg.prompts") / f"{name}{SUFFIX}"
-        return parse_prompt(name, shipped.read_bytes(), f"byokg/prompts/{name}{SUFFIX}")
+        shipped = resources.files("byokg") / "data" / "prompts" / f"{name}{SUFFIX}"
+        return parse_prompt(name, shipped.read_bytes(), f"byokg/data/prompts/{name}{SUFFIX}")
     path = Path(file).expanduser()
     try:
         content = path.read_bytes()

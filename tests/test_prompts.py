@@ -1,6 +1,6 @@
-"""Tests of `byokg.prompts.template` and of the prompts themselves.
+"""Tests of `byokg.prompts` and of the prompts themselves.
 
-`snapshots/` shows each prompt as it is sent. After a change that is meant, write them anew with
+`prompt_snapshots/` shows each prompt as it is sent. After a change that is meant, write them anew with
 BYOKG_WRITE_SNAPSHOTS=1 and read the difference before committing it.
 """
 
@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError
-from byokg.prompts.template import VARIABLES, PromptLibrary, load_prompt, parse_prompt
+from byokg.prompts import VARIABLES, PromptLibrary, load_prompt, parse_prompt
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
+SNAPSHOTS = Path(__file__).parent / "prompt_snapshots"
 
 FIRST_ROUND = ("task_entities", "task_paths", "task_opencypher", "task_answers")
 
@@ -60,7 +60,7 @@ def test_each_prompt_is_sent_as_its_snapshot_shows(library: PromptLibrary, name:
 
 
 def test_every_file_is_a_prompt_and_every_snapshot_is_of_one() -> None:
-    package = Path(load_prompt.__code__.co_filename).parent
+    package = Path(load_prompt.__code__.co_filename).parent / "data" / "prompts"
     assert {path.stem for path in package.glob("*.md")} == set(VARIABLES)
     assert {path.stem for path in SNAPSHOTS.glob("*.txt")} == set(VARIABLES)
 

@@ -1,4 +1,9 @@
-"""RDF literals: what each is as a property value, which of several stands for all, and columns of them.
+"""RDF terms: how ids, relations and property names become IRIs, what literals are as values, and both ways back.
+
+Data that is RDF keeps its IRIs. A node's id is its IRI, and a relation, property or class has a label such as
+`dbo:birthPlace` that a prefix map undoes. Everything else, such as an id `New York` or a relation `is a`, becomes an
+IRI of ours whose last part is the text itself, percent-encoded where SPARQL demands it: `node:New%20York` and
+`kg:is%20a` stand in queries just so.
 
 `Literal` is one literal and the way back to RDF; `LiteralStore` holds those of a file as numbers, and gives the names
 of nodes and a column for each property.
@@ -6,12 +11,14 @@ of nodes and a column for each property.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +28,226 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
 from byokg.graph.int_sets import distinct_rows
-from byokg.graph.rdf.iris import NAME_PREDICATES, RDF, RDFS_LABEL, XSD, Prefixes, fallback_name, node_iri
 from byokg.graph.store import ALL_VALUES
-from byokg.types import Value
+from byokg.types import EntityId, Value
+
+NODE = "urn:byokg:node:"
+"""Namespace of ids that are no IRIs."""
+TERM = "urn:byokg:term:"
+"""Namespace of relations, properties and types of graphs that are no RDF."""
+EDGE = "urn:byokg:edge:"
+"""Namespace of the statements that tell edge properties, and parallel edges apart."""
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+OWL = "http://www.w3.org/2002/07/owl#"
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+
+RDF_TYPE = RDF + "type"
+RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT = RDF + "subject", RDF + "predicate", RDF + "object"
+RDF_STATEMENT, RDF_REIFIES = RDF + "Statement", RDF + "reifies"
+RDFS_LABEL = RDFS + "label"
+
+NAME_PREDICATES = (RDFS_LABEL, SKOS + "prefLabel", "http://schema.org/name", "https://schema.org/name")
+"""What names a node, best first."""
+
+GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource"})
+"""Classes that say nothing about a node; another one is its type where it has one."""
+
+WELL_KNOWN = {
+    "rdf": RDF,
+    "rdfs": RDFS,
+    "xsd": XSD,
+    "owl": OWL,
+    "skos": SKOS,
+    "schema": "http://schema.org/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
+    "dbo": "http://dbpedia.org/ontology/",
+    "dbp": "http://dbpedia.org/property/",
+    "dbr": "http://dbpedia.org/resource/",
+    "wd": "http://www.wikidata.org/entity/",
+    "wdt": "http://www.wikidata.org/prop/direct/",
+    "yago": "http://yago-knowledge.org/resource/",
+    "fb": "http://rdf.freebase.com/ns/",
+}
+"""Prefixes that need no declaration."""
+
+OURS = {"node": NODE, "kg": TERM}
+"""Prefixes for what is no RDF by itself; they are always ours."""
+
+_SCHEMES = frozenset("http https urn ftp mailto tag info doi file data tel did".split())
+"""Words that start an IRI, so that none of them may be a prefix."""
+
+# What a prefixed name and an IRI both allow beyond ASCII.
+_LETTERS = (
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
+)
+_ENCODED = re.compile(f"[^A-Za-z0-9_{_LETTERS}.-]|^[.-]|[.-]$")
+_LOCAL = re.compile(f"[A-Za-z0-9_{_LETTERS}](?:[A-Za-z0-9_{_LETTERS}.-]*[A-Za-z0-9_{_LETTERS}-])?")
+_PREFIX = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
+
+_WIDE = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
+_PLAIN = f"(?:[A-Za-z0-9._~!$&'()*+,;=@{_WIDE}-]|%[0-9A-Fa-f]{{2}})"
+_IRI = re.compile(
+    rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_PLAIN}*(?::[0-9]*)?(?:/(?:{_PLAIN}|[:/])*)?|{_PLAIN}(?:{_PLAIN}|[:/])*)"
+    rf"(?:\?(?:{_PLAIN}|[:/?])*)?(?:#(?:{_PLAIN}|[:/?])*)?"
+)
+
+
+def encode(text: str) -> str:
+    """Write any text as the last part of an IRI; `decode` undoes it."""
+    return _ENCODED.sub(lambda found: _percent(found.group()), text)
+
+
+@functools.cache
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def decode(text: str) -> str:
+    """Read what `encode` wrote."""
+    return unquote(text, errors="strict") if "%" in text else text
+
+
+def node_iri(entity: str) -> str:
+    """Return the IRI of a node: the id itself where it is one."""
+    if _IRI.fullmatch(entity) and not entity.startswith((NODE, TERM, EDGE)):
+        return entity
+    return NODE + encode(entity)
+
+
+def node_id(iri: str) -> EntityId:
+    """Return the id of the node that `node_iri` wrote."""
+    if iri.startswith(NODE):
+        try:
+            return EntityId(decode(iri.removeprefix(NODE)))
+        except UnicodeDecodeError:  # not written by `node_iri`
+            return EntityId(iri)
+    return EntityId(iri)
+
+
+def term_iri(label: str) -> str:
+    """Return the IRI of a relation, property or type of a graph that is no RDF."""
+    return TERM + encode(label)
+
+
+def is_iri(text: str) -> bool:
+    """Tell whether a text is an absolute IRI of the usual kinds."""
+    return _IRI.fullmatch(text) is not None
+
+
+def local_name(iri: str) -> str:
+    """Return what stands after the last `#`, `/` or (in a URN) `:`, decoded; the IRI itself when that is nothing."""
+    if iri.startswith((NODE, TERM)):
+        return decode(iri.removeprefix(NODE).removeprefix(TERM))
+    name = re.split(r"[#/:]" if iri.startswith("urn:") else r"[#/]", iri)[-1]
+    try:
+        return decode(name) or iri
+    except UnicodeDecodeError:
+        return name
+
+
+def fallback_name(iri: str) -> str:
+    """Return a name for a node that has no label: `New York` for `http://dbpedia.org/resource/New_York`."""
+    return node_id(iri) if iri.startswith(NODE) else local_name(iri).replace("_", " ")
+
+
+def _split(iri: str) -> tuple[str, str]:
+    """Split an IRI after its last `#` or `/`, or `:` in a URN."""
+    place = max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":") if iri.startswith("urn:") else -1)
+    return iri[: place + 1], iri[place + 1 :]
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """A prefix map without ambiguity: every prefix has one namespace, and every namespace one prefix."""
+
+    namespaces: Mapping[str, str] = field(default_factory=lambda: {**WELL_KNOWN, **OURS})
+    """Prefix to namespace."""
+    _by_namespace: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_namespace", {space: prefix for prefix, space in self.namespaces.items()})
+
+    def with_declared(self, declared: Mapping[str, str]) -> Prefixes:
+        """Return the map with the prefixes of a file, which come before those that are only well known.
+
+        One that cannot stand in a label (the empty one, or `http`) or that is ours gets another name.
+        """
+        namespaces: dict[str, str] = {}
+        for prefix, space in declared.items():
+            if space and space not in namespaces.values() and space not in OURS.values():
+                free = prefix if _usable(prefix) and prefix not in namespaces else None
+                namespaces[free or _new_prefix(space, {*namespaces, *WELL_KNOWN})] = space
+        for prefix, space in self.namespaces.items():
+            if prefix not in namespaces and space not in namespaces.values():
+                namespaces[prefix] = space
+        return Prefixes({**namespaces, **OURS})
+
+    def covering(self, iris: Iterable[str]) -> Prefixes:
+        """Return the map with a prefix for the namespace of each IRI, named after the namespace's last word."""
+        namespaces, known = dict(self.namespaces), set(self.namespaces.values())
+        for iri in iris:
+            space, local = _split(iri)
+            if space not in known and "://" in space and _LOCAL.fullmatch(local):
+                known.add(space)
+                namespaces[_new_prefix(space, namespaces)] = space
+        return Prefixes(namespaces)
+
+    def label(self, iri: str) -> str:
+        """Write the IRI of a relation, property or class: `dbo:birthPlace`, the text of a term of ours, or the IRI."""
+        if iri.startswith(TERM):
+            try:
+                return decode(iri.removeprefix(TERM))
+            except UnicodeDecodeError:
+                return iri
+        return self._compact(iri) or iri
+
+    def expand(self, label: str) -> str:
+        """Return the IRI behind a label; a text that is neither an IRI nor has a known prefix is a term of ours."""
+        prefix, colon, local = label.partition(":")
+        if colon and prefix in self.namespaces and _LOCAL.fullmatch(local):
+            return self.namespaces[prefix] + local
+        return label if is_iri(label) else term_iri(label)
+
+    def spelled(self, iri: str) -> str:
+        """Write an IRI as SPARQL takes it: `dbo:birthPlace`, `kg:is%20a`, or `<http://…>`."""
+        if iri.startswith(TERM):
+            return "kg:" + iri.removeprefix(TERM)
+        if iri.startswith(NODE):
+            return "node:" + iri.removeprefix(NODE)
+        return self._compact(iri) or f"<{iri}>"
+
+    def _compact(self, iri: str) -> str | None:
+        space, local = _split(iri)
+        prefix = self._by_namespace.get(space)
+        if prefix is None or not _LOCAL.fullmatch(local):
+            return None
+        return f"{prefix}:{local}"
+
+
+def _usable(prefix: str) -> bool:
+    return _PREFIX.fullmatch(prefix) is not None and prefix.lower() not in _SCHEMES and prefix not in OURS
+
+
+def _new_prefix(space: str, taken: Iterable[str]) -> str:
+    """Name a namespace after its last word that is no number: `ontology` for `http://example.org/ontology/`."""
+    used = {*taken, *OURS, *_SCHEMES}
+    parts = [part for part in re.split(r"[#/]", space.partition("://")[2]) if part] or ["ns"]
+    words = [word for part in reversed(parts) for word in [re.sub(r"[^A-Za-z0-9]", "", part.split(".")[0])] if word]
+    stem = next((word.lower() for word in words if word[0].isalpha()), "ns")
+    name, count = stem, 1
+    while name in used:
+        count += 1
+        name = f"{stem}{count}"
+    return name
+
 
 INTEGERS = frozenset(
     XSD + name
@@ -36,7 +260,7 @@ EXACT_TYPES = frozenset({*INTEGERS, XSD + "decimal"})
 """Datatypes in which `1e+20` is no number."""
 FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
-_PLAIN = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
+_PLAIN_TYPES = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
@@ -74,7 +298,7 @@ class Literal(NamedTuple):
     @property
     def plain(self) -> bool:
         """Tell whether `value` says all that the literal says: no language, and a datatype that `of_value` gives."""
-        return not self.language and self.datatype in _PLAIN and of_value(self.value).datatype == self.datatype
+        return not self.language and self.datatype in _PLAIN_TYPES and of_value(self.value).datatype == self.datatype
 
     def __str__(self) -> str:
         """Write the literal as N-Triples, Turtle and SPARQL do."""
