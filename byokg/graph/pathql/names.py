@@ -27,13 +27,22 @@ class Names:
         self._store = store
         self._declared = dict(prefixes)
         source = getattr(store, "source", None) or {}
-        own = getattr(store, "prefixes", None)
-        self._graph: Mapping[str, str] = own.namespaces if own is not None else source.get("prefixes") or {}
+        self._own: Mapping[str, str] = source.get("prefixes") or {}
         self._types: Mapping[str, str] = source.get("types") or {}
 
+    @property
+    def _prefixes(self) -> Prefixes:
+        """Return the prefixes of the graph; a server learns more of them while it is read."""
+        known: Prefixes | None = getattr(self._store, "prefixes", None)
+        return known or self._own_prefixes
+
     @cached_property
-    def _labels(self) -> Prefixes:
-        return Prefixes(dict(self._graph)) if self._graph else Prefixes()
+    def _own_prefixes(self) -> Prefixes:
+        return Prefixes(dict(self._own))
+
+    @property
+    def _graph(self) -> Mapping[str, str]:
+        return self._prefixes.namespaces
 
     # From a query
 
@@ -81,7 +90,7 @@ class Names:
         for iri in self.iris(name):
             yield iri
             if self._graph:
-                yield self._labels.label(iri)
+                yield self._prefixes.label(iri)
         if name.prefix:
             yield f"{name.prefix}:{name.text}"
 
@@ -123,7 +132,7 @@ class Names:
             if space and entity.startswith(space) and _WORD.fullmatch(entity[len(space) :]):
                 return f"{prefix}:{entity[len(space) :]}"
         if self._graph and "://" in entity:
-            label = self._labels.label(entity)
+            label = self._prefixes.label(entity)
             return label if label != entity else f"<{entity}>"
         if "" not in self._declared and _WORD.fullmatch(entity):
             return f":{entity}"

@@ -159,7 +159,7 @@ class SparqlEndpoint(SparqlStore):
         """Count the triples; None where the endpoint cannot do so quickly."""
         try:
             answer = self._ask(sparql.count("?s ?p ?o"), _FINGERPRINT_S, 0.0)
-            return f"{int(answer.table.bindings[0]['count']['value'])} triples"
+            return f"{int(answer.table.bindings[0]['rows']['value'])} triples"
         except (QueryFailed, IndexError, KeyError, ValueError):
             return None
 
@@ -197,7 +197,7 @@ class SparqlEndpoint(SparqlStore):
         if len(rows) < min(self._trusted, self._page):
             return rows, True
         counted = self._ask(sparql.count(where), timeout_s, self._patience_s).table.bindings
-        total = int(counted[0]["count"]["value"]) if counted else 0
+        total = int(counted[0]["rows"]["value"]) if counted else 0
         if total <= len(rows):
             self._trusted = max(self._trusted, len(rows))
             return rows, True

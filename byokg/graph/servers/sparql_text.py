@@ -50,8 +50,8 @@ def select(variables: str, where: str, limit: int | None = None, offset: int | N
 
 
 def count(where: str) -> str:
-    """Write the query that counts the rows of a pattern as ?count."""
-    return f"SELECT (COUNT(*) AS ?count) WHERE {{ {where} }}"
+    """Write the query that counts the rows of a pattern as ?rows, a name that no pattern here has."""
+    return f"SELECT (COUNT(*) AS ?rows) WHERE {{ {where} }}"
 
 
 # Patterns

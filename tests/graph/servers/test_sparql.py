@@ -29,6 +29,7 @@ from byokg.errors import (
 )
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
+from byokg.graph.servers import sparql_text
 from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import follow_metapath
@@ -468,3 +469,11 @@ def test_threads_share_one_numbering(serve: Serve, connect: Connect) -> None:
     for thread in threads:
         thread.join()
     assert found == [["n20"]] * 8
+
+
+def test_counting_rows_uses_a_variable_of_its_own() -> None:
+    # Apache Jena refuses (COUNT(*) AS ?count) over a pattern that has a ?count.
+    for where in (sparql_text.relation_counts(None, False, False), sparql_text.relation_counts(100, False, False)):
+        assert "AS ?count)" in where
+        assert sparql_text.count(where).startswith("SELECT (COUNT(*) AS ?rows) WHERE {")
+        assert "?rows" not in where
