@@ -491,12 +491,13 @@ class LlmLinker:
         asked = set(self._tasks)
         entities = read_list(text, "entities") if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
+        queries = tuple(self._queries(text))
+        # A model that was asked for a path query may write plain relation paths, which say the same in fewer words.
+        plain = "paths" in asked and not any(query.language == "paths" for query in queries)
         return Artifacts(
             mentions=(*given, *(locate(name, question.text) for name in entities.items)),
-            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text))
-            if "paths" in asked and not self._path_queries
-            else (),
-            queries=tuple(self._queries(text)),
+            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text)) if plain else (),
+            queries=queries,
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
             bfsql=_bfsql(text) if "bfsql" in asked else None,
             finished=later and entities.finished,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from byokg.errors import GraphError, at_least
-from byokg.graph.pathql.query import Endpoint, Name
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import Walks, follow_metapath
@@ -25,6 +25,9 @@ from byokg.types import (
     Request,
     best_first,
 )
+
+if TYPE_CHECKING:
+    from byokg.graph.pathql.query import Endpoint
 
 RETRIEVER = "path"
 
@@ -186,6 +189,7 @@ class PathRetriever:
         """Return the paths that a path query finds, those along the same relations from one node in one item."""
         from byokg.graph.pathql.evaluate import paths
         from byokg.graph.pathql.grammar import parse
+        from byokg.graph.pathql.query import Name
         from byokg.graph.pathql.search import PathLimits
 
         try:
@@ -219,6 +223,8 @@ class PathRetriever:
 
     def _ended(self, end: Endpoint, request: Request) -> Endpoint:
         """Return a start or end in which names of linked mentions are replaced by the ids of their candidates."""
+        from byokg.graph.pathql.query import Name
+
         linked = (*request.linked.entities, *request.linked.drafts)
         ids: list[str] = []
         for name in end.names:

@@ -181,3 +181,12 @@ def test_a_path_query_takes_the_place_of_relation_paths() -> None:
     assert artifacts.queries == (GraphQuery("paths", "PATHS START ?s = <Alien> END ?e VIA <directed_by>"),)
     with pytest.raises(ConfigError, match="path_language=cypher is not known"):
         LlmLinker(LanguageModel(chat), schema, lambda context: "", path_language="cypher")  # type: ignore[arg-type]
+
+
+def test_relation_paths_are_taken_where_no_path_query_was_written() -> None:
+    chat = ScriptedChatModel(replies=("<paths>\ndirected_by -> born_in\n</paths>",))
+    schema = SchemaRenderer(films().schema())
+    linker = LlmLinker(LanguageModel(chat), schema, lambda context: "", ["paths"], path_language="paths")
+    artifacts = linker.propose(QUESTION, Context())
+    assert artifacts.paths == (ProposedPath(("directed_by", "born_in"), 1.0, directed=False),)
+    assert artifacts.queries == ()
