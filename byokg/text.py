@@ -1,15 +1,36 @@
-"""Words and names as all layers compare them: split into words, folded, and tied to words of the same stem.
+"""Words as all layers read them: names, labels and questions taken apart, folded, stemmed, and read as values.
 
 Here are also the English words that say little by themselves, the identifiers that are no names, an estimate of what a
 text costs a language model, and what is done about text that no encoder takes.
+
+`read_question` takes a question apart for the path scorer: which words count, and what it asks for. Its word lists are
+English function words, nothing about any data set. `read_literal` reads a mention as a value or an identifier (a date,
+a year, a number, a MID, a QID, an IRI, a UUID) as people write them; RDF literals are another matter
+(`byokg.graph.rdf.terms`). Where habits differ, it reads as most data sets of questions, which are American, mean it:
+
+- `12/05/1990` has two readings. Month first (`1990-12-05`) is the value; where only the other reading is a node, that
+  node is found. `25/12/1990` has one. With dots (`12.05.1990`) the day comes first, as wherever dots are used.
+- `1,234` is one thousand two hundred and thirty-four, `1.234` is a little more than one: commas, spaces and apostrophes
+  group digits by three, a dot begins the fraction. Only what cannot be meant so is read the other way round:
+  `1.234.567`, `1.234,56`, `1,5`.
+- Four digits alone, 1000 to 2999, are a year; the same with a separator (`1,990`) is a number.
+- Nothing carries a unit: `5 km`, `50 %` and `$3` are names.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rapidfuzz import fuzz
+
+from byokg.types import EntityId, Mention, Value
 
 FUNCTION_WORDS = frozenset(
     "a an the of in on at by to for from with and or is are was were be been am do does did done has have had "
@@ -216,3 +237,321 @@ def estimate_tokens(text: str) -> int:
 def encodable(text: str) -> str:
     """Return a text as UTF-8 can hold it: with `?` for each half of a surrogate pair, which wrong decoding leaves."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+QUESTION_WORDS = frozenset("who whom whose what which when where how why".split())
+
+REQUESTS = frozenset("name list give find show tell".split())
+"""Words that ask for what follows when the question has no question word (`Name the capitals of …`)."""
+
+AUXILIARIES = frozenset(
+    "is are was were be do does did has have had the a an of some all me can could many much".split()
+)
+"""Words between a question word and the noun it asks for (`what is the language …`)."""
+
+_FOCUS_WORDS = 3
+_SIMILAR = 85
+"""Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A question as the path scorer sees it.
+
+    `body` and `focus` are positions in `words`. The same body words are ordered in up to three ways, each a guess
+    at how far from the topic entity a word's hop lies: by distance in the text; first leftwards then rightwards;
+    first rightwards then leftwards.
+    """
+
+    words: tuple[str, ...]
+    """Casefolded words of the question, W of them."""
+    masked: tuple[bool, ...]
+    """(W,) true where the word belongs to a mention."""
+    asks: str
+    """The question word, or empty."""
+    focus: tuple[int, ...]
+    """The noun phrase that names the kind of answer (`which *languages*`), at most three words."""
+    orders: tuple[tuple[int, ...], ...]
+    """Body words from near the topic entity to far."""
+    phrase: tuple[int, ...]
+    """(W,) a number shared by neighbouring content words, with nothing but question words between; 0 elsewhere."""
+
+    @property
+    def unmasked(self) -> tuple[str, ...]:
+        """Return the words outside mentions."""
+        return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
+
+
+def read_question(text: str, mentions: Sequence[Mention], names: Collection[str] = ()) -> Reading:
+    """Take a question apart.
+
+    Args:
+        text: the question.
+        mentions: pieces of it that name topic entities; those with a position are masked.
+        names: names of topic entities that do not stand in the text as they are; words resembling theirs
+            are masked.
+    """
+    spans = list(WORD.finditer(text))
+    words = tuple(span.group().casefold() for span in spans)
+    masked = [
+        any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
+    ]
+    parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
+    for position, word in enumerate(words):
+        if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
+            masked[position] |= word in parts or (
+                len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
+            )
+    asks, focus = _focus(words, masked)
+    content = [
+        position
+        for position, word in enumerate(words)
+        if not masked[position] and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
+    ]
+    body = [position for position in content if position not in focus]
+    return Reading(
+        words=words,
+        masked=tuple(masked),
+        asks=asks,
+        focus=tuple(focus),
+        orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
+        phrase=_phrases(words, masked, content),
+    )
+
+
+def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]]:
+    """Find the question word and the noun phrase after it."""
+    asking = [start for start, word in enumerate(words) if word in QUESTION_WORDS and not masked[start]]
+    asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
+    if not asking:
+        return "", []
+    start = asking[0]
+    word = words[start]
+    position = start + 1
+    while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
+        position += 1
+    copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
+    if word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
+        return word, []
+    focus: list[int] = []
+    while (
+        position < len(words)
+        and len(focus) < _FOCUS_WORDS
+        and not masked[position]
+        and words[position] not in FUNCTION_WORDS
+        and words[position] not in QUESTION_WORDS
+    ):
+        focus.append(position)
+        position += 1
+    return word, focus
+
+
+def _orders(body: Sequence[int], topic: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:
+    first = topic[0] if topic else count
+    left = [position for position in reversed(body) if position < first]
+    right = [position for position in body if position >= first]
+
+    def distance(position: int) -> float:
+        nearest = min((abs(position - other) for other in topic), default=count - position)
+        return nearest - 0.1 * (position > first)  # of two equally near words, the one after the topic first
+
+    orders = [tuple(sorted(body, key=distance)), tuple(left + right), tuple(right + left)]
+    return tuple(dict.fromkeys(orders))
+
+
+def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int]) -> tuple[int, ...]:
+    phrases = [0] * len(words)
+    number, previous = 0, None
+    for position in content:
+        between = range(previous + 1, position) if previous is not None else None
+        if between is None or any(masked[other] or words[other] not in QUESTION_WORDS for other in between):
+            number += 1
+        phrases[position] = number
+        previous = position
+    return tuple(phrases)
+
+
+def locate(name: str, text: str, ids: tuple[EntityId, ...] = ()) -> Mention:
+    """Return the mention of a name: where its name stands in the text, if it does, whatever the accents."""
+    spans = list(WORD.finditer(text))
+    wanted = [normalize_name(word) for word in WORD.findall(name)]
+    words = [normalize_name(span.group()) for span in spans]
+    for first in range(len(words) - len(wanted) + 1 if wanted else 0):
+        if words[first : first + len(wanted)] == wanted:
+            start, end = spans[first].start(), spans[first + len(wanted) - 1].end()
+            return Mention(text[start:end], start, end, ids)
+    return Mention(name, ids=ids)
+
+
+Kind = Literal["date", "year", "decade", "number", "id"]
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_MONTH_NUMBERS = {name[:length]: number for number, name in enumerate(_MONTHS, 1) for length in (3, len(name))} | {
+    "sept": 9
+}
+_MONTH = "(?P<month>" + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True)) + r")\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[12]\d{3})"
+_TIME = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d){_TIME}",
+        rf"{_YEAR}[/.](?P<month>\d{{1,2}})[/.](?P<day>\d{{1,2}})",
+        rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}",
+        rf"{_MONTH} {_DAY},? {_YEAR}",
+        rf"{_DAY}\.(?P<month>\d{{1,2}})\.{_YEAR}",
+        rf"{_MONTH},? (?:of )?{_YEAR}",
+        r"(?P<year>\d{4})-(?P<month>\d\d)",
+    )
+)
+_SLASHED = re.compile(rf"(?P<first>\d{{1,2}})[/-](?P<second>\d{{1,2}})[/-]{_YEAR}")
+_YEAR_ALONE = re.compile(rf"(?:the )?(?:year )?{_YEAR}(?: (?:ad|ce))?|(?:ad ){_YEAR.replace('year', 'after')}", re.I)
+_YEAR_BEFORE = re.compile(r"(?:the )?(?:year )?(?P<year>[1-9]\d{0,3}) ?(?:bce?|b\.c\.(?:e\.)?)", re.IGNORECASE)
+_DECADE = re.compile(r"(?:the )?(?P<year>[12]\d\d0)['\u2019]?s", re.IGNORECASE)
+_ENGLISH = re.compile(r"[+-]?(?:\d+|\d{1,3}(?P<mark>[, '\u2019])\d{3}(?:(?P=mark)\d{3})*)(?:\.\d+)?")
+_CONTINENTAL = re.compile(
+    r"[+-]?(?:\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[. ]\d{3})+,\d+|\d+,(?:\d{1,2}|\d{4,}))",
+)
+_IRI = re.compile(r"<?(?:https?://|urn:[a-z0-9][a-z0-9-]*:)[^\s<>\"]+>?", re.IGNORECASE)
+_FREEBASE = re.compile(
+    r"(?:ns:|fb:|https?://(?:rdf|www)\.freebase\.com/(?:ns/)?)?/?(?P<space>[mg])[./](?P<key>[0-9a-z_]{2,})"
+)
+_WIKIDATA = re.compile(
+    r"(?:wdt?:|https?://www\.wikidata\.org/(?:entity|wiki|prop/direct)/)(?P<key>[QP][1-9]\d*)|(?P<bare>[QP][1-9]\d+)"
+)
+_WIDE_SPACE = re.compile("[ \u00a0\u2009\u202f]+")
+_LONGEST = 400
+"""Characters of anything read here; longer texts are none of these."""
+
+
+@dataclass(frozen=True)
+class ReadLiteral:
+    """What a text says that is a value or an identifier."""
+
+    kind: Kind
+    value: Value
+    """As in `types.LinkedLiteral`."""
+    spellings: tuple[str, ...]
+    """How a node may be called that is this value, or its id if it is an identifier; the text itself comes first."""
+
+
+def read_literal(text: str) -> ReadLiteral | None:
+    """Read a text as an identifier, a date, a year, a decade or a number; None when it is none of these.
+
+    An impossible date (`31 February 1990`) is none. See the module's text for what decides between two readings.
+
+    >>> read_literal("12 May 1990").value, read_literal("1,234").value, read_literal("Heat")
+    ('1990-05-12', 1234, None)
+    """
+    stripped = text.strip()
+    plain = _WIDE_SPACE.sub(" ", stripped).replace("\u2212", "-")
+    if len(stripped) > _LONGEST or not plain.isprintable():
+        return None
+    read = _identifier(stripped)
+    if read is None and any(map(_is_digit, stripped)):
+        read = _date(plain) or _year(plain) or _number(plain)
+    if read is None:
+        return None
+    return ReadLiteral(read.kind, read.value, tuple(dict.fromkeys((stripped, *read.spellings))))
+
+
+def is_wordless(text: str) -> bool:
+    """Tell whether a text has no letter: nothing that resembles it is the same (1990 is not 1991)."""
+    return not any(map(str.isalpha, text))
+
+
+def _is_digit(character: str) -> bool:
+    return "0" <= character <= "9"
+
+
+def _identifier(text: str) -> ReadLiteral | None:
+    """Read an identifier; its spellings are the shorthands that graphs use for it."""
+    freebase, wikidata = _FREEBASE.fullmatch(text), _WIKIDATA.fullmatch(text)
+    if freebase is not None:
+        space, key = freebase["space"], freebase["key"]
+        short = f"{space}.{key}"
+        iri = f"http://rdf.freebase.com/ns/{short}"
+        return ReadLiteral("id", short, (short, f"/{space}/{key}", f"ns:{short}", f"fb:{short}", iri))
+    if wikidata is not None:
+        key = wikidata["key"] or wikidata["bare"]
+        return ReadLiteral("id", key, (key, f"wd:{key}", f"http://www.wikidata.org/entity/{key}"))
+    if _IRI.fullmatch(text):
+        bare = text.removeprefix("<").removesuffix(">")
+        return ReadLiteral("id", bare, (bare, f"<{bare}>"))
+    if is_identifier(text):
+        return ReadLiteral("id", text, (text.lower(), text.upper()) if not text.startswith("_:") else ())
+    return None
+
+
+def _date(text: str) -> ReadLiteral | None:
+    """Read a day or a month of a year."""
+    slashed = _SLASHED.fullmatch(text)
+    if slashed is not None:
+        year, first, second = int(slashed["year"]), int(slashed["first"]), int(slashed["second"])
+        readings = [iso for iso in (_iso(year, first, second), _iso(year, second, first)) if iso]
+        if not readings:
+            return None
+        spelled = (spelling for iso in readings for spelling in _date_spellings(iso))
+        return ReadLiteral("date", readings[0], tuple(spelled))
+    for pattern in _DATES:
+        found = pattern.fullmatch(text)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        named = _MONTH_NUMBERS.get(parts["month"].lower())
+        month = int(parts["month"]) if named is None else named
+        day = None if parts.get("day") is None else int(parts["day"])
+        value = _iso(int(parts["year"]), month, day)
+        return None if value is None else ReadLiteral("date", value, _date_spellings(value))
+    return None
+
+
+def _iso(year: int, month: int, day: int | None) -> str | None:
+    """Write a date, or a month; None when there is no such."""
+    try:
+        datetime.date(year, month, 1 if day is None else day)
+    except ValueError:
+        return None
+    return f"{year:04d}-{month:02d}" if day is None else f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def _date_spellings(iso: str) -> tuple[str, ...]:
+    """Write a date as names of nodes have it."""
+    year, month, *rest = iso.split("-")
+    name = _MONTHS[int(month) - 1].capitalize()
+    if not rest:
+        return iso, f"{name} {year}"
+    day = int(rest[0])
+    return iso, f"{day} {name} {year}", f"{name} {day}, {year}", f"{iso}T00:00:00Z", f"{iso}T00:00:00"
+
+
+def _year(text: str) -> ReadLiteral | None:
+    """Read a year, before or after Christ, or a decade."""
+    if found := _YEAR_ALONE.fullmatch(text):
+        year = int(found["year"] or found["after"])
+        return ReadLiteral("year", year, (str(year),)) if year < 3000 else None
+    if found := _YEAR_BEFORE.fullmatch(text):
+        year = int(found["year"])
+        return ReadLiteral("year", -year, (f"{year} BC", f"{year} BCE", f"-{year:04d}", f"-{year}"))
+    if found := _DECADE.fullmatch(text):
+        return ReadLiteral("decade", int(found["year"]), (f"{found['year']}s",))
+    return None
+
+
+def _number(text: str) -> ReadLiteral | None:
+    """Read a number in digits."""
+    if _ENGLISH.fullmatch(text):
+        digits = re.sub(r"[^\d.+-]", "", text)
+    elif _CONTINENTAL.fullmatch(text):
+        digits = re.sub(r"[. ]", "", text).replace(",", ".")
+    else:
+        return None
+    value = float(digits) if "." in digits else int(digits)
+    if isinstance(value, int):
+        return ReadLiteral("number", value, (str(value), f"{value:,}"))
+    if not math.isfinite(value):
+        return None
+    whole = (str(int(value)), f"{int(value):,}") if value.is_integer() and abs(value) < 1e15 else ()
+    return ReadLiteral("number", value, (digits, repr(value), *whole))

@@ -19,7 +19,7 @@ from byokg.evaluation.datasets.folder import holds
 from byokg.graph.paths import shortest_paths
 from byokg.graph.store import GraphStore, QueryLimits, QueryStore
 from byokg.index.names import NameIndex
-from byokg.linking.question_words import read_literal
+from byokg.text import read_literal
 from byokg.types import Cell, EntityId, NodeCell
 
 NOTHING_FOUND = "the gold query finds nothing"

@@ -35,8 +35,7 @@ from byokg.evaluation.datasets.folder import holds
 from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
-from byokg.linking.question_words import QUESTION_WORDS, locate, read_literal
-from byokg.text import FUNCTION_WORDS, WORD, normalize_name
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_literal
 from byokg.types import EntityId, LinkedEntity, Mention, Node
 
 MentionType = Literal[

@@ -1,4 +1,4 @@
-"""What was read from a graph lately, kept so that it is not read again: edges, nodes and, between runs, schemas.
+"""What was read from a graph lately, kept so that it is not read again: edges and, between runs, schemas.
 
 A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
 best, and every stage names the same nodes. Over a network each of these reads costs a round trip.
@@ -17,7 +17,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,7 +28,6 @@ import numpy.typing as npt
 
 from byokg.files import user_cache, write_file
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema, schema_from_json
-from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
 Ask = Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch]
@@ -164,38 +163,6 @@ def around(
     order = np.lexsort((edge[rows], other, relation[rows], backward, origin))
     rows = rows[order]
     return EdgeBatch(head[rows], relation[rows], tail[rows], edge[rows], origin[order], backward[order], space)
-
-
-class NodeMemory:
-    """Holds nodes by their ids; forgets all of them where they would be too many. Threads may share it.
-
-    Args:
-        read: fetches nodes, as `GraphStore.nodes` does.
-        most: nodes held.
-    """
-
-    def __init__(self, read: Callable[[Sequence[EntityId]], list[Node]], most: int = 10_000) -> None:
-        self._read = read
-        self._most = most
-        self._held: dict[EntityId, Node] = {}
-
-    def __len__(self) -> int:
-        """Return how many nodes are held."""
-        return len(self._held)
-
-    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        """Return the nodes in the order asked, reading those that are not held. Raises what `read` raises."""
-        held = self._held  # another thread may put a new one in its place; this one only grows
-        missing = list(dict.fromkeys(id for id in ids if id not in held))
-        if not missing:
-            return [held[id] for id in ids]
-        read = dict(zip(missing, self._read(missing), strict=True))
-        found = [held.get(id) or read[id] for id in ids]
-        if len(held) + len(read) > self._most:
-            self._held = {}
-        if len(read) <= self._most:
-            self._held.update(read)
-        return found
 
 
 FORMAT, VERSION = "byokg-schema", 1

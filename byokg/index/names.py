@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -181,9 +182,12 @@ class NameIndex:
 
     def __init__(self, table: NameTable) -> None:
         self._table = table
-        self._candidates = NameCandidates(table)
         numbers = table.vocabulary.find(sorted(ARTICLES)).tolist()
         self._articles = tuple(number for number in numbers if number >= 0)
+
+    @cached_property
+    def _candidates(self) -> NameCandidates:
+        return NameCandidates(self._table)
 
     @classmethod
     def build(cls, names: Iterable[str] | pa.Array, owners: Iterable[int] | None = None) -> NameIndex:

@@ -20,9 +20,8 @@ from byokg.graph.name_indexes import dense_names, name_index
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
-from byokg.linking.question_words import QUESTION_WORDS, is_wordless, read_literal
 from byokg.linking.relation_meaning import label_words, relation_text
-from byokg.text import FUNCTION_WORDS, split_words
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
 Float = npt.NDArray[np.float32]

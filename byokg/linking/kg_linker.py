@@ -23,12 +23,11 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
-from byokg.linking.question_words import QUESTION_WORDS, locate, read_question
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_query
 from byokg.prompts import PromptLibrary
-from byokg.text import FUNCTION_WORDS, WORD, normalize_name
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_question
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, ProposedPath, Question
 
 _ARTICLES = frozenset("the a an".split())

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.question_words import Reading
 from byokg.linking.relation_meaning import Steps
+from byokg.text import Reading
 
 Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]

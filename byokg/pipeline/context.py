@@ -13,10 +13,9 @@ from itertools import zip_longest
 
 from byokg.errors import at_least
 from byokg.graph.store import GraphStore
-from byokg.linking.question_words import read_literal
 from byokg.pipeline.evidence_lines import REACH, Line, fold_lines
 from byokg.retrieval.verbalize import feedback_text, names_of
-from byokg.text import estimate_tokens, normalize_name
+from byokg.text import estimate_tokens, normalize_name, read_literal
 from byokg.types import (
     Cell,
     Context,

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.read_cache import UNCHECKED_S, EdgeMemory, Kept, NodeMemory, SchemaCache
+from byokg.graph.read_cache import UNCHECKED_S, EdgeMemory, Kept, SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
     NodeArray,
+    NodeMemory,
     NumberSpace,
     PropertySchema,
     RelationArray,

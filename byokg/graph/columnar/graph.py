@@ -51,12 +51,12 @@ from byokg.graph.columnar.schema import (
     text_column,
 )
 from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
-from byokg.graph.read_cache import NodeMemory
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
     InducedEdges,
     NodeArray,
+    NodeMemory,
     NumberSpace,
     RelationArray,
     RelationCounts,

@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.question_words`."""
+"""Tests of `byokg.text`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.linking.question_words import QUESTION_WORDS, Reading, locate, read_question
-from byokg.text import FUNCTION_WORDS, WORD, normalize_name
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
 from byokg.types import EntityId, Mention
 
 FILM = (EntityId("film"),)

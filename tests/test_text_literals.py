@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.question_words`."""
+"""Tests of `byokg.text`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from byokg.linking.question_words import is_wordless, read_literal
+from byokg.text import is_wordless, read_literal
 from byokg.types import Value
 
 
