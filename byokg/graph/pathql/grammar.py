@@ -93,8 +93,6 @@ _SAID = {
 }
 """How the names of terminals read in a message."""
 
-_ORDER = tuple(_SAID)
-
 
 def parse(text: str) -> PathQuery:
     """Read a path query.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
-from byokg.graph.pathql.query import Literal, Name, Variable
+from byokg.graph.pathql.query import Name, Variable
 from byokg.graph.rdf.terms import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value
@@ -159,11 +159,6 @@ def shown_literal(value: Value, datatype: str = "", language: str = "") -> str:
     if language:
         return f'"{text}"@{language}'
     return f'"{text}"^^xsd:{datatype}' if datatype else f'"{text}"'
-
-
-def literal_text(literal: Literal) -> str:
-    """Return a literal as a query writes it."""
-    return shown_literal(literal.value, literal.datatype, literal.language)
 
 
 def check_bound(wanted: Sequence[Variable], bound: set[str], where: str) -> None:

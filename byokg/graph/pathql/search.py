@@ -88,11 +88,6 @@ class Rows:
     def __len__(self) -> int:
         return len(self.vertices)
 
-    @property
-    def ends(self) -> Int64:
-        """Return the first and the last vertex of each: (P, 2)."""
-        return self.vertices[:, [0, -1]]
-
     def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
         """Return some of them."""
         return Rows(self.vertices[rows], self.labels[rows])
