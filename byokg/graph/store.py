@@ -208,6 +208,36 @@ class InducingStore(Protocol):
         """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`."""
 
 
+@runtime_checkable
+class ShortestPathStore(Protocol):
+    """A store whose engine finds shortest paths by itself."""
+
+    def shortest_paths(
+        self,
+        source: int,
+        target: int,
+        direction: Direction,
+        relations: RelationArray | None,
+        most: int | None,
+        limit: int,
+        timeout_s: float,
+    ) -> npt.NDArray[np.int64] | None:
+        """Return all shortest paths between two nodes, in any order: head, relation, tail and edge, (P, L, 4).
+
+        Args:
+            source: node where paths start.
+            target: node where they end.
+            direction: how edges are walked; BOTH is either way.
+            relations: which are walked; None for all.
+            most: steps at most; None for no bound.
+            limit: give up at so many paths.
+            timeout_s: give up after so long.
+
+        Returns:
+            None where the engine cannot say, or gave up. Parallel edges make different paths.
+        """
+
+
 class GraphStore(Protocol):
     """Reads a directed, labelled multigraph. Everything else is built on these."""
 

@@ -36,8 +36,6 @@ from byokg.graph.pathql.query import (
     Endpoint,
     Group,
     Inverse,
-    Link,
-    NotLink,
     PathExpression,
     PathQuery,
     Restrictor,
@@ -46,6 +44,7 @@ from byokg.graph.pathql.query import (
     TriplePattern,
     Union,
     Variable,
+    is_step,
     variables,
 )
 from byokg.graph.pathql.result import Found, PathResult
@@ -244,7 +243,7 @@ class _Run:
             via, variable = simple
             self._bound = [] if variable is None else [variable.name]
         name = None if variable is None else variable.name
-        if not query.whole and _is_step(via):
+        if not query.whole and is_step(via):
             return self._edges(self._automaton(via, repeated=True), name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
@@ -414,6 +413,13 @@ class _Run:
         if query.selector in _ONE_EACH or one:
             every = query.selector is Selector.ALL_SHORTEST
             before = budget.full
+            if every and isinstance(moves, StoreMoves) and budget.left_s > 0:
+                # Half of the time, so that the search has the other where the engine does not end.
+                pushed = moves.all_shortest(source, target, most, budget.wanted + 1, budget.left_s / 2)
+                if pushed is not None:
+                    budget.wanted -= len(pushed[0])
+                    yield from [Rows(*pushed)] if len(pushed[0]) else []
+                    return
             rows = shortest(moves, source, target, most, budget, every)
             if rows is None:
                 return
@@ -464,16 +470,6 @@ def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64
     rows = shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False)
     assert rows is not None
     return rows.vertices[0], rows.labels[0]
-
-
-def _is_step(path: PathExpression) -> bool:
-    """Tell whether every match of an expression is one edge."""
-    match path:
-        case Inverse(inner):
-            return _is_step(inner)
-        case Alternatives(parts):
-            return all(map(_is_step, parts))
-    return isinstance(path, Link | AnyLink | NotLink)
 
 
 def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:

@@ -109,7 +109,7 @@ def parse(text: str) -> PathQuery:
 
     if len(text) <= _LONGEST:
         template = _CONSTANT.sub(place, text, count=2)
-        if len(names) == 2 and not any(each in text for each in _PLACES):
+        if len(names) == 2 and not any(each[1] in text for each in _PLACES):
             with contextlib.suppress(PathQueryInvalid):
                 return _filled(_parse(template), names)
     return _parse(text)

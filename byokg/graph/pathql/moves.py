@@ -17,7 +17,7 @@ import numpy.typing as npt
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
 from byokg.graph.pathql.query import Group, variables
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, ShortestPathStore
 from byokg.types import Triple, Value
 
 if TYPE_CHECKING:
@@ -238,6 +238,38 @@ class StoreMoves:
     def backward(self, vertices: Int64) -> Steps:
         """Return the steps into vertices."""
         return self._steps(vertices, True)
+
+    def all_shortest(
+        self, source: int, target: int, most: int | None, limit: int, timeout_s: float
+    ) -> tuple[Int64, Int64] | None:
+        """Let the store's engine find all shortest paths between two nodes.
+
+        Returns:
+            Vertices and labels in the order of a search by steps; None where the engine cannot say just that, or finds
+            `limit` paths.
+        """
+        if not isinstance(self._store, ShortestPathStore) or self.states > 1 or source == target:
+            return None
+        arc = self._automaton.arc(0, 0)
+        ways = [way for way in (arc.forward, arc.backward) if way is not False]
+        if not ways or not np.array_equal(ways[0], ways[-1]):
+            return None
+        direction = Direction.BOTH if len(ways) == 2 else Direction.IN if arc.forward is False else Direction.OUT
+        relations = None if ways[0] is True else np.flatnonzero(ways[0])
+        found = self._store.shortest_paths(source, target, direction, relations, most, limit, timeout_s)
+        if found is None or len(found) == 0:
+            return found if found is None else (np.empty((0, 1), np.int64), np.empty((0, 0), np.int64))
+        head, _, tail, edge = np.moveaxis(found, 2, 0)
+        vertices = np.full((len(found), found.shape[1] + 1), source, np.int64)
+        labels = np.empty(edge.shape, np.int64)
+        for step in range(found.shape[1]):
+            inverse = head[:, step] != vertices[:, step]
+            vertices[:, step + 1] = np.where(inverse, head[:, step], tail[:, step])
+            labels[:, step] = (edge[:, step] << 1) + inverse
+        self._met.update((number, (one, kind, other)) for one, kind, other, number in found.reshape(-1, 4).tolist())
+        keys = np.stack((labels & 1, labels), axis=2).reshape(len(labels), -1)
+        order = np.lexsort(keys.T[::-1])
+        return vertices[order], labels[order]
 
     def _steps(self, vertices: Int64, backward: bool) -> Steps:
         automaton, states = self._automaton, self.states

@@ -90,6 +90,11 @@ class Alternatives:
     """`|`: any of the expressions."""
 
     parts: tuple[PathExpression, ...]
+    single: bool = field(init=False, repr=False, compare=False)
+    """Whether every match is one edge: asked about by every search, and there may be thousands of parts."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "single", all(map(is_step, self.parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,16 @@ class Repeat:
 
 
 PathExpression: TypeAlias = Link | AnyLink | NotLink | Inverse | Sequence | Alternatives | Repeat
+
+
+def is_step(path: PathExpression) -> bool:
+    """Tell whether every match of an expression is one edge."""
+    match path:
+        case Inverse(inner):
+            return is_step(inner)
+        case Alternatives():
+            return path.single
+    return isinstance(path, Link | AnyLink | NotLink)
 
 
 # Conditions

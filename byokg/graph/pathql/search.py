@@ -58,6 +58,11 @@ class Budget:
             return False
         return True
 
+    @property
+    def left_s(self) -> float:
+        """Return how many seconds are left."""
+        return self._until - time.perf_counter()
+
     def rows(self, width: int) -> int:
         """Return how many rows of a width may be held at a time."""
         return max(1, self._cells // (2 * width + 2))

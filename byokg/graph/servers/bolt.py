@@ -21,6 +21,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+import numpy.typing as npt
+
 from byokg.errors import (
     ByokgError,
     ConfigError,
@@ -33,6 +36,7 @@ from byokg.errors import (
     import_extra,
 )
 from byokg.graph.servers.cypher_schema import (
+    MAX_WRITTEN,
     Catalogue,
     CypherServer,
     PropertyNames,
@@ -40,8 +44,12 @@ from byokg.graph.servers.cypher_schema import (
     ServerEdge,
     ServerNode,
     ServerPath,
+    quoted,
+    writable,
 )
 from byokg.graph.servers.cypher_store import CypherStore
+from byokg.graph.store import Direction, RelationArray
+from byokg.types import EntityId
 
 if TYPE_CHECKING:
     import neo4j
@@ -108,8 +116,40 @@ class Neo4jStore(CypherStore):
             ConfigError: the URI is none that Bolt knows, or holds a password.
             MissingExtra: the driver is not installed.
         """
-        server = BoltServer(uri, database, username, password, fetch_size)
-        super().__init__(server, id_property, name_property, timeout_s)
+        self._bolt = BoltServer(uri, database, username, password, fetch_size)
+        super().__init__(self._bolt, id_property, name_property, timeout_s)
+
+    def shortest_paths(
+        self,
+        source: int,
+        target: int,
+        direction: Direction,
+        relations: RelationArray | None,
+        most: int | None,
+        limit: int,
+        timeout_s: float,
+    ) -> npt.NDArray[np.int64] | None:
+        """Return all shortest paths between two nodes; see `ShortestPathStore`. Only Neo4j and ArcadeDB are asked."""
+        labels = None if relations is None else self._relation_keys(relations)
+        if labels is not None and not (len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
+            return None  # as a condition, it is tested after a search over all relations
+        try:
+            if source == target or most == 0 or not finds_shortest_paths(self._bolt.agent(timeout_s)):
+                return None
+            elements = [self._element(EntityId(self._nodes.key(node))) for node in (source, target)]
+            text = _shortest(direction, labels, most, limit, self._entity)
+            found = self._ask(text, {"source": elements[0], "target": elements[1]}, timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            return None
+        if len(found) >= limit:
+            return None
+        rows = [row for (path,) in found for row in path]
+        ends = self._meet([row[i] for row in rows for i in (2, 4)], [row[i] for row in rows for i in (3, 5)])
+        head, tail = ends[0::2], ends[1::2]
+        relation = self._number_relations([row[1] for row in rows])
+        edge = self._number_edges([row[0] for row in rows], head, relation, tail, [row[6] for row in rows])
+        width = len(found[0][0]) if found else 0
+        return np.stack((head, relation, tail, edge), axis=1).reshape(len(found), width, 4)
 
 
 class BoltServer(CypherServer):
@@ -153,15 +193,20 @@ class BoltServer(CypherServer):
         plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
-    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
-        """Ask a genuine Neo4j whether the query only reads, once for each text."""
+    def agent(self, timeout_s: float) -> str:
+        """Return what the server calls itself."""
         if self._agent is None:
             self._agent = self._run(self._read_agent, timeout_s)
+        return self._agent
+
+    def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
+        """Ask a genuine Neo4j whether the query only reads, once for each text."""
+        agent = self.agent(timeout_s)
         with self._lock:
-            if not planner_is_trusted(self._agent) or text in self._harmless:
+            if not planner_is_trusted(agent) or text in self._harmless:
                 return
         summary = self._run(lambda: self._explain(text, parameters, timeout_s), timeout_s)
-        objection = planner_objection(self._agent, summary.query_type)
+        objection = planner_objection(agent, summary.query_type)
         if objection is not None:
             raise QueryRefused(text.strip().split("\n")[0][:60], 1, 1, objection)
         with self._lock:
@@ -410,9 +455,29 @@ def _split(uri: str) -> tuple[str, str | None]:
     return f"{parts.scheme}://{place}" + (f":{port}" if port else ""), database or None
 
 
+def _shortest(
+    direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
+) -> str:
+    """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
+    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
+    steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
+    arrow = {Direction.OUT: f"-{steps}->", Direction.IN: f"<-{steps}-", Direction.BOTH: f"-{steps}-"}[direction]
+    ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
+    return (
+        "MATCH (a), (b) WHERE elementId(a) = $source AND elementId(b) = $target "
+        f"MATCH path = allShortestPaths((a){arrow}(b)) "
+        f"RETURN [r IN relationships(path) | [elementId(r), type(r), {ends}, properties(r)]] AS edges LIMIT {limit}"
+    )
+
+
 def planner_is_trusted(agent: str) -> bool:
     """Tell from what a server calls itself whether it is Neo4j; others answer `EXPLAIN` with what says nothing."""
     return agent.startswith("Neo4j/") and "compatible" not in agent.casefold()
+
+
+def finds_shortest_paths(agent: str) -> bool:
+    """Tell from what a server calls itself whether its `allShortestPaths` finds what a search step by step does."""
+    return planner_is_trusted(agent) or "ArcadeDB" in agent
 
 
 def planner_objection(agent: str, query_type: str | None) -> str | None:
