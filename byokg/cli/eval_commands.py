@@ -141,7 +141,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended."""
 
     name: str
@@ -193,7 +193,7 @@ def read_grid(words: Sequence[str]) -> Grid:
     return Grid(tuple(jobs), folder, launcher)
 
 
-def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list[Outcome]:
+def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list[JobOutcome]:
     """Run all jobs, and print one table of their results; a job that fails does not stop the others.
 
     The same command continues what is unfinished and only reads what is finished.
@@ -212,7 +212,7 @@ def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list
     settings = tuple(read_settings(job.words) for job in grid.jobs)
     outcomes = _launch(grid, _Runner(grid.jobs, settings, quiet), err)
     ended = {outcome.name: outcome for outcome in outcomes}
-    shown = [ended.get(job.name, Outcome(job.name, "its process ended without a result")) for job in grid.jobs]
+    shown = [ended.get(job.name, JobOutcome(job.name, "its process ended without a result")) for job in grid.jobs]
     out.print(_table(grid, shown))
     for outcome in shown:
         if outcome.error:
@@ -231,7 +231,7 @@ class _Runner:
     """Of each job."""
     quiet: bool
 
-    def __call__(self, config: DictConfig) -> Outcome:
+    def __call__(self, config: DictConfig) -> JobOutcome:
         """Run the job whose number the configuration holds."""
         number = int(config.job)
         job = self.jobs[number]
@@ -242,13 +242,13 @@ class _Runner:
         try:
             evaluate(self.settings[number], Console(quiet=True), err, self.quiet)
         except RunIncomplete as error:
-            return Outcome(job.name, str(error), incomplete=True)
+            return JobOutcome(job.name, str(error), incomplete=True)
         except Exception as error:  # whatever ends one job, the others go on
-            return Outcome(job.name, f"{type(error).__name__}: {error}")
-        return Outcome(job.name)
+            return JobOutcome(job.name, f"{type(error).__name__}: {error}")
+        return JobOutcome(job.name)
 
 
-def _launch(grid: Grid, run: _Runner, err: Console) -> list[Outcome]:
+def _launch(grid: Grid, run: _Runner, err: Console) -> list[JobOutcome]:
     """Hand the jobs to Hydra's launcher; return the outcomes of those that came back."""
     _refuse_missing(grid.launcher)
     settings = [
@@ -351,7 +351,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def _table(grid: Grid, outcomes: Sequence[Outcome]) -> Table:
+def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
     """Return one row for each job; figures are percentages."""
     rows: list[tuple[str, ...]] = []
     for job, outcome in zip(grid.jobs, outcomes, strict=True):

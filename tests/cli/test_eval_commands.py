@@ -106,7 +106,7 @@ def test_other_launchers_give_the_same_runs(byokg: Run, films: Path, package: st
         pytest.skip(f"{package} is not installed")
     words = ["eval", "-m", "dataset=folder", f"dataset.root={films}", "pipeline.beam=8,16", "-q"]
     here, there = byokg(*words, "out=here"), byokg(*words, "out=there", *launcher)
-    assert (here.code, there.code) == (0, 0)
+    assert (here.code, there.code) == (0, 0), here.err + there.err
     assert there.out == here.out.replace("run folders: here", "run folders: there")
     for beam in (8, 16):
         for name in SAME:

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class TextFile:
+class TextLines:
     """A decompressed text file: its lines that are not blank, each with its number in the file."""
 
     path: Path
@@ -96,7 +96,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class RecordFile:
+class QuestionFile:
     """A question file's records and the digest of its content."""
 
     path: Path
@@ -139,7 +139,7 @@ def read_bytes(path: Path) -> bytes:
         raise DatasetError(path, None, f"cannot be read ({error}); check the file, or fetch it again") from error
 
 
-def read_text(path: Path) -> TextFile:
+def read_text(path: Path) -> TextLines:
     """Read a whole UTF-8 file; a byte order mark and carriage returns at line ends are dropped.
 
     Raises:
@@ -154,22 +154,22 @@ def read_text(path: Path) -> TextFile:
             raise DatasetError(path, number, f"is not UTF-8 ({error.reason}); convert the file to UTF-8") from error
         if line.strip():
             lines.append((number, line))
-    return TextFile(path, hashlib.sha256(content).hexdigest(), tuple(lines))
+    return TextLines(path, hashlib.sha256(content).hexdigest(), tuple(lines))
 
 
-def read_plain_lines(path: Path) -> RecordFile:
+def read_plain_lines(path: Path) -> QuestionFile:
     """Read a file of text as one record a line, with the field `line`. Raises `DatasetError`."""
     text = read_text(path)
-    return RecordFile(path, text.checksum, (Record(path, number, {"line": line}) for number, line in text.lines))
+    return QuestionFile(path, text.checksum, (Record(path, number, {"line": line}) for number, line in text.lines))
 
 
-def read_json_lines(path: Path) -> RecordFile:
+def read_json_lines(path: Path) -> QuestionFile:
     """Read a file of JSON lines. Raises `DatasetError`."""
     text = read_text(path)
-    return RecordFile(path, text.checksum, (_json_record(path, number, line) for number, line in text.lines))
+    return QuestionFile(path, text.checksum, (_json_record(path, number, line) for number, line in text.lines))
 
 
-def read_records(path: Path) -> RecordFile:
+def read_records(path: Path) -> QuestionFile:
     """Read a whole file of JSON, JSON lines (`.jsonl`) or CSV.
 
     A JSON file is a list of records, or an object that holds such a list in one of its fields (`Questions`).
@@ -186,14 +186,14 @@ def read_records(path: Path) -> RecordFile:
         decoded = content.decode("utf-8-sig")
         if kind == ".csv":
             rows = csv.DictReader(io.StringIO(decoded, newline=""), strict=True)
-            return RecordFile(path, checksum, [Record(path, rows.line_num, row) for row in rows])
+            return QuestionFile(path, checksum, [Record(path, rows.line_num, row) for row in rows])
         held = json.loads(decoded)
     except (ValueError, csv.Error) as error:
         reason = f"is not {kind.removeprefix('.').upper() or 'JSON'} in UTF-8 ({error})"
         raise DatasetError(path, None, reason) from error
     if isinstance(held, dict):
         held = next((value for value in held.values() if isinstance(value, list)), None)
-    return RecordFile(
+    return QuestionFile(
         path, checksum, numbered(path, held, "is not a JSON list of objects, nor an object that holds one")
     )
 
@@ -205,7 +205,7 @@ def numbered(path: Path, held: object, otherwise: str) -> list[Record]:
     return [Record(path, place, each) for place, each in enumerate(held, start=1)]
 
 
-def read_parquet(paths: Sequence[Path]) -> RecordFile:
+def read_parquet(paths: Sequence[Path]) -> QuestionFile:
     """Read the rows of Parquet files, one after the other. Raises `DatasetError`."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -223,7 +223,7 @@ def read_parquet(paths: Sequence[Path]) -> RecordFile:
             except (pa.ArrowException, OSError) as error:
                 raise DatasetError(path, None, f"cannot be read as Parquet ({error}); fetch it again") from error
 
-    return RecordFile(paths[0], digest.hexdigest(), rows())
+    return QuestionFile(paths[0], digest.hexdigest(), rows())
 
 
 def _json_record(path: Path, number: int, line: str) -> Record:
@@ -369,7 +369,7 @@ def reason_without_answer(record: Record, example: Example) -> str:
 
 
 def load(
-    file: RecordFile,
+    file: QuestionFile,
     example: Callable[[Record], Example],
     keep: Callable[[Record], bool] = lambda record: True,
     leave_out: Callable[[Record, Example], str] = reason_without_answer,

@@ -31,9 +31,9 @@ from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import (
     Example,
     Loaded,
+    QuestionFile,
     QuestionSet,
     Record,
-    RecordFile,
     as_cell,
     found,
     graph_finder,
@@ -249,14 +249,14 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it refers to {module}.{name}, and a question file holds plain data only")
 
 
-def _unpickled(path: Path) -> RecordFile:
+def _unpickled(path: Path) -> QuestionFile:
     content = read_bytes(path)
     try:
         held = _Plain(io.BytesIO(content)).load()
     except Exception as error:  # a damaged pickle raises almost anything
         raise DatasetError(path, None, f"cannot be unpickled: {error}") from error
     records = numbered(path, held, "is a pickle of something else than a list of dictionaries")
-    return RecordFile(path, hashlib.sha256(content).hexdigest(), records)
+    return QuestionFile(path, hashlib.sha256(content).hexdigest(), records)
 
 
 def _names(path: Path) -> dict[str, str]:
