@@ -1,4 +1,4 @@
-"""Path queries beside igraph, networkx, rustworkx and Oxigraph on the same graphs: ms, median / 95th percentile.
+"""Path queries beside libraries and engines on the same graphs: milliseconds, median / 95th percentile.
 
 python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--pairs N] [--peers] [--json FILE]
 
@@ -6,32 +6,41 @@ FREEBASE_CORE is `graph_full.tsv` or `.tsv.xz`, or a graph folder made of it. Pa
 the edges. Every figure of byokg is that of a query as text, read, run, and its paths spelled out; where paths to all
 nodes are found, they are counted and not spelled out. The generated graph has a million nodes, five relations, uniform
 heads, and tails by Zipf (rank^-0.75). With --peers, libraries that are installed answer what they can on the first
-graph: they hold the nodes' numbers only, and their own results.
+graph: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx, Oxigraph, and
+ArcadeDB, which runs in a process of its own with one relation for all.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.rows import Row, write_rows
+from byokg.errors import MissingExtra
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.search import PathLimits
 
 Pair = tuple[str, str]
+Times = tuple[float, float]
+"""Median and 95th percentile in milliseconds."""
 NO_BOUND = PathLimits(max_paths=1 << 40)
 
 
@@ -65,7 +74,7 @@ def pairs(graph: ColumnarGraph, count: int) -> list[Pair]:
     return [pair for each in found.values() for pair in each]
 
 
-def timed(work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int) -> str:
+def timed(work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int) -> Times:
     """Return the median and the 95th percentile of the pairs' median times."""
     figures = []
     for pair in asked:
@@ -75,7 +84,17 @@ def timed(work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int) -
             work(pair)
             times.append(time.perf_counter() - began)
         figures.append(float(np.median(times)) * 1e3)
-    return f"{np.median(figures):.2f} / {np.percentile(figures, 95):.2f}"
+    return float(np.median(figures)), float(np.percentile(figures, 95))
+
+
+def told(name: str, times: Times) -> None:
+    """Print one line of figures."""
+    print(f"  {name:34} {f'{times[0]:.2f} / {times[1]:.2f}':>20}", flush=True)
+
+
+def rows(subject: str, times: Times) -> list[Row]:
+    """Return the rows of one line of figures."""
+    return [Row(f"{subject}, median", times[0], "ms"), Row(f"{subject}, 95th percentile", times[1], "ms")]
 
 
 def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object], int]]:
@@ -106,7 +125,7 @@ def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object
     yield "r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7
 
 
-def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, str]]:
+def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, Times]]:
     """Yield library, what was asked, and its time, for those that are installed."""
     bounds, _, tail = graph.outgoing
     head = np.arange(graph.node_count).repeat(np.diff(bounds))
@@ -138,11 +157,17 @@ def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, st
 
     plain = networkx.DiGraph(edges)
     yield "networkx", "any shortest", timed(lambda pair: networkx.shortest_path(plain, *numbers[pair]), asked, 5)
+    relation = graph.topology.relation[: graph.edge_count].tolist()
+    try:
+        triples = np.column_stack((head, np.zeros_like(head), tail)).astype(np.int64)
+        for name, times in arcadedb(graph, triples, asked):
+            yield "ArcadeDB", name, times
+    except MissingExtra:
+        print("ArcadeDB is not installed", file=sys.stderr)
     try:
         import pyoxigraph
 
         engine = pyoxigraph.Store()
-        relation = graph.topology.relation[: graph.edge_count].tolist()
         node = pyoxigraph.NamedNode
         engine.bulk_extend(
             pyoxigraph.Quad(node(f"urn:n{one}"), node(f"urn:r{kind}"), node(f"urn:n{other}"))
@@ -160,19 +185,42 @@ def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, st
         print("pyoxigraph is not installed", file=sys.stderr)
 
 
-def measured(graph: ColumnarGraph, count: int) -> dict[str, str]:
+def arcadedb(
+    graph: ColumnarGraph, triples: npt.NDArray[np.int64], asked: Sequence[Pair]
+) -> Iterator[tuple[str, Times]]:
+    """Yield what ArcadeDB was asked and its time, in a graph with one relation for all."""
+    ids = pa.array([str(number) for number in range(graph.node_count)], pa.large_string())
+    held = ColumnarGraph.assemble("plain", NodeColumns(ids), ["r"], triples, source={}, distinct=True)
+    numbers = {pair: [str(number) for number in graph.numbers(list(pair)).tolist()] for pair in asked}  # type: ignore[arg-type]
+    with ArcadeStore.hold(held) as store:
+
+        def search(function: str, pair: Pair) -> object:
+            text = (
+                f"MATCH (a:{store.base_label} {{id: $a}}), (b:{store.base_label} {{id: $b}}) "
+                f"MATCH p = {function}((a)-[*]->(b)) RETURN p"
+            )
+            found = store.run(text, dict(zip("ab", numbers[pair], strict=True)))
+            assert len(found) > 0
+            return found
+
+        for function, name in (("shortestPath", "any shortest"), ("allShortestPaths", "all shortest")):
+            yield name, timed(partial(search, function), asked, 3)
+
+
+def measured(graph: ColumnarGraph, subject: str, count: int) -> list[Row]:
     """Measure every kind of query on a graph, and print it."""
     asked = pairs(graph, count)
-    figures = {}
+    figures = []
     for name, work, repeats in queries(graph):
-        figures[name] = timed(work, asked, repeats)
-        print(f"  {name:34} {figures[name]:>20}", flush=True)
+        times = timed(work, asked, repeats)
+        told(name, times)
+        figures += rows(f"{subject}: {name}", times)
     hub = graph.ids(np.array([int(np.argmax(np.diff(graph.topology.in_index)))]))[0]
     began = time.perf_counter()
     found = paths(graph, f"PATHS SHORTEST 5 TRAIL START ?x = <{hub}> END ?y = <{asked[0][1]}> VIA UNDIRECTED ?p")
-    figures["SHORTEST 5 TRAIL from the hub"] = f"{(time.perf_counter() - began) * 1e3:.0f}"
-    print(f"  {'SHORTEST 5 TRAIL from the hub':34} {figures['SHORTEST 5 TRAIL from the hub']:>20} ({found.summary()})")
-    return figures
+    took = (time.perf_counter() - began) * 1e3
+    print(f"  {'SHORTEST 5 TRAIL from the hub':34} {took:>20.0f} ({found.summary()})")
+    return [*figures, Row(f"{subject}: SHORTEST 5 TRAIL from the hub", took, "ms")]
 
 
 def main() -> None:
@@ -184,27 +232,25 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
-    result: dict[str, Any] = {}
+    figures: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         first = ColumnarGraph.open(chosen.graph) if chosen.graph.is_dir() else import_graph(chosen.graph)
         if not chosen.graph.is_dir():
             first.save(Path(folder) / "graph")
             first = ColumnarGraph.open(Path(folder) / "graph")
         print(first)
-        result["freebase_core"] = measured(first, chosen.pairs)
+        figures += measured(first, "freebase_core", chosen.pairs)
         if chosen.peers:
-            result["peers"] = []
-            for library, asked, figure in peers(first, pairs(first, chosen.pairs)):
-                result["peers"].append([library, asked, figure])
-                print(f"  {library:16} {asked:17} {figure:>20}", flush=True)
+            for library, asked, times in peers(first, pairs(first, chosen.pairs)):
+                told(f"{library}: {asked}", times)
+                figures += rows(f"freebase_core, {library}: {asked}", times)
         if chosen.edges:
             second = generated(chosen.edges)
             print(second)
-            result["generated"] = measured(second, chosen.pairs)
-    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"peak memory {result['peak_mb']:,} MB, with the graphs")
-    if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+            figures += measured(second, "generated", chosen.pairs)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"peak memory {peak:,} MB, with the graphs")
+    write_rows([*figures, Row("peak memory, with the graphs", peak, "MB")], chosen.json)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ from byokg.graph.store import GraphStore
 from byokg.types import Value
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
+_FEW_PATHS = 1000
+"""Shortest paths that an engine may send where one is wanted: which comes first is known here only."""
 _FEW_PAIRS = 16
 """Pairs of a start and an end that are searched one by one, from both ends."""
 
@@ -412,18 +414,24 @@ class _Run:
         one = query.selector is Selector.ANY and query.count == 1
         if query.selector in _ONE_EACH or one:
             every = query.selector is Selector.ALL_SHORTEST
-            before = budget.full
-            if every and isinstance(moves, StoreMoves) and budget.left_s > 0:
+            before, wanted = budget.full, budget.wanted
+            stored = isinstance(moves, StoreMoves)
+            if isinstance(moves, StoreMoves) and budget.left_s > 0:
                 # Half of the time, so that the search has the other where the engine does not end.
-                pushed = moves.all_shortest(source, target, most, budget.wanted + 1, budget.left_s / 2)
+                most_paths = wanted if every else _FEW_PATHS
+                pushed = moves.all_shortest(source, target, most, most_paths + 1, budget.left_s / 2)
                 if pushed is not None:
-                    budget.wanted -= len(pushed[0])
-                    yield from [Rows(*pushed)] if len(pushed[0]) else []
+                    native = Rows(*pushed).taken(slice(None if every else 1))
+                    budget.wanted -= len(native)
+                    yield from [native] if len(native) else []
                     return
-            rows = shortest(moves, source, target, most, budget, every)
+            if stored and not every:  # the first of all, so that it is the one that an engine's answer begins with
+                budget.wanted = 1
+            rows = shortest(moves, source, target, most, budget, every or stored)
+            budget.wanted = wanted
             if rows is None:
                 return
-            cut, budget.full = budget.full and not before, before
+            cut, budget.full = every and budget.full and not before, before
             plain = self._plain(source == target)
             if not plain:
                 rows = rows.taken(np.flatnonzero(fulfils(rows, restrictor, moves)))

@@ -111,8 +111,17 @@ def parse(text: str) -> PathQuery:
         template = _CONSTANT.sub(place, text, count=2)
         if len(names) == 2 and not any(each[1] in text for each in _PLACES):
             with contextlib.suppress(PathQueryInvalid):
-                return _filled(_parse(template), names)
-    return _parse(text)
+                return _filled(_parse(_Text(template)), names)
+    return _parse(_Text(text))
+
+
+class _Text(str):
+    """Text that is hashed by its length and ends: to hash thousands of names takes as long as a search."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash((len(self), self[:200], self[-200:]))
 
 
 _PLACES = "<\x01>", "<\x02>"
@@ -140,8 +149,8 @@ def parse_rules(text: str) -> list[Rule]:
 
 
 @functools.lru_cache(maxsize=256)
-def _parse(text: str) -> PathQuery:
-    query: PathQuery = _read(text, "start")
+def _parse(text: _Text) -> PathQuery:
+    query: PathQuery = _read(str(text), "start")
     return query
 
 

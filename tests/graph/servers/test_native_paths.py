@@ -46,6 +46,7 @@ QUERIES = [
     "PATHS START ?x = :{} END ?y = :{} VIA ?p OFFSET 1 LIMIT 30",
     "PATHS START ?x = :{} END ?y = :{} MATCHING :r/:s",
     "PATHS ANY SHORTEST START ?x = :{} END ?y = :{} VIA UNDIRECTED ?p",
+    "PATHS ANY START ?x = :{} END ?y = :{} VIA :r|:s",
 ]
 
 
@@ -156,6 +157,9 @@ def test_every_shortest_path_comes_in_one_round_trip(server: Server, monkeypatch
         assert [[held.get("number") for _, held in triples] for _, triples in rows] == [[1, None], [2, None]]
         assert len(sent) == 1 and "allShortestPaths" in sent[0]
         sent.clear()
+        assert answer(store, "PATHS ANY SHORTEST START ?x = :a END ?y = :c VIA !:t") == (rows[:1], False)
+        assert len(sent) == 1 and "allShortestPaths" in sent[0]
+        sent.clear()
         assert answer(store, "PATHS START ?x = :a END ?y = :a VIA ?p") == ([], False)
         assert not any("allShortestPaths" in text for text in sent)
 
@@ -165,6 +169,15 @@ def test_more_paths_than_wanted_are_walked(server: Server) -> None:
     with server.open() as store:
         first, truncated = answer(store, "PATHS START ?x = :a END ?y = :b VIA :r", PathLimits(max_paths=4))
         assert truncated and [triples[0][1]["number"] for _, triples in first] == [0, 1, 2, 3]
+
+
+def test_one_of_very_many_paths_is_the_first_of_them(server: Server) -> None:
+    edges = [edge(head, "r", tail, number=number) for number, (head, tail) in enumerate([("a", "b"), ("b", "c")] * 32)]
+    server.fill([node(name) for name in "abc"], edges)
+    with server.open() as store:
+        ((_, triples),), truncated = answer(store, "PATHS ANY SHORTEST START ?x = :a END ?y = :c VIA :r")
+        assert not truncated
+        assert [held["number"] for _, held in triples] == [0, 1]
 
 
 def test_other_servers_are_walked() -> None:
