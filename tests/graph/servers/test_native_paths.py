@@ -168,16 +168,20 @@ def test_more_paths_than_wanted_are_walked(server: Server) -> None:
     server.fill([node("a"), node("b")], [edge("a", "r", "b", number=number) for number in range(9)])
     with server.open() as store:
         first, truncated = answer(store, "PATHS START ?x = :a END ?y = :b VIA :r", PathLimits(max_paths=4))
-        assert truncated and [triples[0][1]["number"] for _, triples in first] == [0, 1, 2, 3]
+        every, _ = answer(store, "PATHS START ?x = :a END ?y = :b VIA :r")
+        assert truncated and len(every) == 9 and first == every[:4]
 
 
 def test_one_of_very_many_paths_is_the_first_of_them(server: Server) -> None:
     edges = [edge(head, "r", tail, number=number) for number, (head, tail) in enumerate([("a", "b"), ("b", "c")] * 32)]
     server.fill([node(name) for name in "abc"], edges)
     with server.open() as store:
-        ((_, triples),), truncated = answer(store, "PATHS ANY SHORTEST START ?x = :a END ?y = :c VIA :r")
+        query = "PATHS ANY SHORTEST START ?x = :a END ?y = :c VIA :r"
+        ((nodes, triples),), truncated = answer(store, query)
         assert not truncated
-        assert [held["number"] for _, held in triples] == [0, 1]
+        # Neo4j hands the ids of deleted edges out again, so which edge is the first depends on what was there before.
+        assert [held["number"] % 2 for _, held in triples] == [0, 1]
+        assert answer(store, query) == ([(nodes, triples)], False)
 
 
 def test_other_servers_are_walked() -> None:
