@@ -79,7 +79,7 @@ def ask(
 ) -> None:
     """Answer one question and show the evidence.
 
-    byokg ask "Which river flows through Paris?" dataset=atlas
+    byokg ask "Which countries does the Danube flow through?" dataset=atlas
 
     byokg ask "Who directed Heat?" graph.path=DIR
 

@@ -57,7 +57,7 @@ def demo(
     words = ["pipeline=offline", "dataset=atlas", *([] if out is None else [f"out={out}"])]
     evaluate(read_settings(words), stdout(), stderr(), quiet)
     if not quiet:
-        note('next: byokg ask "Which river flows through Paris?" dataset=atlas')
+        note('next: byokg ask "Which countries does the Danube flow through?" dataset=atlas')
 
 
 def eval_(
