@@ -35,7 +35,7 @@ from byokg.llm.lines import (
     unique,
 )
 from byokg.llm.near_json import entries, first_object
-from byokg.text import normalize_name
+from byokg.text import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
 
 __all__ = [
@@ -305,7 +305,9 @@ def _relations(walk: Sequence[str], named: set[str], known: Callable[[str], bool
     if len(walk) < 2:
         return tuple(walk)
     bare = [step.removeprefix(INVERSE) for step in walk]
+    folded = [normalize_label(step) for step in bare]
     sure = [known is not None and known(step) for step in bare]
+    sure = [sure_ or folded.count(label) > 1 for sure_, label in zip(sure, folded, strict=True)]
     spelled = [_DOTTED.fullmatch(step) is not None or "_" in step or "://" in step for step in bare]
     plain = [sure_ or like or step[:1].islower() for sure_, like, step in zip(sure, spelled, bare, strict=True)]
     kept = []
