@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from byokg.graph.pathql.query import Rule
     from byokg.graph.pathql.result import PathResult
     from byokg.graph.pathql.rules import Inferred
-    from byokg.graph.pathql.search import PathLimits
+    from byokg.graph.pathql.budget import PathLimits
 
 
 class KnowledgeGraph:

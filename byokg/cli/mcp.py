@@ -408,7 +408,7 @@ def paths(
     from byokg.graph.pathql.evaluate import paths as run
     from byokg.graph.pathql.grammar import parse_rules
     from byokg.graph.pathql.rules import schema_rules
-    from byokg.graph.pathql.search import PathLimits
+    from byokg.graph.pathql.budget import PathLimits
     from byokg.open import opened
 
     text = sys.stdin.read() if query == "-" else query

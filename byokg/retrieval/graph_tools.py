@@ -382,7 +382,7 @@ class GraphTools:
             RelationNotFound: a predicate is not in the graph.
         """
         from byokg.graph.pathql.evaluate import paths
-        from byokg.graph.pathql.search import PathLimits
+        from byokg.graph.pathql.budget import PathLimits
 
         found = paths(self._store, arguments.query, PathLimits(_TIMEOUT_S, _MOST_PATHS))
         listed = found.as_json()["paths"]

@@ -190,7 +190,7 @@ class PathRetriever:
         from byokg.graph.pathql.evaluate import paths
         from byokg.graph.pathql.grammar import parse
         from byokg.graph.pathql.query import Name
-        from byokg.graph.pathql.search import PathLimits
+        from byokg.graph.pathql.budget import PathLimits
 
         try:
             query = parse(text)
