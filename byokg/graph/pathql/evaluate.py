@@ -28,8 +28,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import Budget, PathLimits, Rows, Search, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
-from byokg.graph.pathql.grammar import parse, parse_rules
-from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
+from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.patterns import Patterns, Table
 from byokg.graph.pathql.query import (
@@ -84,8 +83,10 @@ def paths(
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
     """
-    parsed = parse(query) if isinstance(query, str) else query
+    parsed = _read(query)
     if isinstance(rules, str):
+        from byokg.graph.pathql.grammar import parse_rules
+
         rules = parse_rules(rules)
     if parsed.graphs and isinstance(rules, Inferred):
         raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
@@ -96,6 +97,14 @@ def paths(
         rules = Inferred(store, rules or (), [iri for name in parsed.graphs for iri in names.iris(name)])
     inferred = rules if isinstance(rules, Inferred) else None
     return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+
+
+def _read(query: str | PathQuery) -> PathQuery:
+    if isinstance(query, PathQuery):
+        return query
+    from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
+
+    return parse(query)
 
 
 _AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
@@ -114,7 +123,7 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
         PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
     """
     limits = limits or PathLimits()
-    parsed = parse(query) if isinstance(query, str) else query
+    parsed = _read(query)
     ends = (parsed.start, parsed.end)
     plain = all(len(end.names) == 1 and end.pattern is None for end in ends) and not parsed.graphs and not parsed.cost
     short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
@@ -287,9 +296,7 @@ class _Run:
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
         self._both_ways = automaton.both_ways
-        if isinstance(self._store, ColumnarGraph):
-            return ColumnarMoves(self._store, automaton, variable, self._budget.capped)
-        return StoreMoves(self._store, automaton, variable, self._budget.capped)
+        return steps_along(self._store, automaton, variable, self._budget.capped)
 
     # Ends
 

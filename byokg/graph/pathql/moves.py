@@ -107,8 +107,8 @@ class ColumnarMoves:
         self,
         graph: ColumnarGraph,
         automaton: Automaton,
-        variable: str | None = None,
-        capped: Callable[[Steps], Steps] = lambda steps: steps,
+        variable: str | None,
+        capped: Callable[[Steps], Steps],
     ) -> None:
         """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
         self._arrays = arrays = graph.topology
@@ -182,9 +182,9 @@ class ColumnarMoves:
     def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
         """Return position, far node and label of each edge along which one state follows another."""
         along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
-        # A loop is walked once, with the edges that are walked forward.
+        # A loop is walked once, with the edges that are walked forward if there are any.
         loop = arc.loop if self._loops else False
-        loop_out, loop_in = (False, loop) if backward else (loop, False)
+        loop_out, loop_in = (False, loop) if backward == (arc.forward is not False) else (loop, False)
         found = []
         if along is not False or loop_out is not False:
             found.append(self._half(nodes, along, loop_out, self._out, backward))
@@ -239,8 +239,8 @@ class StoreMoves:
         self,
         store: GraphStore,
         automaton: Automaton,
-        variable: str | None = None,
-        capped: Callable[[Steps], Steps] = lambda steps: steps,
+        variable: str | None,
+        capped: Callable[[Steps], Steps],
     ) -> None:
         """See `ColumnarMoves`."""
         self._store, self._variable, self._capped = store, variable, capped
@@ -328,8 +328,6 @@ class StoreMoves:
             (True, True): Direction.BOTH,
         }
         forward, inverse = bool(table[:, FORWARD].any()), bool(table[:, BACKWARD].any())
-        if self._automaton.both_ways:
-            forward |= bool(table[:, LOOP].any())
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]
@@ -341,7 +339,7 @@ class StoreMoves:
         far = batch.other.astype(np.int64)
         if self._automaton.both_ways:
             loop = batch.head == batch.tail
-            kept = np.where(loop, table[kinds, LOOP] & ~against, table[kinds, against.astype(np.int64)])
+            kept = np.where(loop, table[kinds, LOOP] & (against != forward), table[kinds, against.astype(np.int64)])
         else:
             kept = table[kinds, against.astype(np.int64)]
         rows = np.flatnonzero(kept)
@@ -349,6 +347,14 @@ class StoreMoves:
         ends = zip(batch.head[rows].tolist(), batch.relation[rows].tolist(), batch.tail[rows].tolist(), strict=True)
         self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
         return [(batch.origin[rows], far[rows], label)]
+
+
+def steps_along(
+    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[Steps], Steps]
+) -> ColumnarMoves | StoreMoves:
+    """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
+    kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
+    return kind(store, automaton, variable, capped)  # type: ignore[arg-type]
 
 
 class MatchMoves:
