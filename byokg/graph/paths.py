@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.int_sets import changes, common, contains, distinct, sort_distinct
+from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.graph.traversal import PathRows, cap, relation_numbers, select, spelled_paths
 from byokg.types import INVERSE, EntityId, Metapath, Path
@@ -282,6 +283,7 @@ class _Search:
             elif self._k > 0:
                 open_[pair] = 0
         while open_:
+            check()
             self._grow(open_)
             for pair, joined in list(open_.items()):
                 source, target = self._pair(pair)
@@ -311,6 +313,7 @@ class _Search:
             end = int(len(target.frontier) < len(source.frontier))
             chosen[end].add(pair[end])
         for end in (0, 1):
+            check()
             sides = [self._sides[end][at] for at in sorted(chosen[end])]
             if not sides:
                 continue
@@ -340,6 +343,7 @@ class _Search:
         for limit in limits:
             rows, cut = _standing(int(source.start[0])), False
             for step in steps:
+                check()
                 rows, cut_here = _extended(rows, step, limit)
                 cut |= cut_here
             if not cut or len(rows.nodes) >= wanted:

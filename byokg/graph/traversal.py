@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
+from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
 
@@ -132,6 +133,7 @@ def k_hop_edges(
     cuts: list[bool] = []
     nodes = [left]
     for _ in range(hops):
+        check()
         batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
         batch, cut_more = cap(batch, per_node_cap, per_relation=False)
         cuts.append(cut or cut_more)
@@ -332,6 +334,7 @@ def follow_metapath(
     avoided = store.numbers(avoid)
     edges, parents, truncated = [], [], False
     for label, inverse in steps:
+        check()
         relation = np.array([_relation_number(store, label)])
         batch = store.edges(frontiers[-1], Direction.IN if inverse else Direction.OUT, relation)
         batch, cut = cap(batch, hub_cap, per_relation=True)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.pathql.moves import Int64, Moves
+from byokg.graph.stopping import check
 
 _NEVER = (1 << 31) - 1
 _KEPT_MARKS = 1 << 26
@@ -52,6 +53,7 @@ class Budget:
 
     def spend(self, steps: int) -> bool:
         """Count steps; return whether the search may go on, and note where it may not."""
+        check()
         self._steps -= steps
         if self._steps < 0 or time.perf_counter() > self._until:
             self.truncated = True
