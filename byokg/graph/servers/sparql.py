@@ -29,11 +29,11 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
-from byokg.graph.rdf.ntriples import TripleLines
 from byokg.graph.rdf.terms import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
+from byokg.graph.servers.ntriples import TripleLines
 from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, Schema
