@@ -20,6 +20,7 @@ from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression
 from byokg.graph.pathql.query import Sequence as Chain
+from byokg.graph.stopping import check
 from byokg.graph.store import Direction, GraphStore, NodeArray
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
@@ -213,6 +214,7 @@ def follow(
     counts = np.ones(len(levels[0]))
     parents, labels, cut = [], [], False
     for hop in range(1, len(metapath) + 1):
+        check()
         steps = moves.forward(levels[-1])
         reached, first, group = np.unique(steps.far, return_index=True, return_inverse=True)
         counts = np.bincount(group, counts[steps.origin], len(reached)).astype(np.float64)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
+from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import EntityId, Triple
 
@@ -131,6 +132,7 @@ def k_hop_edges(
     cuts: list[bool] = []
     nodes = [left]
     for _ in range(hops):
+        check()
         batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
         batch, cut_more = cap(batch, per_node_cap, per_relation=False)
         cuts.append(cut or cut_more)

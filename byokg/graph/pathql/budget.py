@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.pathql.moves import Int64, Moves, Steps, ranges
+from byokg.graph.stopping import check
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Budget:
 
     def spend(self, steps: int) -> bool:
         """Count steps; return whether the search may go on, and note where it may not."""
+        check()
         whole = self._whole
         whole._steps -= steps
         if whole._steps < 0 or time.perf_counter() > self._until:

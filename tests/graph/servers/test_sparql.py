@@ -477,3 +477,17 @@ def test_counting_rows_uses_a_variable_of_its_own() -> None:
         assert "AS ?count)" in where
         assert sparql_text.count(where).startswith("SELECT (COUNT(*) AS ?rows) WHERE {")
         assert "?rows" not in where
+
+
+def test_graphs_as_answers_come_as_rows_of_triples_up_to_the_limit(serve: Serve, connect: Connect) -> None:
+    endpoint = serve(turtle="@prefix e: <http://e/> . e:a e:in e:b . e:b e:in e:c ; e:size 3 .")
+    store = connect(endpoint, attempts=1)
+    answer = store.run("PREFIX e: <http://e/> CONSTRUCT { ?o e:has ?s . ?o a e:Place } { ?s e:in ?o } ORDER BY ?s")
+    assert answer.columns == ("subject", "predicate", "object")
+    assert len(answer) == 4
+    assert not answer.truncated
+    cut = store.run("DESCRIBE ?s { ?s <http://e/in> ?o }", limits=QueryLimits(max_rows=2))
+    assert (len(cut), cut.truncated) == (2, True)
+    endpoint.faults.extend([lambda handler: handler.reply(200, "application/n-triples", b"<http://e/a> <http://")])
+    with pytest.raises(StoreUnavailable, match="N-Triples"):
+        store.run("DESCRIBE <http://e/a>")
