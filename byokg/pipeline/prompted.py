@@ -399,6 +399,7 @@ def byokg_pipeline(
     unite_drafts: bool = False,
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
+    until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
 ) -> Loop:
     """Put the parts together for one graph and one language model.
 
@@ -422,6 +423,7 @@ def byokg_pipeline(
         prompts: what is asked; None takes the prompts that ship with the package.
         path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
+        until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -464,7 +466,7 @@ def byokg_pipeline(
             f"{','.join([*tasks, 'answers'])}"
         )
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds, until)]
     alone = not made and retrievers.get(QUERY) is not None
     if not languages and (cypher_rounds or alone):
         raise ConfigError(
