@@ -50,6 +50,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "bfs_agent": ("calls", "question"),
         # Answering.
         "answer": ("graph_context", "question"),
+        "lean": ("tasks", "schema_part", "graph_context", "turn", "question"),
         "direct": ("question",),
         "direct_cot": ("question",),
         "judge": ("expected", "given", "question"),

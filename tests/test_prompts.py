@@ -27,6 +27,8 @@ SAMPLE = {
     "graph_context": "[e1] Heat → directed_by → Michael Mann\n[e2] Heat → starred_actors → Al Pacino | Robert De Niro",
     "limit": "5",
     "most": "20",
+    "turn": "Nothing more can be retrieved.",
+    "schema_part": "Relations:\n[directed_by] 17",
     "explored": "Ali: directed_by",
     "relations": "Heat\n  directed_by\n  starred_actors\nAl Pacino\n  ^starred_actors",
     "entities": "f1 Heat (Film)\np2 Al Pacino (Person)",

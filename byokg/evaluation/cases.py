@@ -26,7 +26,7 @@ from typing import Any
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
-from byokg.evaluation.records import Prediction, Status
+from byokg.evaluation.records import OUTCOMES, Prediction, Status
 from byokg.types import EntityId
 
 _IDS = ("id", "qid", "question_id", "QuestionId", "uniq_id")
@@ -45,7 +45,7 @@ class Case:
     answers: tuple[str, ...] = ()
     """Predicted names best first; of another system's file, the lines of its prediction."""
     status: Status = "ok"
-    """Without `ok` there is no prediction: the question failed, or is missing from the file."""
+    """`failed` and `skipped` have no prediction; a question that is missing from the file failed."""
     answer_ids: tuple[str | None, ...] = ()
     """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
@@ -62,6 +62,11 @@ class Case:
     """What the gold query returned, if there is one."""
     type: str = ""
     answer_type: str = ""
+
+    @property
+    def has_outcome(self) -> bool:
+        """Tell whether there is a prediction, be it an empty one."""
+        return self.status in OUTCOMES
 
     @property
     def text(self) -> str:

@@ -304,10 +304,11 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
-    if prediction is None or prediction.status != "ok":
+    if prediction is None or not prediction.has_outcome:
         return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
     scores = score(prediction.answers, example.answers)
-    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
+    retrieved, grounding = prediction.retrieved, prediction.grounding
+    return Outcome(scores, False, example.type, example.hops, linked, retrieved, grounding)
 
 
 class _Tally:

@@ -27,6 +27,12 @@ _EVIDENCE = {
     "recall": "all items",
     "support": "support triples",
 }
+_GROUNDING = {
+    "answered": "questions answered",
+    "supported": "first answer supported",
+    "citation_precision": "citations that hold their answer",
+    "citation_recall": "held answers that are cited",
+}
 _NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
 
@@ -97,6 +103,8 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
     tables = [_overall(metrics.overall, title)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
         tables += [_evidence(metrics.overall), _loss(metrics)]
+    if metrics.overall.grounding:
+        tables.append(_grounding(metrics.overall))
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
@@ -176,6 +184,15 @@ def _evidence(summary: Summary) -> Table:
 def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:
     low, high = estimate.ci95
     return label, percent(estimate.value), f"{percent(low)} to {percent(high)}"
+
+
+def _grounding(summary: Summary) -> Table:
+    rows = []
+    for metric, heading in _GROUNDING.items():
+        if (found := summary.grounding.get(metric)) is not None:
+            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
+            rows.append(_with_interval(f"{heading}{of}", found))
+    return table([*labels(""), *figures("%", "95 % interval")], rows, "what answers rest on", wide=True)
 
 
 def _loss(metrics: Metrics) -> Table:

@@ -127,7 +127,7 @@ class ExtractiveAnswerer:
         for score, ends, citations in sorted(choices, key=lambda choice: -choice[0]):
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
-                return [AnswerItem(node.name, node.id, score, citations) for node in nodes]
+                return [AnswerItem(node.name, node.id, score, citations, len(citations)) for node in nodes]
         return []
 
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
@@ -211,12 +211,17 @@ def _ending(until: Until, artifacts: Artifacts, linked: Linked, context: Context
     """Say why a round ends its stage before anything is retrieved; empty where it does not."""
     if artifacts.finished:
         return "the KG-Linker has finished"
-    if first or until == "rows" or linked.unseen(context):
+    if first or until == "rows":
         return ""
     if until == "no_new_entity":
-        return "no entity was linked that is new"
+        return "" if linked.unseen(context) else "no entity was linked that is new"
+    return "" if is_new(artifacts, linked, context) else "nothing was proposed that is new"
+
+
+def is_new(artifacts: Artifacts, linked: Linked, context: Context) -> bool:
+    """Tell whether a round has an entity, a path, a query or a request that no earlier round had."""
     asked = {part for earlier in context.rounds for part in _asked_for(earlier.artifacts)}
-    return "" if set(_asked_for(artifacts)) - asked else "nothing was proposed that is new"
+    return linked.unseen(context) or bool(set(_asked_for(artifacts)) - asked)
 
 
 def _asked_for(artifacts: Artifacts) -> list[object]:

@@ -43,14 +43,9 @@ def offline_pipeline(
     Raises:
         ConfigError: a setting is out of range, or a retriever needs a language model.
     """
-    static = _shipped()
-    embedder = embedder or static
+    embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    steps = Steps(store, embedder)
-    importance = lru_cache(1 << 14)(static.importance)
-    spotter = _spotter(entities, steps, static, importance)
-    scorer = PathScorer(steps, embedder, importance=importance)
-    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
+    linker = offline_linker(store, embedder, entities, max_hops, beam, sample, top_k)
     parts = Parts(
         store=store,
         embedder=embedder,
@@ -62,6 +57,27 @@ def offline_pipeline(
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
     return Loop(entities, [stage], ExtractiveAnswerer(store))
+
+
+def offline_linker(
+    store: GraphStore,
+    embedder: Embedder,
+    entities: EntityLinker,
+    max_hops: int = MAX_HOPS,
+    beam: int = 32,
+    sample: int = 256,
+    top_k: int = 10,
+) -> OfflineLinker:
+    """Return what proposes mentions and relation paths without a language model; a sample of the graph is read at once.
+
+    Arguments as for `offline_pipeline`. Raises `ConfigError`.
+    """
+    static = _shipped()
+    steps = Steps(store, embedder)
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = _spotter(entities, steps, static, importance)
+    scorer = PathScorer(steps, embedder, importance=importance)
+    return OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
 
 
 @cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,17 @@ import numpy.typing as npt
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, paired_difference
+from byokg.evaluation.metrics import (
+    METRICS,
+    PROFILE,
+    STAGES,
+    Estimate,
+    Metrics,
+    Outcome,
+    Summary,
+    paired_difference,
+    selective,
+)
 from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
@@ -130,13 +140,15 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         "metrics": list(METRICS),
         "stages": list(STAGES),
         "baseline": baseline,
-        "runs": [_run(run, run.metrics) for run in runs if run.metrics is not None],
+        "runs": [
+            _run(run, run.metrics, its) for run, its in zip(runs, outcomes, strict=True) if run.metrics is not None
+        ],
         "deltas": [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline],
         "questions": _questions(runs, outcomes, examples),
     }
 
 
-def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
+def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
     return {
         "name": run.name,
         "hash": str(run.config.get("hash", ""))[:12],
@@ -146,6 +158,7 @@ def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
             "type": {key: _summary(each) for key, each in metrics.by_type.items()},
             "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
         },
+        "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "took": _took(list(run.timings.values())),
     }
 
