@@ -37,6 +37,7 @@ COMMANDS = {
         "linking_commands:evaluate_linking",
         "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
     ),
+    "train": ("train_commands:app", "Learn from questions and answers: labels, rankers, language models."),
     "merge": ("eval_commands:merge", "Put the shards of a run together and score the whole."),
     "compare": (
         "score_commands:compare",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from byokg.graph.guard.allowlist import PROCEDURES, WRITES, Binding, EdgeUse, End, LabelUse, Name, PropertyUse
 from byokg.graph.guard.cypher_expressions import MATCH_MODE, PATH_WORDS, ExpressionParser, or_take
-from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, shortened, tokenise_cypher
+from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, row_count, shortened, tokenise_cypher
 
 
 class PatternParser(ExpressionParser):
@@ -422,7 +422,7 @@ class _Parser(PatternParser):
         number = self.token
         self.expression()
         alone = self.tokens[self.at - 1] is number and number.text.isdecimal()
-        return RowLimit(number.start, number.stop, int(number.text)) if alone else None
+        return RowLimit(number.start, number.stop, row_count(number.text)) if alone else None
 
     def sort_key(self) -> None:
         self.expression()

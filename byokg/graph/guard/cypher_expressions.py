@@ -206,10 +206,18 @@ class ExpressionParser(CypherCursor):
     def expression(self) -> None:
         while True:
             while self.key in ("+", "-") or (self.key == "NOT" and self.ahead() not in VARIABLE_ENDS):
+                self.plain_sign()
                 self.advance()
             self.operand()
             if not self.operator():
                 return
+
+    def plain_sign(self) -> None:
+        """Refuse a dash that looks like a minus, or an angle that looks like a comparison: it may stand for a pause."""
+        token = self.token
+        if not token.text.isascii() and token.key in ("-", "<", ">"):
+            code = f"U+{ord(token.text):04X}"
+            raise Unreadable(token.text, token.start, f"this sign ({code}) is no {token.key!r}; write {token.key}")
 
     def operator(self) -> bool:
         """Read what follows an operand; return whether another operand must come."""
@@ -229,6 +237,8 @@ class ExpressionParser(CypherCursor):
                     self.is_predicate()
                 case _:
                     break
+        if self.key in ("-", "<", ">"):
+            self.plain_sign()
         if self.accept_any(_INFIX) or self.accept("STARTS", "WITH") or self.accept("ENDS", "WITH"):
             return True
         if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
@@ -404,7 +414,7 @@ class ExpressionParser(CypherCursor):
             plain = name.lower().removeprefix("apoc.")
             namespace, _, rest = plain.partition(".")
             if plain not in FUNCTIONS and not (rest and namespace in FUNCTION_NAMESPACES):
-                known = [*FUNCTIONS.values(), *(f"{space}.{rest}" for space in FUNCTION_NAMESPACES)]
+                known = [*FUNCTIONS.values(), *(f"{space}.{rest[:60]}" for space in FUNCTION_NAMESPACES)]
                 raise Unreadable(
                     name,
                     first.start,

@@ -8,7 +8,7 @@ What it cannot know is what an engine's procedures really do, so those go by a l
 does not bound time or memory, which are the engine's to bound.
 
 Decisions:
-- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as the SELECT of the same triples.
+- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as they are; stores read their triples.
 - FROM may name graphs, but no files, and no addresses within a network: some servers fetch the document named.
 - EXPLAIN, PROFILE and options such as ``CYPHER 25`` are taken away: an answer is wanted, and no plan.
 - A UNION, and a query that ends without RETURN, gets no LIMIT: it would bind to the last part only, and wrapping the
