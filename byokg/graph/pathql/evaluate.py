@@ -493,8 +493,11 @@ class _Run:
         if not ((query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)):
             return (yield from outward(moves, node, backward, others, query, budget))
         every = query.selector is Selector.ALL_SHORTEST
-        found = yield from flood(moves, node, backward, query.max_length, budget, every, others)
-        if query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL) and not moves.empty:
+        cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
+        part = budget.part(budget.wanted + cycles)
+        found = yield from flood(moves, node, backward, query.max_length, part, every, others)
+        budget.full |= part.full
+        if cycles:
             found = [rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1])) for rows in found]
         if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
             found += yield from self._pair(node, node, budget)

@@ -21,6 +21,8 @@ from byokg.graph.pathql.moves import Int64, Moves, Steps
 from byokg.graph.pathql.query import Restrictor
 
 _NEVER = (1 << 31) - 1
+_PIECE = 1 << 16
+"""Vertices that are left together."""
 _KEPT_MARKS = 1 << 26
 """Marks of larger graphs are not kept for the next search."""
 
@@ -79,6 +81,18 @@ class Marks:
             self.room(int(vertices.max()))
         return self.place.take(vertices) >= self.base
 
+    @property
+    def count(self) -> int:
+        """Return how many vertices were met."""
+        return self._next - self.base
+
+    def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
+        """Tell which vertices are not among the first so many that were met."""
+        if len(vertices):
+            self.room(int(vertices.max()))
+        place = self.place.take(vertices)
+        return (place < self.base) | (place >= self.base + count)
+
     def position(self, vertices: Int64) -> Int64:
         """Return the positions of vertices among all that were met."""
         return (self.place.take(vertices) - self.base).astype(np.int64)
@@ -105,6 +119,29 @@ class Layer:
     far: Int64
     label: Int64
 
+    @classmethod
+    def joined(cls, parts: Sequence[Layer]) -> Layer:
+        """Put the steps of several together."""
+        columns = zip(*((part.near, part.far, part.label) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True)
+class Ban:
+    """What a path must not have: vertices, edges anywhere, and first steps by label."""
+
+    moves: Moves
+    vertices: Int64
+    edges: Int64
+    first: Int64
+
+    def spared(self, steps: Steps, first: bool) -> Steps:
+        """Return the steps that are not banned; `first` says that they are the first ones."""
+        kept = ~among(self.moves.edge(steps.label), self.edges)
+        if first:
+            kept &= ~among(steps.label, self.first)
+        return steps.taken(np.flatnonzero(kept))
+
 
 @dataclass
 class Side:
@@ -122,22 +159,31 @@ class Side:
     layers: list[Layer] = field(default_factory=list)
     """All steps to vertices first met at the level, where all shortest paths are wanted."""
 
-    def grow(self, steps: Steps, budget: Budget, every: bool) -> bool:
-        """Go one step further; return whether the budget allowed it."""
-        if not budget.spend(len(steps.far)):
-            self.frontier = self.frontier[:0]
-            return False
+    def grow(self, budget: Budget, every: bool, ban: Ban | None = None) -> Search[bool]:
+        """Go one step further, and return whether the budget allowed it; wide levels are left a piece at a time."""
+        left, before = self.frontier, self.marks.count
+        parts: list[Steps] = []
+        layers: list[Layer] = []
+        for first in range(0, max(1, len(left)), _PIECE):
+            vertices = left[first : first + _PIECE]
+            steps = yield vertices, self.backward
+            if not budget.spend(len(steps.far)):
+                self.frontier = left[:0]
+                return False
+            if ban is not None:
+                steps = ban.spared(steps, len(self.levels) == 1 and not self.backward)
+            if every:
+                kept = np.flatnonzero(self.marks.not_met_before(steps.far, before))
+                near, far = vertices.take(steps.origin.take(kept)), steps.far.take(kept)
+                layers.append(Layer(*((far, near) if self.backward else (near, far)), steps.label.take(kept)))
+            fresh = self.marks.add(steps.far)
+            parts.append(Steps(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
         if every:
-            if len(steps.far):
-                self.marks.room(int(steps.far.max()))
-            kept = np.flatnonzero(~self.marks.met(steps.far))
-            near, far, label = self.frontier.take(steps.origin.take(kept)), steps.far.take(kept), steps.label.take(kept)
-            self.layers.append(Layer(far, near, label) if self.backward else Layer(near, far, label))
-        fresh = self.marks.add(steps.far)
-        self.frontier = steps.far.take(fresh)
+            self.layers.append(layers[0] if len(layers) == 1 else Layer.joined(layers))
+        parents, self.frontier, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         self.levels.append(self.frontier)
-        self.parents.append(steps.origin.take(fresh))
-        self.labels.append(steps.label.take(fresh))
+        self.parents.append(parents)
+        self.labels.append(labels)
         return True
 
     def chain(self, vertex: int) -> tuple[list[int], list[int]]:
@@ -161,15 +207,6 @@ def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) 
     marks.room(first + states)
     marks.add(start[start != first] if cycles and moves.accepting[0] else start)
     return Side(marks, backward, start, [start])
-
-
-@dataclass(frozen=True)
-class Ban:
-    """What a path must not have: vertices, edges anywhere, and first steps by label."""
-
-    vertices: Int64
-    edges: Int64
-    first: Int64
 
 
 def shortest(
@@ -203,13 +240,7 @@ def shortest(
             first = length == 0 and (source == target or ban is not None)
             backward = not first and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
             side, other = (far, near) if backward else (near, far)
-            steps = yield side.frontier, backward
-            if ban is not None:
-                kept = ~among(moves.edge(steps.label), ban.edges)
-                if first:
-                    kept &= ~among(steps.label, ban.first)
-                steps = steps.taken(np.flatnonzero(kept))
-            if not side.grow(steps, budget, every):
+            if not (yield from side.grow(budget, every, ban)):
                 return None
             length += 1
             if len(side.frontier) == 0:
@@ -263,6 +294,7 @@ def deviations(
         for place in range(first, max(1, len(labels) + trail)):
             node, before = vertices[place], np.array(labels[:place], np.int64)
             ban = Ban(
+                moves,
                 none if trail else np.array([each for each in vertices[:place] if each != target], np.int64),
                 moves.edge(before) if trail else none,
                 np.array(sorted(leaving.get(tuple(labels[:place]), ())), np.int64),
@@ -398,9 +430,9 @@ def flood(
             open_.discard(start)
         settled: set[int] = {start} if moves.empty else set()
         arrivals: list[Int64] = []
+        reached = 0
         while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            steps = yield side.frontier, backward
-            if not side.grow(steps, budget, every):
+            if not (yield from side.grow(budget, every)):
                 break
             arrived = _arrivals(side.frontier, moves, backward, ends)
             # In several states a node is reached at several lengths; the shortest counts.
@@ -414,6 +446,9 @@ def flood(
             elif states == 1 and moves.empty and len(arrived):
                 arrived = arrived[arrived != start]
             arrivals.append(arrived)
+            reached += len(arrived)
+            if reached > budget.wanted:  # each has a path at least, so that longer ones are not wanted
+                break
             if open_ is not None:
                 open_.difference_update((arrived // states).tolist())
                 if not open_:
@@ -485,9 +520,11 @@ def _positions(members: Int64, asked: Int64) -> Int64:
 def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
     """Spell out all shortest paths to each arrival, by length."""
     layers = side.layers[: len(arrivals)]
+    side.layers.clear()
     needed = np.empty(0, np.int64)
     kept: list[Layer] = []
-    for layer, arrived in zip(reversed(layers), reversed(arrivals), strict=True):
+    for arrived in reversed(arrivals):
+        layer = layers.pop()
         ends = layer.near if side.backward else layer.far
         rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
         chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
@@ -496,8 +533,8 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
         kept.append(chosen)
         needed = chosen.near
     rows_ = Rows.at(side.levels[0])
-    for length, (layer, arrived) in enumerate(zip(reversed(kept), arrivals, strict=True), 1):
-        layer = ordered(layer)
+    for length, arrived in enumerate(arrivals, 1):
+        layer = ordered(kept.pop())
         room = budget.rows(length)
         row, step, cut = followed(rows_.vertices[:, -1], layer, room)
         rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
