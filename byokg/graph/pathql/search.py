@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
@@ -186,9 +186,8 @@ class Side:
         self.labels.append(labels)
         return True
 
-    def chain(self, vertex: int) -> tuple[list[int], list[int]]:
-        """Return the vertices and labels from a vertex of the last level back to the start."""
-        level = len(self.levels) - 1
+    def chain(self, vertex: int, level: int) -> tuple[list[int], list[int]]:
+        """Return the vertices and labels from a vertex of a level back to the start."""
         place = int(np.flatnonzero(self.levels[level] == vertex)[0])
         vertices, labels = [vertex], []
         while level > 0:
@@ -197,6 +196,22 @@ class Side:
             level -= 1
             vertices.append(int(self.levels[level][place]))
         return vertices, labels
+
+
+class Sides:
+    """Searches from ends that several pairs have, each gone on with where the pair before left it."""
+
+    def __init__(self, moves: Moves, stack: ExitStack) -> None:
+        """Keep them until the stack is left."""
+        self._moves, self._stack = moves, stack
+        self._sides: dict[tuple[int, bool], Side] = {}
+
+    def of(self, node: int, backward: bool) -> Side:
+        """Return the search from a node, or back from it."""
+        if (node, backward) not in self._sides:
+            (marks,) = self._stack.enter_context(borrowed(1))
+            self._sides[node, backward] = _begun(self._moves, marks, node, backward, False)
+        return self._sides[node, backward]
 
 
 def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) -> Side:
@@ -210,7 +225,14 @@ def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) 
 
 
 def shortest(
-    moves: Moves, source: int, target: int, most: int | None, budget: Budget, every: bool, ban: Ban | None = None
+    moves: Moves,
+    source: int,
+    target: int,
+    most: int | None,
+    budget: Budget,
+    every: bool,
+    ban: Ban | None = None,
+    sides: Sides | None = None,
 ) -> Search[Rows | None]:
     """Find one shortest path between two nodes, or all of them.
 
@@ -222,36 +244,62 @@ def shortest(
         budget: what the search may do, and how many paths are wanted.
         every: find all shortest paths.
         ban: what they must not have; only where vertices are nodes.
+        sides: searches that were begun for other pairs.
 
     Returns:
         The paths in order of a depth-first search; None if there are none.
     """
-    if source == target and moves.empty:
+    cycle = source == target
+    if cycle and moves.empty:
         return Rows.at(np.array([source * moves.states], np.int64))
-    with borrowed(2) as (near_marks, far_marks):
-        near = _begun(moves, near_marks, source, False, source == target)
-        far = _begun(moves, far_marks, target, True, False)
+    with ExitStack() as stack:
+        if sides is None or cycle or ban is not None:
+            near_marks, far_marks = stack.enter_context(borrowed(2))
+            near = _begun(moves, near_marks, source, False, cycle)
+            far = _begun(moves, far_marks, target, True, False)
+        else:
+            near, far = sides.of(source, False), sides.of(target, True)
         if ban is not None:
             for side, vertices in ((near, ban.vertices), (far, np.append(ban.vertices, source))):
                 side.marks.add(vertices)
-        length = 0
-        while len(near.frontier) and len(far.frontier) and (most is None or length < most):
+        length, hops = len(near.levels) + len(far.levels) - 2, 0
+        middle = near.frontier[:0]
+        if length:
+            length, hops, middle = _meeting(near, far)
+        while not len(middle) and len(near.frontier) and len(far.frontier) and (most is None or length < most):
             # Only a step forward finds a loop, because the far side has met the start already.
-            first = length == 0 and (source == target or ban is not None)
+            first = length == 0 and (cycle or ban is not None)
             backward = not first and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
             side, other = (far, near) if backward else (near, far)
             if not (yield from side.grow(budget, every, ban)):
                 return None
-            length += 1
-            if len(side.frontier) == 0:
-                return None
-            met = np.flatnonzero(other.marks.met(side.frontier))
-            if len(met):
-                middle = side.frontier.take(met)
-                if not every:
-                    return _one(near, far, int(middle[0]))
-                return _all(near, far, middle, budget)
-    return None
+            length, hops = length + 1, len(near.levels) - 1
+            middle = side.frontier[other.marks.met(side.frontier)]
+        if not len(middle) or (most is not None and length > most):
+            return None
+        if every:
+            return _all(near, far, middle, hops, length - hops, budget)
+        behind, walked = near.chain(int(middle[0]), hops)
+        onward, labels = far.chain(int(middle[0]), length - hops)
+        return Rows(np.array([behind[::-1] + onward[1:]], np.int64), np.array([walked[::-1] + labels], np.int64))
+
+
+def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
+    """Return the length of the shortest paths that two searches have found, the steps of the near one on them, and
+    where they meet; if they do not, how far they have gone together, and no vertices."""
+    best = len(near.levels) + len(far.levels) - 2, 0, near.frontier[:0]
+    turned = near.marks.count > far.marks.count
+    one, other = (far, near) if turned else (near, far)
+    bounds = np.cumsum([len(level) for level in other.levels])
+    for hops, level in enumerate(one.levels):
+        met = np.flatnonzero(other.marks.met(level))
+        if len(met) == 0:
+            continue
+        depth = np.searchsorted(bounds, other.marks.position(level.take(met)), "right")
+        least = int(depth.min())
+        if not len(best[2]) or hops + least < best[0]:
+            best = hops + least, least if turned else hops, level.take(met[depth == least])
+    return best
 
 
 def deviations(
@@ -330,16 +378,10 @@ def deviations(
     return found
 
 
-def _one(near: Side, far: Side, middle: int) -> Rows:
-    """Return the path through a vertex at which both sides have met."""
-    vertices, labels = near.chain(middle)
-    onward, labels_onward = far.chain(middle)
-    return Rows(np.array([vertices[::-1] + onward[1:]], np.int64), np.array([labels[::-1] + labels_onward], np.int64))
-
-
-def _all(near: Side, far: Side, middle: Int64, budget: Budget) -> Rows:
-    """Return all shortest paths, as many as are wanted."""
-    layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
+def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: Budget) -> Rows:
+    """Return all shortest paths through some vertices so many steps from both ends, as many as are wanted."""
+    layers = pruned(near.layers[:hops], middle, backward=True)
+    layers += pruned(far.layers[:onward][::-1], middle, backward=False)
     rows, cut = spelled(layers, near.levels[0], budget.wanted + 1)
     if cut or len(rows) > budget.wanted:
         rows = rows.taken(slice(budget.wanted))
