@@ -344,9 +344,21 @@ class _Run:
         if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
             return self._pairs(sources, targets)
         if sources is not None and (targets is None or len(sources) <= len(targets)):
-            return self._searches(partial(self._fan, source, False, targets) for source in sources.tolist())
+            return self._searches(self._fans(sources, False, targets))
         assert targets is not None
-        return self._searches(partial(self._fan, target, True, sources) for target in targets.tolist())
+        return self._searches(self._fans(targets, True, sources))
+
+    def _fans(
+        self, nodes: Int64, backward: bool, others: Int64 | None
+    ) -> Iterator[Callable[[Budget], Search[list[Rows]]]]:
+        """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
+        query, moves = self._query, self._moves
+        if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
+            yield from (partial(self._fan, node, backward, others) for node in nodes.tolist())
+            return
+        at_once = _TOGETHER if query.limit is None else 1
+        for first in range(0, len(nodes), at_once):
+            yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
 
     def _pairs(self, sources: Int64, targets: Int64) -> Iterator[Rows]:
         """Yield the paths between each of some nodes and each of others."""
@@ -499,8 +511,6 @@ class _Run:
     def _fan(self, node: int, backward: bool, others: Int64 | None, budget: Budget) -> Search[list[Rows]]:
         """Find the paths from a node to others, or from others to it."""
         query, moves = self._query, self._moves
-        if not ((query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)):
-            return (yield from outward(moves, node, backward, others, query, budget))
         every = query.selector is Selector.ALL_SHORTEST
         cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
         part = budget.part(budget.wanted + cycles)
