@@ -20,8 +20,8 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
 from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import follow
 from byokg.graph.store import GraphStore
-from byokg.graph.traversal import follow_metapath
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED
 from byokg.retrieval.verbalize import (
@@ -264,9 +264,9 @@ def _walks(
         mentions = {entity.mention for entity in linked if entity.id == item.source}
         # Not through what another piece of the question names, unless the answer is to be had no other way.
         avoid = [item.source, *(entity.id for entity in linked if entity.mention not in mentions)]
-        walks = follow_metapath(store, [item.source], item.relations, avoid=avoid)
+        walks = follow(store, [item.source], item.relations, avoid=avoid)
         if not set(lacking) <= set(store.ids(walks.ends)):
-            walks = follow_metapath(store, [item.source], item.relations)
+            walks = follow(store, [item.source], item.relations)
         kept |= {path.end: path for path in walks.paths(store.numbers(lacking))}
     return [kept[end] for end in answers]
 

@@ -48,8 +48,7 @@ def labels_(
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
-    from byokg.retrieval.candidate_counts import Templates
-    from byokg.retrieval.candidates import PATHS
+    from byokg.retrieval.candidates import PATHS, Templates
     from byokg.training.labels import labels, write_labels
 
     settings = read_settings(words or [])

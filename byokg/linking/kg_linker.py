@@ -23,12 +23,13 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
+from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
-from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_query
+from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
 from byokg.prompts import PromptLibrary
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, ProposedPath, Question
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
 
 _ARTICLES = frozenset("the a an".split())
 _LETTERS = 4
@@ -416,6 +417,9 @@ PathLanguage = Literal["metapaths", "paths"]
 
 STAGE = "kg_linker"
 
+_STATEMENTS = 2
+"""Statements of one language that are run, of several that a model wrote one after the other: the last ones."""
+
 
 class LlmLinker:
     """Asks a language model for all artifacts of a round in one call.
@@ -432,6 +436,7 @@ class LlmLinker:
         prompts: the prompts; None takes those that ship with the package.
         schema_tokens: budget of the schema's text.
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
+        relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -447,6 +452,7 @@ class LlmLinker:
         prompts: PromptLibrary | None = None,
         schema_tokens: int = 2000,
         path_language: PathLanguage = "metapaths",
+        relations: RelationMatcher | None = None,
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -468,6 +474,7 @@ class LlmLinker:
         self._schema_tokens = schema_tokens
         if path_language not in get_args(PathLanguage):
             raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
+        self._relations = relations
         self._path_queries = path_language == "paths" and "paths" in tasks
 
     def propose(self, question: Question, context: Context) -> Artifacts:
@@ -512,20 +519,23 @@ class LlmLinker:
         plain = "paths" in asked and not any(query.language == "paths" for query in queries)
         return Artifacts(
             mentions=(*given, *(locate(name, question.text) for name in entities.items)),
-            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text)) if plain else (),
+            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in self._paths(text)) if plain else (),
             queries=queries,
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
             bfsql=_bfsql(text) if "bfsql" in asked else None,
             finished=later and entities.finished,
         )
 
+    def _paths(self, text: str) -> tuple[Metapath, ...]:
+        relations = self._relations
+        return read_paths(text, None if relations is None else relations.spelled)
+
     def _queries(self, text: str) -> Iterator[GraphQuery]:
-        """Yield the queries that were written, one for each language asked for."""
+        """Yield the queries that were written: mostly one for each language asked for."""
         for language in self._languages:
-            if query := read_query(text, TAGS[language]):
-                yield GraphQuery(language, query)
-        if self._path_queries and (query := read_query(text, "pathql")):
-            yield GraphQuery("paths", query)
+            yield from (GraphQuery(language, query) for query in read_queries(text, TAGS[language])[-_STATEMENTS:])
+        if self._path_queries:
+            yield from (GraphQuery("paths", query) for query in read_queries(text, "pathql"))
 
 
 def _bfsql(text: str) -> str | None:

@@ -345,6 +345,11 @@ class RelationMatcher:
         order = np.argsort(-scores, kind="stable")[:count].tolist()
         return [self._relations[at] for at in order]
 
+    def spelled(self, written: str) -> bool:
+        """Tell whether a label is one of the graph's, exactly, folded, or but for a few letters."""
+        match = self.match(written)
+        return match is not None and match.method != "dense"
+
     def _match(self, written: str) -> RelationMatch | None:
         written = written.removeprefix(INVERSE).strip()
         if written in self._known:

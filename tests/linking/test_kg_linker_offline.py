@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.traversal import follow_metapath
+from byokg.graph.paths import follow
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
 from byokg.linking.path_scorer import PathScorer, Weights
@@ -50,7 +50,7 @@ class TestWhatIsProposed:
         assert len({(path.source, path.relations) for path in paths}) == len(paths)
         for path in paths:
             assert path.source in topics
-            assert len(follow_metapath(graph, [path.source], path.relations, avoid=topics).ends)
+            assert len(follow(graph, [path.source], path.relations, avoid=topics).ends)
 
     def test_a_metapath_that_leads_to_another_topic_only_is_left_out(self, film_linker: OfflineLinker) -> None:
         text = "did Ridley Scott direct Alien"

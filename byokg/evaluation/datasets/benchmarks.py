@@ -170,6 +170,7 @@ def _pathquestion_example(record: Record, hops: int) -> Example:
         {nodes[0]: nodes[0]},
         hops=hops,
         support=tuple((head, relation, tail) for (head, tail), relation in steps),
+        cluster="#".join((nodes[0], *relations)),
     )
 
 
@@ -282,14 +283,16 @@ def _cron_example(record: Record, split: str, names: Mapping[str, str]) -> Examp
     paraphrases = record.several("paraphrases")
     text = str(paraphrases[0]) if paraphrases else _ID.sub(lambda id: names.get(id[0], id[0]), record.text("question"))
     answers, topics = ([str(each) for each in record.several(field)] for field in ("answers", "entities"))
+    id = f"cron-{split}-{record.place:06d}"
     return named_example(
-        f"cron-{split}-{record.place:06d}",
+        id,
         text,
         {id: names.get(id, id) for id in answers},
         {id: names.get(id, id) for id in topics},
         split=split,
         type=record.label("type"),
         answer_type=record.label("answer_type"),
+        cluster=record.cluster(id),
     )
 
 

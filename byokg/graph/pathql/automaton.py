@@ -154,11 +154,30 @@ def compile_expression(
     Raises:
         PathQueryInvalid: the automaton would be too large.
     """
+    parts = path.parts if isinstance(path, Sequence) else (path,)
+    single = [part.path if isinstance(part, Inverse) else part for part in parts]
+    if not undirected and not repeated and all(isinstance(part, Link) for part in single):
+        numbers = [list(number(part.name)) for part in single if isinstance(part, Link)]
+        return _chain(relations, numbers, [isinstance(part, Inverse) for part in parts])
     builder = _Builder(relations, number, undirected)
     start, end = builder.add(path, False)
     if repeated:
         builder.silent[end].append(start)
     return builder.determined(start, end)
+
+
+def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Automaton:
+    """Build the automaton of edges one after the other, which metapaths are."""
+    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(number for step in steps for number in step))}
+    classes = np.full(relations, len(kinds), np.int32)
+    classes[list(kinds)] = list(kinds.values())
+    arcs = np.full((len(steps) + 1, len(kinds) + 1, 3), -1, np.int32)
+    for place, (step, back) in enumerate(zip(steps, inverse, strict=True)):
+        for number in step:
+            arcs[place, kinds[number], [BACKWARD if back else FORWARD, LOOP]] = place + 1
+    accepting = np.zeros(len(steps) + 1, np.bool_)
+    accepting[-1] = True
+    return Automaton(classes, arcs, accepting, not steps)
 
 
 class _Builder:

@@ -17,12 +17,15 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.pathql.budget import Budget, Rows, Search
 from byokg.graph.pathql.moves import Int64, Moves, Steps
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Budget, Layer, Rows, among, borrowed, followed, ordered, pruned
+from byokg.graph.pathql.search import Layer, Marks, among, borrowed, followed, ordered, pruned
 
 _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
+_PATIENCE = 1_000_000
+"""Steps looked at without finding a path before paths are sought by deviations."""
 
 
 class Quota:
@@ -30,31 +33,32 @@ class Quota:
 
     def __init__(self, selector: Selector, count: int) -> None:
         self._groups = selector in (Selector.SHORTEST_GROUPS, Selector.ALL_SHORTEST)
-        self._left: int | None = None if selector is Selector.ALL else count
+        self.left: int | None = None if selector is Selector.ALL else count
+        """How many, or how many lengths; None for all."""
         self._last = -1
 
     def take(self, length: int, found: int) -> int:
         """Count what was found of a length, all of it at once; return how much of that is wanted."""
-        if self._left is None or found == 0:
+        if self.left is None or found == 0:
             return found
         if self._groups:
             if length != self._last:
-                if self._left == 0:
+                if self.left == 0:
                     return 0
-                self._left, self._last = self._left - 1, length
+                self.left, self._last = self.left - 1, length
             return found
-        taken = min(found, self._left)
-        self._left -= taken
+        taken = min(found, self.left)
+        self.left -= taken
         return taken
 
     def wanted(self, room: int) -> int:
         """Return how many paths of the next length to look for, where there is room for some."""
-        return room if self._left is None or self._groups else min(room, self._left)
+        return room if self.left is None or self._groups else min(room, self.left)
 
     @property
     def filled(self) -> bool:
         """Tell whether longer paths are wanted no more."""
-        return self._left == 0
+        return self.left == 0
 
 
 def allowed(
@@ -121,12 +125,12 @@ class _Front:
         """Estimate the steps to come."""
         return self._moves.effort(self.open, self._backward)
 
-    def grow(self, budget: Budget) -> bool:
+    def grow(self, budget: Budget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""
         vertices = self.open
         if not budget.spend(self._moves.effort(vertices, self._backward)):
             return False
-        steps = self._moves.backward(vertices) if self._backward else self._moves.forward(vertices)
+        steps = yield vertices, self._backward
         near = vertices.take(steps.origin)
         self.layers.append(
             Layer(steps.far, near, steps.label) if self._backward else Layer(near, steps.far, steps.label)
@@ -145,8 +149,9 @@ def between(
     most: int | None,
     budget: Budget,
     longest: int,
-) -> Iterator[Rows]:
-    """Yield the paths from one node to another, by length and then in order of a depth-first search.
+    may_give_up: bool = False,
+) -> Search[tuple[list[Rows], bool]]:
+    """Find the paths from one node to another, by length and then in order of a depth-first search.
 
     Args:
         moves: the steps.
@@ -157,51 +162,55 @@ def between(
         most: steps at most; None for no bound.
         budget: what the search may do.
         longest: steps that a path under the restrictor can have.
+        may_give_up: stop where much is looked at and nothing comes of it.
+
+    Returns:
+        The paths, those of each length together, and whether it gave up before the next length.
     """
     states = moves.states
     by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
-    if source == target and moves.empty:
-        if quota.take(0, 1) and budget.wanted > 0:
-            budget.wanted -= 1
-            yield Rows.at(np.array([source * states], np.int64))
-        if by_node and restrictor is Restrictor.ACYCLIC:
-            return
+    found: list[Rows] = []
+    if source == target and moves.empty and quota.take(0, 1) and budget.wanted > 0:
+        budget.wanted -= 1
+        found.append(Rows.at(np.array([source * states], np.int64)))
     if restrictor is Restrictor.ACYCLIC and source == target:
-        return
+        return found, False
     closed = (source, target) if by_node else ()
-    near = _Front(moves, np.array([source * states], np.int64), closed, False)
+    start = np.array([source * states], np.int64)
+    near = _Front(moves, start, closed, False)
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
-    bound = longest if most is None else min(most, longest)
-    for length in range(1, bound + 1):
+    until = budget.spent + _PATIENCE if may_give_up else None
+    for length in range(1, (longest if most is None else min(most, longest)) + 1):
         if quota.filled:
-            return
+            break
         side = far if far.effort() < near.effort() else near
-        if len(side.vertices) == 0 or not side.grow(budget):
-            return
-        if len(side.vertices) == 0:
-            return
+        if until is not None and budget.spent + side.effort() > until:
+            return found, True
+        if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
+            break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
             continue
         if budget.wanted <= 0:
             budget.full = True
-            return
+            break
         layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
         wanted = quota.wanted(budget.wanted)
-        rows = _through(
-            layers, np.array([source * states], np.int64), restrictor, moves, wanted + (wanted == budget.wanted), budget
-        )
-        if len(rows) > budget.wanted:
-            budget.full = True
+        enough = wanted + (wanted == budget.wanted)
+        rows = _through(layers, start, restrictor, moves, enough, budget, until)
+        budget.full |= len(rows) > budget.wanted
         taken = quota.take(length, min(len(rows), budget.wanted))
         budget.wanted -= taken
         if taken:
-            yield rows.taken(slice(taken))
-    if most is None and not quota.filled and longest > bound:
-        budget.truncated = True
+            found.append(rows.taken(slice(taken)))
+        if until is not None and budget.spent >= until and not quota.filled and budget.wanted > 0:
+            return found, True
+        if taken and until is not None:
+            until = budget.spent + _PATIENCE
+    return found, False
 
 
-def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: Budget) -> int:
+def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: Budget) -> Search[int]:
     """Count the paths of at most some steps from one node to another without putting them together.
 
     Halves of paths are listed from both ends, and those that meet are counted if they have nothing in common that may
@@ -218,7 +227,7 @@ def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
     for _ in range(most):
         side = min((near, far), key=lambda each: (len(each.layers), each.effort()))
-        if not side.grow(budget) or len(side.vertices) == 0:
+        if not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if by_node and near.layers and far.layers:
@@ -270,14 +279,20 @@ def _apart(ahead: Rows, behind: Rows, restrictor: Restrictor, moves: Moves) -> i
 
 
 def _through(
-    layers: list[Layer], start: Int64, restrictor: Restrictor, moves: Moves, limit: int, budget: Budget
+    layers: list[Layer],
+    start: Int64,
+    restrictor: Restrictor,
+    moves: Moves,
+    limit: int,
+    budget: Budget,
+    until: int | None = None,
 ) -> Rows:
-    """Return the first paths through layers that fulfil a restrictor."""
+    """Return the first paths through layers that fulfil a restrictor, or what is found until so much is spent."""
     layers = [ordered(layer) for layer in layers]
     found: list[Rows] = []
     count = 0
     stack = [(Rows.at(start), 0, 0)]
-    while stack and count < limit:
+    while stack and count < limit and (until is None or budget.spent < until):
         rows, depth, begin = stack.pop()
         if depth == len(layers):
             found.append(rows)
@@ -307,44 +322,40 @@ def outward(
     start: int,
     backward: bool,
     ends: Int64 | None,
-    selector: Selector,
-    count: int,
-    restrictor: Restrictor,
-    most: int | None,
+    query: PathQuery,
     budget: Budget,
-) -> Iterator[Rows]:
-    """Yield the paths out of a node to others, or from others to it, by length.
+) -> Search[list[Rows]]:
+    """Find the paths out of a node to others, or from others to it, by length.
 
     Args:
         moves: the steps.
         start: the node that they have in common.
         backward: whether it is their end.
         ends: the nodes at the other end, ascending; None for any.
-        selector: which paths of each pair are wanted.
-        count: its k.
-        restrictor: what may not be repeated.
-        most: steps at most; None for no bound.
+        query: says which paths of each pair are wanted.
         budget: what the search may do.
     """
+    selector, count, restrictor, most = query.selector, query.count, query.restrictor, query.max_length
     states = moves.states
     quotas: dict[int, Quota] = {}
-    walk = moves.backward if backward else moves.forward
     accepted = moves.accepting if not backward else np.arange(states) == 0
     first = start * states + (np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64))
     rows, length = Rows.at(first), 0
     passed: dict[int, Quota] = {}
+    found: list[Rows] = []
     with ExitStack() as stack:
-        away = None if ends is None else _Away(moves, ends, not backward, most, budget, stack)
+        away = None
+        if ends is not None:
+            away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrowed(1))[0])
         if moves.empty and (ends is None or start in ends):
-            yield from _wanted(
-                Rows.at(np.array([start * states], np.int64)), 0, quotas, selector, count, budget, moves, False
-            )
+            alone = Rows.at(np.array([start * states], np.int64))
+            found += _wanted(alone, 0, quotas, selector, count, budget, moves, False)
         while len(rows) and (most is None or length < most) and budget.wanted > 0:
             length += 1
             vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
             if not budget.spend(moves.effort(vertices, backward)):
                 break
-            steps = walk(vertices)
+            steps = yield vertices, backward
             row, step, cut = _pairs(which.reshape(-1), steps, budget.rows(length + 1))
             budget.truncated |= cut
             if not budget.spend(len(row) * length):
@@ -358,8 +369,8 @@ def outward(
                 ending &= among(far if states == 1 else far // states, ends)
             done = np.flatnonzero(ending)
             kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
-            found = rows.longer(row[kept], far[kept], label[kept])
-            yield from _wanted(found, length, quotas, selector, count, budget, moves, backward)
+            ended = rows.longer(row[kept], far[kept], label[kept])
+            found += _wanted(ended, length, quotas, selector, count, budget, moves, backward)
             if ends is not None and len(quotas) == len(ends) and all(quota.filled for quota in quotas.values()):
                 break
             on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
@@ -368,6 +379,7 @@ def outward(
             rows = rows.longer(row[on], far[on], label[on])
         if len(rows) and budget.wanted <= 0:
             budget.full = True
+    return found
 
 
 def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
@@ -413,39 +425,40 @@ def _first_visits(
     return np.array(_take(vertices.tolist(), length, passed, selector, count), np.bool_)
 
 
+@dataclass(frozen=True)
 class _Away:
     """How far vertices are from any of some ends."""
 
-    def __init__(
-        self, moves: Moves, ends: Int64, backward: bool, most: int | None, budget: Budget, stack: ExitStack
-    ) -> None:
-        """Search from `ends`, against the direction of the paths if `backward`."""
-        states = moves.states
-        (self._marks,) = stack.enter_context(borrowed(1))
-        starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
-        frontier = (ends[:, None] * states + starts).reshape(-1)
-        self._marks.add(frontier)
-        self._bounds = [len(frontier)]
-        self._complete = False
-        while len(frontier) and (most is None or len(self._bounds) <= most):
-            if not budget.spend(moves.effort(frontier, backward)):
-                return
-            steps = moves.backward(frontier) if backward else moves.forward(frontier)
-            frontier = steps.far.take(self._marks.add(steps.far))
-            self._bounds.append(self._bounds[-1] + len(frontier))
-        self._complete = True
+    marks: Marks
+    bounds: list[int]
+    """How many vertices are at most so many steps away."""
 
     def within(self, vertices: Int64, steps: int | None) -> Int64:
         """Return the positions of the vertices from which an end can be reached in so many steps."""
-        if not self._complete:
-            return np.arange(len(vertices))
         if len(vertices):
-            self._marks.room(int(vertices.max()))
-        position = self._marks.position(vertices)
+            self.marks.room(int(vertices.max()))
+        position = self.marks.position(vertices)
         kept = position >= 0
         if steps is not None:
-            kept &= position < self._bounds[min(steps, len(self._bounds) - 1)]
+            kept &= position < self.bounds[min(steps, len(self.bounds) - 1)]
         return np.flatnonzero(kept)
+
+
+def _away(
+    moves: Moves, ends: Int64, backward: bool, most: int | None, budget: Budget, marks: Marks
+) -> Search[_Away | None]:
+    """Search from `ends`, against the direction of the paths if `backward`; None where the budget does not allow it."""
+    starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+    frontier = (ends[:, None] * moves.states + starts).reshape(-1)
+    marks.add(frontier)
+    bounds = [len(frontier)]
+    while len(frontier) and (most is None or len(bounds) <= most):
+        if not budget.spend(moves.effort(frontier, backward)):
+            return None
+        steps = yield frontier, backward
+        frontier = steps.far.take(marks.add(steps.far))
+        bounds.append(bounds[-1] + len(frontier))
+    return _Away(marks, bounds)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,10 @@ class Steps(NamedTuple):
     label: Int64
     """Which step it is: for edges of a graph, 2 * edge number + 1 where walked from tail to head."""
 
+    def taken(self, rows: Int64) -> Steps:
+        """Return some of them."""
+        return Steps(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
+
 
 class Moves(Protocol):
     """The steps of one query."""
@@ -84,7 +88,7 @@ class Moves(Protocol):
         """Put steps between nodes into words."""
 
 
-def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
+def ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
     """Return for each member of some ranges the position of its range, and the member."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
@@ -99,10 +103,16 @@ def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
 class ColumnarMoves:
     """Edges of a columnar graph that an automaton allows."""
 
-    def __init__(self, graph: ColumnarGraph, automaton: Automaton, variable: str | None = None) -> None:
-        """Walk a graph; `variable` stands for the relation of each edge."""
-        arrays = graph.topology
-        self._graph, self._variable = graph, variable
+    def __init__(
+        self,
+        graph: ColumnarGraph,
+        automaton: Automaton,
+        variable: str | None,
+        capped: Callable[[Steps], Steps],
+    ) -> None:
+        """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
+        self._arrays = arrays = graph.topology
+        self._graph, self._variable, self._capped = graph, variable, capped
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
         self._edges = graph.edge_count
@@ -128,11 +138,11 @@ class ColumnarMoves:
 
     def forward(self, vertices: Int64) -> Steps:
         """Return the steps out of vertices."""
-        return self._steps(vertices, False)
+        return self._capped(self._steps(vertices, False))
 
     def backward(self, vertices: Int64) -> Steps:
         """Return the steps into vertices."""
-        return self._steps(vertices, True)
+        return self._capped(self._steps(vertices, True))
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return each step's edge."""
@@ -172,9 +182,9 @@ class ColumnarMoves:
     def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
         """Return position, far node and label of each edge along which one state follows another."""
         along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
-        # A loop is walked once, with the edges that are walked forward.
+        # A loop is walked once, with the edges that are walked forward if there are any.
         loop = arc.loop if self._loops else False
-        loop_out, loop_in = (False, loop) if backward else (loop, False)
+        loop_out, loop_in = (False, loop) if backward == (arc.forward is not False) else (loop, False)
         found = []
         if along is not False or loop_out is not False:
             found.append(self._half(nodes, along, loop_out, self._out, backward))
@@ -195,8 +205,17 @@ class ColumnarMoves:
         self, nodes: Int64, wanted: Mask | bool, loops: Mask | bool, index: Int64, backward: bool
     ) -> tuple[Int64, Int64, Int64]:
         """Return the steps along the outgoing, or the incoming edges of nodes; `loops` says which loops to walk."""
-        starts = index.take(nodes)
-        origin, slot = _ranges(starts, index.take(nodes + 1) - starts)
+        starts, stops = index.take(nodes), index.take(nodes + 1)
+        split = 1
+        masks = [mask for mask in (wanted, loops) if mask is not False]
+        if not any(mask is True for mask in masks) and (looked_at := int((stops - starts).sum())) > _BISECT_FROM:
+            few = np.flatnonzero(np.logical_or(masks[0], masks[-1]))
+            if len(few) * len(nodes) * 64 < looked_at:
+                starts, stops = self._arrays.narrow(starts, stops, few)
+                split = len(few)
+        origin, slot = ranges(starts, stops - starts)
+        if split > 1:
+            origin //= split
         far = self._other.take(slot)
         kept = None
         if self._loops:
@@ -216,8 +235,15 @@ class ColumnarMoves:
 class StoreMoves:
     """Edges of any store that an automaton allows: one call for each state that is left."""
 
-    def __init__(self, store: GraphStore, automaton: Automaton, variable: str | None = None) -> None:
-        self._store, self._variable = store, variable
+    def __init__(
+        self,
+        store: GraphStore,
+        automaton: Automaton,
+        variable: str | None,
+        capped: Callable[[Steps], Steps],
+    ) -> None:
+        """See `ColumnarMoves`."""
+        self._store, self._variable, self._capped = store, variable, capped
         self._met: dict[int, tuple[int, int, int]] = {}
         """Head, relation and tail of the edges that were walked."""
         self._automaton = automaton
@@ -233,11 +259,11 @@ class StoreMoves:
 
     def forward(self, vertices: Int64) -> Steps:
         """Return the steps out of vertices."""
-        return self._steps(vertices, False)
+        return self._capped(self._steps(vertices, False))
 
     def backward(self, vertices: Int64) -> Steps:
         """Return the steps into vertices."""
-        return self._steps(vertices, True)
+        return self._capped(self._steps(vertices, True))
 
     def all_shortest(
         self, source: int, target: int, most: int | None, limit: int, timeout_s: float
@@ -302,8 +328,6 @@ class StoreMoves:
             (True, True): Direction.BOTH,
         }
         forward, inverse = bool(table[:, FORWARD].any()), bool(table[:, BACKWARD].any())
-        if self._automaton.both_ways:
-            forward |= bool(table[:, LOOP].any())
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]
@@ -315,7 +339,7 @@ class StoreMoves:
         far = batch.other.astype(np.int64)
         if self._automaton.both_ways:
             loop = batch.head == batch.tail
-            kept = np.where(loop, table[kinds, LOOP] & ~against, table[kinds, against.astype(np.int64)])
+            kept = np.where(loop, table[kinds, LOOP] & (against != forward), table[kinds, against.astype(np.int64)])
         else:
             kept = table[kinds, against.astype(np.int64)]
         rows = np.flatnonzero(kept)
@@ -323,6 +347,14 @@ class StoreMoves:
         ends = zip(batch.head[rows].tolist(), batch.relation[rows].tolist(), batch.tail[rows].tolist(), strict=True)
         self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
         return [(batch.origin[rows], far[rows], label)]
+
+
+def steps_along(
+    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[Steps], Steps]
+) -> ColumnarMoves | StoreMoves:
+    """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
+    kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
+    return kind(store, automaton, variable, capped)  # type: ignore[arg-type]
 
 
 class MatchMoves:
@@ -379,7 +411,7 @@ class MatchMoves:
             steps_ahead = int(counts.sum())
             if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
                 break
-            row, step = _ranges(first, counts)
+            row, step = ranges(first, counts)
             fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
                 fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]
@@ -405,6 +437,9 @@ class MatchMoves:
             spelled.append(Spelled({}, triples, tuple(back for part in parts for back in part.inverse)))
         return spelled
 
+
+_BISECT_FROM = 8192
+"""Where more edges than these would be looked at for few relations, each node's are bisected."""
 
 _MOST_PAIRS = 2_000_000
 """Pairs of a node and where a match has come to, held at a time; a query that needs more is cut."""

@@ -5,11 +5,12 @@ A query may be put together from these in Python as well; nothing here reads a g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from byokg.graph.store import Direction
 from byokg.types import Value
 
 # Terms
@@ -275,6 +276,39 @@ class PathQuery:
 
     def __hash__(self) -> int:
         return hash((self.start, self.end, self.via, self.selector, self.restrictor))
+
+
+def connecting(
+    sources: Iterable[str],
+    targets: Iterable[str],
+    k: int = 1,
+    max_hops: int = 4,
+    relations: Collection[str] | None = None,
+    direction: Direction = Direction.BOTH,
+) -> PathQuery:
+    """Return the query for the `k` shortest paths from every source to every target.
+
+    Args:
+        sources: ids of nodes where paths start, one at least.
+        targets: ids of nodes where they end, one at least.
+        k: paths of each pair. They visit no node twice; a node has one path to itself, of no edges.
+        max_hops: edges in a path at most.
+        relations: labels to walk; None walks all.
+        direction: which way edges are walked, seen from the source.
+    """
+    step: PathExpression = AnyLink() if relations is None else Alternatives(tuple(Link(Name(one)) for one in relations))
+    ends = [tuple(Name(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
+    return PathQuery(
+        Endpoint(Variable("source"), ends[0]),
+        Endpoint(Variable("target"), ends[1]),
+        Repeat(Inverse(step) if direction is Direction.IN else step, 0, None),
+        whole=True,
+        undirected=direction is Direction.BOTH,
+        selector=Selector.ANY_SHORTEST if k == 1 else Selector.SHORTEST,
+        count=k,
+        restrictor=Restrictor.ACYCLIC,
+        max_length=max_hops,
+    )
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from byokg.graph.pathql.budget import Rows
 from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.pathql.rules import Derivation, Inferred
-from byokg.graph.pathql.search import Rows
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node, Path, Triple
 

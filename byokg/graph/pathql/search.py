@@ -7,105 +7,24 @@ use again, so that a search costs what it visits and nothing for the size of the
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.moves import Int64, Moves
-from byokg.graph.stopping import check
+from byokg.graph.pathql.budget import Budget, Rows, Search
+from byokg.graph.pathql.moves import Int64, Moves, Steps
+from byokg.graph.pathql.query import Restrictor
 
 _NEVER = (1 << 31) - 1
 _KEPT_MARKS = 1 << 26
 """Marks of larger graphs are not kept for the next search."""
 
 _ROOM = threading.local()
-
-
-@dataclass(frozen=True)
-class PathLimits:
-    """How much a path query may do; what is left out for it is told as `truncated`."""
-
-    timeout_s: float = 10.0
-    max_paths: int = 10_000
-    """Paths at most, unless the query has a LIMIT of its own."""
-    max_steps: int = 8_000_000
-    """Nodes on the paths that are held at a time, at most; ten times as many steps are looked at."""
-
-
-class Budget:
-    """What is left of the limits while a query runs."""
-
-    def __init__(self, limits: PathLimits, wanted: int) -> None:
-        """Begin now; `wanted` paths are enough."""
-        self._until = time.perf_counter() + limits.timeout_s
-        self._cells = limits.max_steps
-        self._steps = 10 * limits.max_steps
-        self.wanted = wanted
-        self.truncated = False
-        """Whether a limit may have left a path out."""
-        self.full = False
-        """Whether there are more paths than wanted."""
-
-    def spend(self, steps: int) -> bool:
-        """Count steps; return whether the search may go on, and note where it may not."""
-        check()
-        self._steps -= steps
-        if self._steps < 0 or time.perf_counter() > self._until:
-            self.truncated = True
-            return False
-        return True
-
-    @property
-    def left_s(self) -> float:
-        """Return how many seconds are left."""
-        return self._until - time.perf_counter()
-
-    def rows(self, width: int) -> int:
-        """Return how many rows of a width may be held at a time."""
-        return max(1, self._cells // (2 * width + 2))
-
-
-class Rows:
-    """P paths, or beginnings of paths, of L steps each."""
-
-    def __init__(self, vertices: Int64, labels: Int64) -> None:
-        """Hold vertices (P, L + 1) and labels (P, L)."""
-        self._both = vertices, labels
-
-    @property
-    def vertices(self) -> Int64:
-        """Return the vertices: (P, L + 1)."""
-        return self._both[0]
-
-    @property
-    def labels(self) -> Int64:
-        """Return the labels of the steps: (P, L)."""
-        return self._both[1]
-
-    @classmethod
-    def at(cls, vertices: Int64) -> Rows:
-        """Return paths of no steps."""
-        return cls(vertices[:, None], np.empty((len(vertices), 0), np.int64))
-
-    def __len__(self) -> int:
-        return len(self.vertices)
-
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
-        """Return some of them."""
-        return Rows(self.vertices[rows], self.labels[rows])
-
-    def longer(self, row: Int64, far: Int64, label: Int64) -> Rows:
-        """Return some rows, each with one more step."""
-        vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
-        labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
-        vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
-        labels[:, :-1], labels[:, -1] = self.labels[row], label
-        return Rows(vertices, labels)
 
 
 class Marks:
@@ -203,9 +122,8 @@ class Side:
     layers: list[Layer] = field(default_factory=list)
     """All steps to vertices first met at the level, where all shortest paths are wanted."""
 
-    def grow(self, moves: Moves, budget: Budget, every: bool) -> bool:
+    def grow(self, steps: Steps, budget: Budget, every: bool) -> bool:
         """Go one step further; return whether the budget allowed it."""
-        steps = moves.backward(self.frontier) if self.backward else moves.forward(self.frontier)
         if not budget.spend(len(steps.far)):
             self.frontier = self.frontier[:0]
             return False
@@ -245,7 +163,18 @@ def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) 
     return Side(marks, backward, start, [start])
 
 
-def shortest(moves: Moves, source: int, target: int, most: int | None, budget: Budget, every: bool) -> Rows | None:
+@dataclass(frozen=True)
+class Ban:
+    """What a path must not have: vertices, edges anywhere, and first steps by label."""
+
+    vertices: Int64
+    edges: Int64
+    first: Int64
+
+
+def shortest(
+    moves: Moves, source: int, target: int, most: int | None, budget: Budget, every: bool, ban: Ban | None = None
+) -> Search[Rows | None]:
     """Find one shortest path between two nodes, or all of them.
 
     Args:
@@ -255,6 +184,7 @@ def shortest(moves: Moves, source: int, target: int, most: int | None, budget: B
         most: steps at most; None for no bound.
         budget: what the search may do, and how many paths are wanted.
         every: find all shortest paths.
+        ban: what they must not have; only where vertices are nodes.
 
     Returns:
         The paths in order of a depth-first search; None if there are none.
@@ -264,13 +194,22 @@ def shortest(moves: Moves, source: int, target: int, most: int | None, budget: B
     with borrowed(2) as (near_marks, far_marks):
         near = _begun(moves, near_marks, source, False, source == target)
         far = _begun(moves, far_marks, target, True, False)
+        if ban is not None:
+            for side, vertices in ((near, ban.vertices), (far, np.append(ban.vertices, source))):
+                side.marks.add(vertices)
         length = 0
         while len(near.frontier) and len(far.frontier) and (most is None or length < most):
             # Only a step forward finds a loop, because the far side has met the start already.
-            first_of_cycle = source == target and length == 0
-            backward = not first_of_cycle and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
+            first = length == 0 and (source == target or ban is not None)
+            backward = not first and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
             side, other = (far, near) if backward else (near, far)
-            if not side.grow(moves, budget, every):
+            steps = yield side.frontier, backward
+            if ban is not None:
+                kept = ~among(moves.edge(steps.label), ban.edges)
+                if first:
+                    kept &= ~among(steps.label, ban.first)
+                steps = steps.taken(np.flatnonzero(kept))
+            if not side.grow(steps, budget, every):
                 return None
             length += 1
             if len(side.frontier) == 0:
@@ -282,6 +221,81 @@ def shortest(moves: Moves, source: int, target: int, most: int | None, budget: B
                     return _one(near, far, int(middle[0]))
                 return _all(near, far, middle, budget)
     return None
+
+
+def deviations(
+    moves: Moves,
+    source: int,
+    target: int,
+    known: Sequence[Rows],
+    wanted: int | None,
+    restrictor: Restrictor,
+    most: int | None,
+    budget: Budget,
+) -> Search[list[Rows]]:
+    """Find the paths between two nodes beside some that are known, the shortest first.
+
+    Each costs a search for every place at which it may be left, so this ends soon where there are few, however many
+    beginnings lead nowhere.
+
+    Args:
+        moves: steps between nodes: of one state.
+        source: node where paths start.
+        target: node where they end.
+        known: paths to begin with.
+        wanted: paths to find; None for all.
+        restrictor: what may not be repeated; not WALK.
+        most: steps at most; None for no bound.
+        budget: what the search may do.
+
+    Source: J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network" (1971).
+    """
+    none = np.empty(0, np.int64)
+    trail = restrictor is Restrictor.TRAIL
+    leaving: dict[tuple[int, ...], set[int]] = {}
+    """For each beginning of a path that was found, the steps by which one goes on."""
+    heap: list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] = []
+
+    def left(vertices: list[int], labels: list[int], first: int) -> Search[None]:
+        """Look for the shortest path that leaves a path at each of its nodes from the first on."""
+        for place, label in enumerate(labels):
+            leaving.setdefault(tuple(labels[:place]), set()).add(label)
+        for place in range(first, max(1, len(labels) + trail)):
+            node, before = vertices[place], np.array(labels[:place], np.int64)
+            ban = Ban(
+                none if trail else np.array([each for each in vertices[:place] if each != target], np.int64),
+                moves.edge(before) if trail else none,
+                np.array(sorted(leaving.get(tuple(labels[:place]), ())), np.int64),
+            )
+            steps = None if most is None else most - place
+            onward = yield from shortest(moves, node, target, steps, budget, False, ban)
+            if onward is not None:
+                longer = labels[:place] + onward.labels[0].tolist()
+                order = [(label & 1, label >> 1) for label in longer]
+                nodes = vertices[:place] + onward.vertices[0].tolist()
+                heappush(heap, (len(longer), order, nodes, longer, place))
+
+    seen: set[tuple[int, ...]] = set()
+    paths = [path for rows in known for path in zip(rows.vertices.tolist(), rows.labels.tolist(), strict=True)]
+    for _, labels in paths:
+        for place, label in enumerate(labels):
+            leaving.setdefault(tuple(labels[:place]), set()).add(label)
+    for vertices, labels in paths:
+        first = next((place for place in range(len(labels) + 1) if tuple(labels[:place]) not in seen), len(labels))
+        seen.update(tuple(labels[:place]) for place in range(len(labels) + 1))
+        yield from left(vertices, labels, first)
+    if not paths:
+        yield from left([source], [], 0)
+    found: list[Rows] = []
+    while heap and (wanted is None or len(found) < wanted) and budget.spend(0):
+        if budget.wanted <= 0:
+            budget.full = True
+            break
+        _, _, vertices, labels, place = heappop(heap)
+        found.append(Rows(np.array([vertices], np.int64), np.array([labels], np.int64)))
+        budget.wanted -= 1
+        yield from left(vertices, labels, place)
+    return found
 
 
 def _one(near: Side, far: Side, middle: int) -> Rows:
@@ -358,7 +372,7 @@ def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]
 
 def flood(
     moves: Moves, start: int, backward: bool, most: int | None, budget: Budget, every: bool, ends: Int64 | None
-) -> Iterator[tuple[int, Rows]]:
+) -> Search[list[Rows]]:
     """Find shortest paths out of a node to all others, or from all others to it.
 
     Args:
@@ -370,21 +384,23 @@ def flood(
         every: find all shortest paths, not one to each node.
         ends: the nodes at the other end, ascending; None for any.
 
-    Yields:
-        By length, that length and the paths of it.
+    Returns:
+        The paths, those of each length together.
     """
     states = moves.states
+    found: list[Rows] = []
     with borrowed(1) as (marks,):
         side = _begun(moves, marks, start, backward, not moves.empty)
         if moves.empty and (ends is None or start in ends):
-            yield 0, Rows.at(np.array([start * states], np.int64))
+            found.append(Rows.at(np.array([start * states], np.int64)))
         open_ = None if ends is None else set(ends.tolist())
         if open_ is not None and moves.empty:
             open_.discard(start)
         settled: set[int] = {start} if moves.empty else set()
         arrivals: list[Int64] = []
         while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            if not side.grow(moves, budget, every):
+            steps = yield side.frontier, backward
+            if not side.grow(steps, budget, every):
                 break
             arrived = _arrivals(side.frontier, moves, backward, ends)
             # In several states a node is reached at several lengths; the shortest counts.
@@ -402,7 +418,7 @@ def flood(
                 open_.difference_update((arrived // states).tolist())
                 if not open_:
                     break
-        yield from (_tree(side, arrivals, budget) if not every else _dag(side, arrivals, budget))
+        return [*found, *(_dag(side, arrivals, budget) if every else _tree(side, arrivals, budget))]
 
 
 def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
@@ -417,7 +433,7 @@ def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None)
     return kept[among(kept if states == 1 else kept // states, ends)]
 
 
-def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
     """Spell out one path to each arrival, by length."""
     for length, arrived in enumerate(arrivals, 1):
         if len(arrived) > budget.wanted:
@@ -429,7 +445,7 @@ def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[i
         budget.wanted -= len(arrived)
         if len(arrived) == 0:
             continue
-        yield length, _TreeRows(side, length, _positions(side.levels[length], arrived))
+        yield _TreeRows(side, length, _positions(side.levels[length], arrived))
 
 
 class _TreeRows(Rows):
@@ -466,7 +482,7 @@ def _positions(members: Int64, asked: Int64) -> Int64:
     return order[np.searchsorted(members, asked, sorter=order)]
 
 
-def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
     """Spell out all shortest paths to each arrival, by length."""
     layers = side.layers[: len(arrivals)]
     needed = np.empty(0, np.int64)
@@ -492,7 +508,7 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[in
             done = done.taken(slice(budget.wanted))
         budget.wanted -= len(done)
         if len(done):
-            yield length, Rows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
+            yield Rows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
         if budget.wanted <= 0:
             budget.full |= any(map(len, arrivals[length:]))
             return

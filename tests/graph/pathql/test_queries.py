@@ -17,10 +17,10 @@ from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.moves import StoreMoves
-from byokg.graph.pathql.search import PathLimits
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple
 
