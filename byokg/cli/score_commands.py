@@ -21,10 +21,11 @@ from rich.text import Text
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.compare import Anchor, Comparison, ProfileScores, obstacles
-from byokg.evaluation.metrics import Difference, Values
+from byokg.evaluation.comparability import Anchor, obstacles
+from byokg.evaluation.compare import Comparison, ProfileScores
 from byokg.evaluation.run_folder import Run
-from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, table, two_lines
+from byokg.evaluation.significance import Difference, Values
+from byokg.evaluation.tables import TITLES, figures, half_width, labels, percent, questions_told, table, two_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,8 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
                 "n": one.n,
                 "skipped": one.skipped,
                 "unscorable": one.unscorable,
+                "clusters": one.clusters,
+                "effective_n": one.effective_n,
                 "failed": one.failed,
                 "source": one.profile.source,
                 "metrics": {
@@ -153,6 +156,9 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
         f"{len(cases):,} questions, {len(failed):,} without a prediction: they score zero, or are skipped where "
         "the publication does so"
     ]
+    if scored[0].n and scored[0].clusters < scored[0].n:
+        told = questions_told(scored[0].n, scored[0].clusters, scored[0].effective_n)
+        notes.append(f"{told}: questions that belong together are drawn together for the intervals")
     if failed:
         more = f" (+{len(failed) - _FAILURES_LISTED:,} more)" if len(failed) > _FAILURES_LISTED else ""
         notes.append(f"without a prediction: {', '.join(failed[:_FAILURES_LISTED])}{more}")
@@ -175,6 +181,10 @@ def comparison_tables(comparison: Comparison, listed: int) -> Group:
     """Return all about two runs: settings, metrics, types, and the first `listed` questions won and lost."""
     first, second = comparison.first, comparison.second
     parts: list[RenderableType] = [Text(f"{second.name} against {first.name}", style="bold"), *_settings(comparison)]
+    if comparison.apart:
+        parts.append(Text(f"NOT under one contract: {'; '.join(comparison.apart)}", style="bold"))
+    else:
+        parts.append(Text("one contract: the same questions, graph, grants, profile and code"))
     parts.append(_metrics(comparison))
     if comparison.by_type:
         parts.append(_types(comparison))
@@ -192,14 +202,22 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "profile": before.profile.name,
         "questions": len(before.values),
         "left_out": comparison.left_out,
+        "clusters": before.clusters,
+        "effective_n": before.effective_n,
+        "contract_differs": list(comparison.apart),
         "settings": {key: list(values) for key, values in comparison.settings.items()},
         "metrics": {
-            name: {"first": before.estimates[name].value, "second": after.estimates[name].value, **_plain(difference)}
+            name: {
+                "first": before.estimates[name].value,
+                "second": after.estimates[name].value,
+                **_plain(difference),
+                "p_holm": comparison.holm[name],
+            }
             for name, difference in comparison.differences.items()
         },
         "metric": comparison.metric,
         "by_type": {
-            group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference)}
+            group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference), "p_holm": one.holm}
             for group, one in comparison.by_type.items()
         },
         "won": list(comparison.won),
@@ -291,7 +309,8 @@ def _metrics(comparison: Comparison) -> Table:
     rows = []
     for metric, one in comparison.differences.items():
         means = (percent(scores.estimates[metric].value) for scores in comparison.scores)
-        rows.append((TITLES.get(metric, metric), *means, *_cells(one), f"{one.won:,}", f"{one.lost:,}"))
+        cells = _cells(one, comparison.holm[metric])
+        rows.append((TITLES.get(metric, metric), *means, *cells, f"{one.won:,}", f"{one.lost:,}"))
     failed = f"{before.failed:,} and {after.failed:,} failed"
     if comparison.left_out:
         failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
@@ -303,8 +322,9 @@ def _metrics(comparison: Comparison) -> Table:
         ],
         rows,
         f"{before.profile.name}, %",
-        f"{len(before.values):,} questions, {failed}; intervals: paired bootstrap; p, two-sided: McNemar's exact test "
-        "for metrics of 0 and 1, else the paired bootstrap; not corrected for looking at several",
+        f"{questions_told(len(before.values), before.clusters, before.effective_n)}, {failed}; intervals: paired "
+        "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's test (mid-p) for metrics of 0 and 1, "
+        "else a permutation test; clusters are drawn and swapped whole",
     )
 
 
@@ -317,16 +337,17 @@ def _types(comparison: Comparison) -> Table:
             *figures("difference", "95 % interval", "p"),
         ],
         [
-            (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference))
+            (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference, one.holm))
             for group, one in comparison.by_type.items()
         ],
         f"{TITLES.get(comparison.metric, comparison.metric)} by type, %",
+        "p: with Holm's correction for the number of types",
     )
 
 
-def _cells(difference: Difference) -> tuple[str, str, str]:
+def _cells(difference: Difference, corrected: float) -> tuple[str, str, str]:
     low, high = difference.ci95
-    p = "<0.001" if difference.p < 0.001 else f"{difference.p:.3f}"
+    p = "<0.001" if corrected < 0.001 else f"{corrected:.3f}"
     return f"{100 * difference.value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}", p
 
 
@@ -477,7 +498,8 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.evaluation.compare import compare_runs, read_anchors, score_cases
+    from byokg.evaluation.comparability import read_anchors
+    from byokg.evaluation.compare import compare_runs, score_cases
     from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.run_folder import read_runs
 

@@ -62,6 +62,8 @@ class Case:
     """What the gold query returned, if there is one."""
     type: str = ""
     answer_type: str = ""
+    cluster: str = ""
+    """Shared by questions that belong together; empty if the question stands alone."""
 
     @property
     def text(self) -> str:
@@ -121,6 +123,7 @@ def case_of(example: Example, prediction: Prediction | None, written: bool = Fal
         rows=example.rows,
         type=example.type,
         answer_type=example.answer_type,
+        cluster=example.cluster,
     )
 
 

@@ -146,7 +146,7 @@ def _spent(total: Spending) -> str:
 
 
 def _overall(summary: Summary, title: str) -> Table:
-    caption = f"{summary.n:,} questions, {summary.failed:,} failed"
+    caption = f"{questions_told(summary.n, summary.clusters, summary.effective_n)}, {summary.failed:,} failed"
     linked = summary.linked
     if linked is not None:
         of = "all" if linked.n == summary.n else f"the {linked.n:,}"
@@ -171,6 +171,14 @@ def _evidence(summary: Summary) -> Table:
         mean = f"mean {tokens.value:,.0f}"
         caption = f"{summary.median_tokens:,.0f} tokens of graph context in the last prompt (median; {mean})"
     return table([*labels(""), *figures("%", "95 % interval")], rows, "answers in the evidence", caption, wide=True)
+
+
+def questions_told(n: int, clusters: int | None, effective_n: float | None) -> str:
+    """Say how many questions there are, and if they form clusters, how many independent ones say as much."""
+    told = f"{n:,} questions"
+    if clusters is None or effective_n is None or clusters == n:
+        return told
+    return f"{told} in {clusters:,} clusters (effective n {effective_n:,.0f})"
 
 
 def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:

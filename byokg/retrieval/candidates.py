@@ -16,16 +16,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
+import numpy as np
+
+from byokg.errors import ConfigError
 from byokg.graph.servers.cypher_schema import quoted, writable
-from byokg.graph.store import Direction
+from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, Cell, EntityId, Metapath
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]
-"""One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer at least, that meet
-in the target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
+"""One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer, that meet in the
+target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
 
 PATHS: tuple[Template, ...] = ("one_hop", "two_hop", "three_hop")
 TEMPLATES: tuple[Template, ...] = (*PATHS, "between", "intersection", "mediated")
+
+DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
+"""What a year or date looks like where it is text."""
+
+DATE = re.compile(DATES)
+_ORDERED_KINDS = ("int", "float", "date")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -77,6 +86,30 @@ class Attribute:
     """In a property of the target, or of the edge that was walked last; or it is the name of a neighbour."""
     key: str
     """The property, or the relation that leads to the neighbour, whichever way it lies."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a question asks of targets beyond a path that leads to them."""
+
+    years: tuple[int, ...] = ()
+    """Years that a value of theirs may have to say."""
+    extremes: bool = False
+    """Whether the first or last in some order may be asked for."""
+    count: bool = False
+    """Whether their number may be."""
+
+    @classmethod
+    def of(cls, question: str) -> Conditions:
+        """Read them off a question's words."""
+        words = set(re.findall(r"[a-z]+", question.casefold()))
+        counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
+        years = tuple(dict.fromkeys(int(year) for year in re.findall(r"(?<![\d.])[12]\d{3}(?![\d.])", question)))
+        return cls(years, bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts)
+
+
+_ORDERED = frozenset("first last latest next previous earlier later before after since until now current".split())
+_MOST = re.compile(r"[a-z]{3,}est|most|least")
 
 
 @dataclass(frozen=True)
@@ -157,6 +190,61 @@ class Candidate:
     def pattern(self, name: str = "", type: str = "") -> str:
         """Return the graph pattern around one target, as Figure 4 of the paper writes it."""
         return ", ".join(_Writer(self, _literal).matches(_node(type, f"{{name: {_literal(name)}}}" if name else "")))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What was found around the anchors of one question."""
+
+    items: tuple[Candidate, ...]
+    truncated: tuple[str, ...] = ()
+    """What was not walked because it exceeds the budget, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Which candidates are looked for, and how much may be read for them.
+
+    Raises:
+        ConfigError: a template is unknown, or the budget leaves nothing.
+    """
+
+    names: tuple[Template, ...] = ("one_hop", "two_hop", "between", "intersection", "mediated")
+    typed: bool = True
+    """Also those whose ends are of one type, where ends have several."""
+    directed: bool = False
+    """Whether a relation walked one way and the other makes two candidates; A.2 makes one."""
+    budget: int = 2_000_000
+    """Pairs of a walk's beginning and an edge that lengthens it, for each hop; a hub is not walked through beyond."""
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.names if name not in TEMPLATES]:
+            raise ConfigError(f"template {unknown[0]!r} is not known; choose from {', '.join(TEMPLATES)}")
+        if self.budget < 1:
+            raise ConfigError(f"budget={self.budget} walks nothing; use 1 or more")
+
+
+def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
+    """Return where a graph holds years, dates and numbers, `sample` edges of each relation looked at."""
+    schema = store.schema()
+    found = [
+        Attribute("node", detail.name)
+        for details in schema.node_property_details.values()
+        for detail in details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    found += [
+        Attribute("edge", detail.name)
+        for relation in schema.relations
+        for detail in relation.property_details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    batch = store.sample_edges(sample)
+    dated = np.array([DATE.fullmatch(node.name) is not None for node in store.nodes(store.ids(batch.tail))], np.bool_)
+    size = np.bincount(batch.relation, minlength=len(store.relations))
+    share = np.bincount(batch.relation, dated, len(store.relations)) / np.maximum(1, size)
+    found += [Attribute("neighbour", store.relations[number]) for number in np.flatnonzero(share > 0.5).tolist()]
+    return tuple(dict.fromkeys(found))
 
 
 class CandidateRanker(Protocol):
@@ -345,7 +433,3 @@ class _Writer:
         if dialect.id_property is None:
             return f"{dialect.identity}({variable})"
         return f"{variable}.{name_in_cypher(dialect.id_property)}"
-
-
-DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
-"""What a year or date looks like where it is text."""
