@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 from byokg.graph.schema_text import SchemaRenderer
@@ -29,6 +30,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
+    ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
 ) -> Loop:
     """Put the offline parts together for one graph.
@@ -38,10 +40,12 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
+        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
 
     Raises:
-        ConfigError: a setting is out of range, or a retriever needs a language model.
+        ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
+            retriever needs a language model.
     """
     static = _shipped()
     embedder = embedder or static
@@ -49,7 +53,12 @@ def offline_pipeline(
     steps = Steps(store, embedder)
     importance = lru_cache(1 << 14)(static.importance)
     spotter = _spotter(entities, steps, static, importance)
-    scorer = PathScorer(steps, embedder, importance=importance)
+    learnt = None
+    if ranker is not None:
+        from byokg.linking.path_ranker import PathRanker
+
+        learnt = PathRanker.load(ranker, store, steps, embedder)
+    scorer = PathScorer(steps, embedder, importance=importance, ranker=learnt)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     parts = Parts(
         store=store,
