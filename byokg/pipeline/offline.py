@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 
@@ -43,13 +43,9 @@ def offline_pipeline(
     Raises:
         ConfigError: a setting is out of range, or a retriever needs a language model.
     """
-    static = _shipped()
-    embedder = embedder or static
+    embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    steps = Steps(store, embedder)
-    importance = lru_cache(1 << 14)(static.importance)
-    spotter = _spotter(entities, steps, static, importance)
-    scorer = PathScorer(steps, embedder, importance=importance)
+    spotter, scorer = reading_parts(store, embedder, entities)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     parts = Parts(
         store=store,
@@ -72,16 +68,18 @@ def _shipped() -> StaticEmbedder:
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return what finds mentions in the offline pipeline, by itself."""
+    return reading_parts(store, embedder, entities)[0]
+
+
+def reading_parts(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> tuple[MentionSpotter, PathScorer]:
+    """Return what finds mentions in a question, and what scores relation paths against it."""
     static = _shipped()
-    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance))
-
-
-def _spotter(
-    entities: EntityLinker, steps: Steps, static: StaticEmbedder, importance: Callable[[str], float]
-) -> MentionSpotter:
-    return MentionSpotter(
+    steps = Steps(store, embedder)
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = MentionSpotter(
         entities,
         importance,
         explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
         familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
     )
+    return spotter, PathScorer(steps, embedder, importance=importance)
