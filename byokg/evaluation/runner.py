@@ -305,9 +305,16 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or prediction.status != "ok":
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.cluster)
     scores = score(prediction.answers, example.answers)
-    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
+    return Outcome(
+        scores,
+        type=example.type,
+        hops=example.hops,
+        linked=linked,
+        retrieved=prediction.retrieved,
+        cluster=example.cluster,
+    )
 
 
 class _Tally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from byokg.errors import ConfigError, at_least
@@ -259,6 +260,7 @@ def graphraft_offline_pipeline(
     store: GraphStore,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
+    ranker: str | Path | None = None,
     hops: int = 2,
     directed: bool = False,
     queries: int = 10,
@@ -273,17 +275,18 @@ def graphraft_offline_pipeline(
         store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
+        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         hops: edges in a path at most, 1 to 3.
         directed: keep the two ways of a relation apart; the paper does not, and here it changes little.
         queries, nodes, anchors: see `SubgraphRetriever`.
         taken, reranker: see `RankedNodes`.
 
     Raises:
-        ConfigError: a setting is out of range.
+        ConfigError: a setting is out of range, or the ranker cannot be read or was trained with another embedder.
     """
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    spotter, scorer = reading_parts(store, embedder, entities)
-    ranker = MeaningRanker(store.relations, scorer)
-    retriever = SubgraphRetriever(store, ranker, None, _templates(hops, directed), queries, nodes, anchors)
+    spotter, scorer = reading_parts(store, embedder, entities, ranker)
+    by_meaning = MeaningRanker(store.relations, scorer)
+    retriever = SubgraphRetriever(store, by_meaning, None, _templates(hops, directed), queries, nodes, anchors)
     return Loop(entities, [Stage(SpottedEntities(spotter), (retriever,), rounds=1)], RankedNodes(taken, reranker))

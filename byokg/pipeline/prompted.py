@@ -447,7 +447,15 @@ def byokg_pipeline(
         if not asked:
             return GivenEntities()
         return LlmLinker(
-            model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens, path_language
+            model,
+            parts.schema,
+            parts.context,
+            asked,
+            languages,
+            parts.prompts,
+            schema_tokens,
+            path_language,
+            parts.relations,
         )
 
     if unite_drafts and "answers" not in tasks:

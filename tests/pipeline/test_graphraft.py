@@ -41,7 +41,7 @@ def names(answer: Answer) -> list[str]:
 
 
 def said(*replies: str) -> LanguageModel:
-    return LanguageModel(ScriptedChatModel(replies=list(replies)))
+    return LanguageModel(ScriptedChatModel(replies=replies))
 
 
 def test_two_entities_are_answered_by_what_lies_between_them() -> None:
