@@ -531,8 +531,8 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
 
     Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
-    hide in one read so. Expressions stand in parentheses; there an IRI follows an operand in lists only, where it is not
-    of this shape.
+    hide in one read so. Expressions stand in parentheses; there an IRI follows an operand only in lists, and is not of
+    this shape.
     """
     joined: list[Token] = []
     opened: list[str] = []
