@@ -53,6 +53,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "lean": ("tasks", "schema_part", "graph_context", "turn", "question"),
         "direct": ("question",),
         "direct_cot": ("question",),
+        "subgraph_answer": ("graph_context", "question"),
+        "entities_prime": ("question",),
+        "entities_mag": ("question",),
         "judge": ("expected", "given", "question"),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),

@@ -305,10 +305,16 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or not prediction.has_outcome:
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
-    scores = score(prediction.answers, example.answers)
-    retrieved, grounding = prediction.retrieved, prediction.grounding
-    return Outcome(scores, False, example.type, example.hops, linked, retrieved, grounding)
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.cluster)
+    return Outcome(
+        score(prediction.answers, example.answers),
+        type=example.type,
+        hops=example.hops,
+        linked=linked,
+        retrieved=prediction.retrieved,
+        grounding=prediction.grounding,
+        cluster=example.cluster,
+    )
 
 
 class _Tally:

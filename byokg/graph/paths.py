@@ -210,7 +210,7 @@ def follow(
     moves = steps_along(store, automaton, None, budget.capped)
     states = moves.states
     levels = [np.unique(store.numbers(sources)).astype(np.int64) * states]
-    avoided = np.asarray(store.numbers(avoid), np.int64) * states
+    avoided = np.asarray(store.numbers(avoid), np.int64) * states if avoid else levels[0][:0]
     counts = np.ones(len(levels[0]))
     parents, labels, cut = [], [], False
     for hop in range(1, len(metapath) + 1):

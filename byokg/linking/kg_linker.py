@@ -28,7 +28,7 @@ from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
 from byokg.prompts import PromptLibrary
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_question
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
 
 _ARTICLES = frozenset("the a an".split())
@@ -228,6 +228,19 @@ class _Topic:
     mention: int
 
 
+@dataclass(frozen=True)
+class Considered:
+    """The P metapaths that were scored for a question."""
+
+    reading: Reading
+    growths: list[Growth]
+    """The metapaths in parts, with the nodes they reach."""
+    features: Float
+    """(P, F) in the order of `Weights`."""
+    named: npt.NDArray[np.bool_]
+    """(P,) whether they end at nodes that have names."""
+
+
 class OfflineLinker:
     """Proposes mentions and metapaths for a question, by what the graph holds and what its labels mean.
 
@@ -266,7 +279,7 @@ class OfflineLinker:
         self._store = store
         self._entities = entities
         self._spotter = spotter
-        self._scorer = scorer
+        self.scorer = scorer
         self._max_hops = max_hops
         self._beam = beam
         self._sample = sample
@@ -285,37 +298,40 @@ class OfflineLinker:
             raise ConfigError(
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
-        mentions, scorer, grown = self._explore(question)
+        _, mentions, scorer, grown = self._explore(question)
         return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops))
 
-    def considered(self, question: Question) -> tuple[list[Growth], Float, npt.NDArray[np.bool_]]:
-        """Return what was scored, for fitting and diagnosis.
+    def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
+        """Return what is scored for a question, for training and diagnosis.
 
-        Returns:
-            P metapaths in parts, their features (P, F) in the order of `Weights`, and whether they end at nodes
-            that have names: (P,).
+        Args:
+            question: the question.
+            start: a mention, and the node to grow from, in place of what the question comes with.
         """
-        _, scorer, grown = self._explore(question)
+        reading, _, scorer, grown = self._explore(question, start)
         parts = [aligned for *_, aligned in grown]
         if not parts:
-            return [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_)
+            return Considered(reading, [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_))
         named = [~scorer.nameless(growth.steps[:, -1]) for _, growth, _ in grown]
-        return [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named)
+        return Considered(reading, [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named))
 
     def _explore(
-        self, question: Question
-    ) -> tuple[tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
+        self, question: Question, start: tuple[Mention, int] | None = None
+    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
         """Read the question and grow metapaths out of every topic entity."""
-        mentions, topics = self._mentions(question)
+        if start is None:
+            mentions, topics = self._mentions(question)
+        else:
+            mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
         reading = read_question(question.text, [mention for mention, _ in mentions], missing)
-        scorer = self._scorer.question(reading)
+        scorer = self.scorer.question(reading)
         grown: list[tuple[_Topic, Growth, Aligned]] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops)]
-        return tuple(mention for mention, _ in mentions), scorer, grown
+        return reading, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of what it means, and the nodes to start from."""
@@ -361,7 +377,7 @@ class OfflineLinker:
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
-                promise = np.where(nameless, np.inf, scorer.scores([aligned])[0])
+                promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels

@@ -9,20 +9,21 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import at_least
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import LlmLinker, Task
+from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ENDED, KGLinker, RetrieverMaker, is_new
-from byokg.pipeline.offline import offline_linker
+from byokg.pipeline.offline import reading_parts
 from byokg.pipeline.prompted import QUERY, checked_answers, shared_parts
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
@@ -161,6 +162,7 @@ def lean_pipeline(
     rounds: int = 2,
     tasks: Sequence[Task] = TASKS,
     top_k: int = 10,
+    ranker: str | Path | None = None,
     schema_tokens: int = 1500,
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
@@ -178,6 +180,7 @@ def lean_pipeline(
         rounds: calls of the model for one question at most.
         tasks: what the model may ask for.
         top_k: relation paths that are followed before the model is asked, for each topic entity.
+        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
@@ -195,7 +198,7 @@ def lean_pipeline(
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     return Lean(
         model,
-        offline_linker(store, embedder, entities, top_k=top_k),
+        OfflineLinker(store, entities, *reading_parts(store, embedder, entities, ranker), top_k=top_k),
         LlmLinker(
             model,
             parts.schema,

@@ -175,7 +175,7 @@ class _Run:
         target = self._identity(shape.target)
         further = f", {column}" if column else ""
         text = (
-            f"{self._match(shape)}{self._apart(shape)}{condition} RETURN {self._group(shape)}{further}, {self._ways(shape)}, "
+            f"{self._match(shape)}{condition} RETURN {self._group(shape)}{further}, {self._ways(shape)}, "
             f"count(DISTINCT {target}) AS total, "
             f"count(DISTINCT CASE WHEN {target} IN $gold THEN {target} END) AS hits"
         )
@@ -185,11 +185,12 @@ class _Run:
     def _foremost(self, shape: _Shape, match: str, value: str, highest: bool) -> Iterator[tuple[_Key, int]]:
         """Yield for each group whether its first target in an order is correct."""
         names = ", ".join(f"k{at}" for at in range(self._width(shape)))
+        target = self._identity(shape.target)
         directed = self.templates.directed
         ways = "".join(f", w{at}, v{at}" for at in range(len(shape.edges))) if directed else ""
         kept = "".join(f", {way}, {way} AS v{at}" for at, way in enumerate(self._each_way(shape))) if directed else ""
         text = (
-            f"{self._match(shape)}{self._apart(shape)}{match} WITH {self._group(shape)}{kept}, {self._identity(shape.target)} AS id, "
+            f"{self._match(shape)}{match} WITH {self._group(shape)}{kept}, {target} AS id, "
             f"{value} AS value ORDER BY value{' DESC' if highest else ''}, id "
             f"WITH {names}{ways}, head(collect(id)) AS first "
             f"RETURN {names}{ways}, CASE WHEN first IN $gold THEN 1 ELSE 0 END AS hits"
@@ -208,7 +209,7 @@ class _Run:
         return (*row[:width], *ways)
 
     def _match(self, shape: _Shape) -> str:
-        """Write the pattern, with the anchors bound."""
+        """Write the pattern, with the anchors bound, and a row for each way where ways count."""
 
         def bound(variable: str, at: int) -> str:
             if self.dialect.id_property is None:
@@ -217,12 +218,12 @@ class _Run:
 
         match = shape.match.replace("{a}", bound("x1", 0)).replace("{b}", bound("y1", 1))
         if self.dialect.id_property is not None:
-            return f"UNWIND $pairs AS pair {match}"
+            return f"UNWIND $pairs AS pair {match}{self._apart(shape)}"
         found = [f"{self.dialect.identity}({name}) = pair[{at}]" for at, name in enumerate(("x1", "y1"))]
         sought = " ".join(
             f"MATCH ({name}) WHERE {told}" for name, told in zip(("x1", "y1"), found[: len(shape.hops)], strict=False)
         )
-        return f"UNWIND $pairs AS pair {sought} {match}"
+        return f"UNWIND $pairs AS pair {sought} {match}{self._apart(shape)}"
 
     def _group(self, shape: _Shape) -> str:
         ends = ["x1", "y1"][: len(shape.hops)]

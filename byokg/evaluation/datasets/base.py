@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import lzma
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,11 @@ from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question
 
 SUFFIXES = ("", ".xz", ".gz")
+
+CLUSTER_FIELDS = ("cluster", "paraphrase_of", "parent", "template")
+"""Where question files say which questions belong together, the narrowest first."""
+
+_CWQ_ID = re.compile(r"(WebQ(?:Trn|Test)-\d+)_[0-9a-f]+")
 
 _ROWS_AT_ONCE = 64
 """Rows of a Parquet file that are Python objects at the same time; each may hold thousands of triples."""
@@ -71,6 +77,15 @@ class Record:
     def label(self, *names: str) -> str:
         """Return the first of these fields that holds anything, as text; empty if none does."""
         return next((str(self.fields[name]) for name in names if self.fields.get(name)), "")
+
+    def cluster(self, id: str) -> str:
+        """Return what this question belongs to; empty if it stands alone.
+
+        That is the first of `CLUSTER_FIELDS` that holds anything, or the question of WebQuestionsSP that an id of
+        ComplexWebQuestions names: several were made from one.
+        """
+        made = _CWQ_ID.fullmatch(id)
+        return self.label(*CLUSTER_FIELDS) or (made[1] if made else "")
 
     def several(self, name: str) -> Sequence[Any]:
         """Return a list; empty if the field is absent. Raises `DatasetError` if it is something else."""
@@ -269,6 +284,9 @@ class Example:
     """Annotated graph query whose result is the answer."""
     rows: tuple[tuple[Cell, ...], ...] = ()
     """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
+    cluster: str = ""
+    """Shared by questions that belong together: paraphrases of one, or instances of one template; empty if the question
+    stands alone."""
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"

@@ -21,6 +21,7 @@ import io
 import json
 import pickle
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -70,7 +71,7 @@ _NONDETERMINISTIC = "gold query with LIMIT and no ORDER BY"
 
 
 class MetaQA(QuestionSet):
-    """The questions of one hop count and split.
+    """The questions of one hop count and split, or with `hops="all"` of all three, shortest first.
 
     `root` holds `kb.txt` and `{1,2,3}-hop/qa_{train,dev,test}.txt` (or `{1,2,3}-hop/vanilla/…`, as first
     published), each plain, `.xz` or `.gz`. A line is a question with its topic in square brackets, a tab,
@@ -80,19 +81,27 @@ class MetaQA(QuestionSet):
     The brackets are dropped from its text. Names are ids in this graph, so the topic's id is its name.
 
     Raises:
-        ConfigError: `hops` is not 1, 2 or 3, or `split` is not train, dev or test.
+        ConfigError: `hops` is not 1, 2, 3 or "all", or `split` is not train, dev or test.
     """
 
-    def __init__(self, root: str | Path, hops: int, split: str = "test") -> None:
-        if hops not in (1, 2, 3):
-            raise ConfigError(f"MetaQA has questions of 1, 2 or 3 hops, not dataset.hops={hops!r}")
+    def __init__(self, root: str | Path, hops: int | Literal["all"], split: str = "test") -> None:
+        if hops not in (1, 2, 3, "all"):
+            raise ConfigError(f"MetaQA has questions of 1, 2 or 3 hops, or all, not dataset.hops={hops!r}")
         if split not in _METAQA_SPLITS:
             raise ConfigError(f"MetaQA has the splits train, dev and test, not dataset.split={split!r}")
         name = f"qa_{split}.txt"
 
-        def read() -> Loaded:
+        def read_part(hops: int) -> Loaded:
             path = found(Path(root) / f"{hops}-hop", name, f"vanilla/{name}")
             return load(read_plain_lines(path), lambda record: _metaqa_example(record, hops, split))
+
+        def read() -> Loaded:
+            parts = [read_part(each) for each in ((1, 2, 3) if hops == "all" else (int(hops),))]
+            checksum = parts[0].checksum
+            if len(parts) > 1:
+                checksum = hashlib.sha256("".join(part.checksum for part in parts).encode()).hexdigest()
+            left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
+            return Loaded(parts[0].path, checksum, tuple(e for part in parts for e in part.examples), left_out)
 
         super().__init__(f"metaqa {hops}-hop {split}", read, None, lambda: found(Path(root), "kb.txt"))
 
@@ -161,6 +170,7 @@ def _pathquestion_example(record: Record, hops: int) -> Example:
         {nodes[0]: nodes[0]},
         hops=hops,
         support=tuple((head, relation, tail) for (head, tail), relation in steps),
+        cluster="#".join((nodes[0], *relations)),
     )
 
 
@@ -273,14 +283,16 @@ def _cron_example(record: Record, split: str, names: Mapping[str, str]) -> Examp
     paraphrases = record.several("paraphrases")
     text = str(paraphrases[0]) if paraphrases else _ID.sub(lambda id: names.get(id[0], id[0]), record.text("question"))
     answers, topics = ([str(each) for each in record.several(field)] for field in ("answers", "entities"))
+    id = f"cron-{split}-{record.place:06d}"
     return named_example(
-        f"cron-{split}-{record.place:06d}",
+        id,
         text,
         {id: names.get(id, id) for id in answers},
         {id: names.get(id, id) for id in topics},
         split=split,
         type=record.label("type"),
         answer_type=record.label("answer_type"),
+        cluster=record.cluster(id),
     )
 
 

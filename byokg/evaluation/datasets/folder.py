@@ -139,6 +139,7 @@ def _example(record: Record, labels: Mapping[str, Record]) -> Example:
         support=_triples(record, "support") or _triples(label, "support_triples"),
         query=_text(record, "query"),
         rows=tuple(tuple(map(as_cell, record.listed("rows", each))) for each in record.several("rows")),
+        cluster=record.cluster(id),
     )
 
 

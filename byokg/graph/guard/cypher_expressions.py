@@ -43,6 +43,18 @@ class CypherCursor(Cursor):
         self.labels: list[LabelUse] = []
         self.properties: list[PropertyUse] = []
         self.edges: list[EdgeUse] = []
+        self.spent = 0
+
+    def spend(self, steps: int) -> None:
+        """Count steps that are repeated for each variable or label known so far; a query may not ask for too many."""
+        self.spent += steps
+        if self.spent > _MOST_STEPS:
+            raise self.unexpected("too many variables, or labels of one, in too many parts; write a shorter query")
+
+    def copied(self) -> dict[str, Binding]:
+        """Return what is known of variables, to be changed."""
+        self.spend(len(self.scope))
+        return dict(self.scope)
 
     def _last_pipes(self) -> dict[int, int]:
         """Return, for each opening bracket, where the last ``|`` directly inside it stands.
@@ -117,6 +129,8 @@ class CypherCursor(Cursor):
         if self.unbracketed > MAX_NESTING:
             raise self.unexpected(f"more than {MAX_NESTING} of these within one another; write the query flatter")
 
+
+_MOST_STEPS = 1_000_000
 
 _INFIX = frozenset("AND OR XOR IN CONTAINS = <> != == < > <= >= =~ + - * / % ^ ||".split())
 _COMPARISONS = frozenset("= <> != < > <= >= =~ CONTAINS IN".split())
@@ -366,7 +380,7 @@ class ExpressionParser(CypherCursor):
         """Read ``EXISTS { … }`` and its kin, which hold a query or a bare pattern."""
         self.advance()
         bare = self.ahead() == "(" or self.ahead(2) == "=" or self.ahead() in MATCH_MODE or self.ahead() in PATH_WORDS
-        outer, self.scope = self.scope, dict(self.scope)
+        outer, self.scope = self.scope, self.copied()
         if key == "COLLECT" or not bare:
             self.subquery()
         else:
@@ -466,12 +480,13 @@ class ExpressionParser(CypherCursor):
     def list_variable(self) -> None:
         """Hide a variable of the query behind the one of ``x IN list``."""
         if self.is_name() and self.ahead() == "IN" and self.tokens[self.at].text in self.scope:
-            self.scope = {name: bound for name, bound in self.scope.items() if name != self.tokens[self.at].text}
+            self.scope = self.copied()
+            self.forget(self.token)
 
     def list(self) -> None:
         """Read a list, a list comprehension or a pattern comprehension."""
         outer = self.scope
-        self.scope = dict(outer)
+        self.scope = self.copied()
         self.enter()
         while self.key != "]" and not self.item() and self.accept(","):
             pass

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 from byokg.errors import QueryRefused
@@ -124,17 +124,26 @@ def character(escape: re.Match[str]) -> str:
     return chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else escape[0]
 
 
-def readings(text: str) -> Iterator[str]:
-    """Yield the other ways in which an engine may read a text, where escapes or line ends leave room for them.
+def readings(text: str) -> list[str]:
+    """Return the other ways in which an engine may read a text, where escapes or line ends leave room for them.
 
     Some engines decode ``\\u0027`` before they look for strings and comments, with or without regard to a backslash
     before it; and a lone carriage return ends a comment for some and not for others.
+
+    Raises:
+        Unreadable: the text is so long that all of them together could not be read in time.
     """
+    others = [text]
     if "\\u" in text or "\\U" in text:
-        yield _ESCAPE.sub(character, text)
-        yield NUMBERED_ESCAPE.sub(character, text)
-    if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
-        yield bare
+        others += _ESCAPE.sub(character, text), NUMBERED_ESCAPE.sub(character, text)
+    if "\r" in text:
+        others.append(re.sub(r"\r(?!\n)", " ", text))
+    others = list(dict.fromkeys(others))
+    if len(others) > 1 and len(text) * len(others) > MAX_CHARACTERS:
+        most = MAX_CHARACTERS // len(others)
+        reason = f"with escapes or lone carriage returns, at most {most:,} characters are read; write the characters"
+        raise Unreadable(text, 0, reason)
+    return others[1:]
 
 
 _PLAIN_SPACES = frozenset(" \t\r\n")
@@ -173,7 +182,7 @@ def tokenise(
         start: the first character.
         stop: behind the last character.
         match: matches at a place the pattern of the language, with the groups ``space``, ``comment``, ``string``,
-            ``number``, ``sign``, and others for names.
+            ``number``, ``sign``, ``wide`` for a sign that is not ASCII, and others for names.
         name: makes a token of another group, given the group, the text, and the first and last place.
 
     Returns:
@@ -200,7 +209,7 @@ def tokenise(
         if found is None:
             raise _strange(text, at)
         kind, value, end = found.lastgroup or "", found[0], found.end()
-        if kind != "comment" and ("\\" in value or not value.isascii()):
+        if kind not in ("comment", "sign", "wide") and ("\\" in value or not value.isascii()):
             _refuse_halves(value, at)
         match kind:
             case "space":
@@ -218,12 +227,14 @@ def tokenise(
                 tokens.append(Token("number", value, at, end))
             case "sign":
                 tokens.append(Token(value, value, at, end))
+            case "wide":
+                tokens.append(Token(_SIGN[value], value, at, end))
+                edits.append(Edit(at, end, _SIGN[value]))
             case _:
                 token = name(kind, text, at, end)
                 end = token.stop
-                written = token.key if kind == "wide" else token.text
-                if kind != "quoted" and written != text[at:end]:
-                    edits.append(Edit(at, end, written))
+                if kind != "quoted" and token.text != text[at:end]:
+                    edits.append(Edit(at, end, token.text))
                 tokens.append(token)
         at = end
     tokens.append(Token("end", "", stop, stop))
@@ -403,9 +414,7 @@ def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
 
 
 def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
-    """Read a word, a name in backticks, or a sign that is not ASCII."""
-    if kind == "wide":
-        return Token(_SIGN[text[start]], text[start], start, stop)
+    """Read a word or a name in backticks."""
     if kind == "quoted":
         return Token("name", _quoted_name(text[start:stop], start), start, stop)
     stop, word = _word(text, start, stop)
@@ -522,13 +531,14 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
 
     Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
-    hide in one read so; and an IRI follows an operand in lists and triples only, where it is not of this shape.
+    hide in one read so. Expressions stand in parentheses; there an IRI follows an operand only in lists, and is not of
+    this shape.
     """
     joined: list[Token] = []
     opened: list[str] = []
     before = ""
     for token in tokens:
-        if token.key == "iri" and before in _AFTER_OPERAND and _compares(token.text[1:-1], opened[-1:] == ["("]):
+        if token.key == "iri" and before in _AFTER_OPERAND and opened[-1:] == ["("] and _compares(token.text[1:-1]):
             parts, _ = tokenise_sparql(text, token.start + 1, token.stop)
             joined += [Token("<", "<", token.start, token.start + 1), *parts[:-1]]
         else:
@@ -541,9 +551,9 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     return joined
 
 
-def _compares(inner: str, in_parentheses: bool) -> bool:
-    """Tell from what stands between < and > behind an operand whether both are comparisons."""
+def _compares(inner: str) -> bool:
+    """Tell from what stands between < and > behind an operand in parentheses whether both are comparisons."""
     if "#" in inner:
         return False
     joined = any(mark in inner for mark in ("&&", "(", ")", ","))
-    return inner[:1] in ("?", "$") or (in_parentheses and joined and "://" not in inner)
+    return inner[:1] in ("?", "$") or (joined and "://" not in inner)

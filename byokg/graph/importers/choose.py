@@ -12,6 +12,7 @@
 | folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
 | folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
 | folder with one file                    | named `kb`, `graph` or `triples`, and ending as above                |
+| folder of RDF files and no others       | all of them together, whatever they are named                        |
 
 Each file may be compressed as `.gz`, `.xz` or `.zst`; `delimited` tells more about the text. A triple file may start
 with the line head, relation, tail. Its exact repetitions are dropped and counted, an entity's id is its name, and it
@@ -117,7 +118,7 @@ def source_files(source: str | Path) -> list[Path]:
     if found.mapping:
         return mapped_files(found.mapping)
     headers = [header for header in found.headers.values() if header]
-    return [found.alone] if found.alone else sorted({*found.nodes, *found.edges, *headers})
+    return [found.alone, *found.further] if found.alone else sorted({*found.nodes, *found.edges, *headers})
 
 
 def _stream(found: _Found) -> GraphStream:
@@ -129,7 +130,11 @@ def _stream(found: _Found) -> GraphStream:
     if ending in RDF_ENDINGS:
         from byokg.graph.rdf.importer import RdfFile
 
-        return RdfFile(found.alone)
+        return RdfFile(found.alone, *found.further)
+    if ending not in (*DELIMITED_ENDINGS, *JSON_ENDINGS):
+        known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, ".yaml"))
+        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
+        raise ImportFailed(found.alone, None, reason)
     return JsonLinesFile(found.alone) if ending in JSON_ENDINGS else TripleFile(found.alone)
 
 
@@ -142,6 +147,8 @@ class _Found:
 
     source: Path
     alone: Path | None = None
+    further: Sequence[Path] = ()
+    """RDF files that are one graph with the one in `alone`."""
     mapping: Path | None = None
     nodes: Sequence[Path] = ()
     edges: Sequence[Path] = ()
@@ -183,6 +190,9 @@ def _find(source: Path) -> _Found:
         return _Found(source, nodes=nodes, edges=edges, headers=headers)
     if len(alone) == 1 and not nodes and not edges:
         return _Found(source, alone=alone[0])
+    if not found and present and all(_ending(path) in RDF_ENDINGS for path in present):
+        _refuse_copies(source, present)
+        return _Found(source, alone=present[0], further=present[1:])
     if not found:
         known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt"
         reason = f"holds neither nodes.csv with edges.csv nor one of {known} (also .gz, .xz, .zst)"

@@ -319,37 +319,37 @@ def _through(
 
 def outward(
     moves: Moves,
-    start: int,
+    starts: Int64,
     backward: bool,
     ends: Int64 | None,
     query: PathQuery,
     budget: Budget,
 ) -> Search[list[Rows]]:
-    """Find the paths out of a node to others, or from others to it, by length.
+    """Find the paths out of nodes to others, or from others to them, by start and then by length.
 
     Args:
         moves: the steps.
-        start: the node that they have in common.
-        backward: whether it is their end.
+        starts: the nodes that they begin at, ascending.
+        backward: whether they end there instead.
         ends: the nodes at the other end, ascending; None for any.
         query: says which paths of each pair are wanted.
         budget: what the search may do.
     """
-    selector, count, restrictor, most = query.selector, query.count, query.restrictor, query.max_length
+    restrictor, most = query.restrictor, query.max_length
     states = moves.states
-    quotas: dict[int, Quota] = {}
     accepted = moves.accepting if not backward else np.arange(states) == 0
-    first = start * states + (np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64))
-    rows, length = Rows.at(first), 0
-    passed: dict[int, Quota] = {}
+    first = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+    rows, length = Rows.at((starts[:, None] * states + first).reshape(-1)), 0
+    shares, passed = _Shares(query, starts, states), _Shares(query, starts, 1)
     found: list[Rows] = []
     with ExitStack() as stack:
         away = None
         if ends is not None:
             away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrowed(1))[0])
-        if moves.empty and (ends is None or start in ends):
-            alone = Rows.at(np.array([start * states], np.int64))
-            found += _wanted(alone, 0, quotas, selector, count, budget, moves, False)
+        if moves.empty:
+            found += _wanted(
+                Rows.at((starts if ends is None else np.intersect1d(starts, ends)) * states), shares, budget
+            )
         while len(rows) and (most is None or length < most) and budget.wanted > 0:
             length += 1
             vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
@@ -369,17 +369,22 @@ def outward(
                 ending &= among(far if states == 1 else far // states, ends)
             done = np.flatnonzero(ending)
             kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
-            ended = rows.longer(row[kept], far[kept], label[kept])
-            found += _wanted(ended, length, quotas, selector, count, budget, moves, backward)
-            if ends is not None and len(quotas) == len(ends) and all(quota.filled for quota in quotas.values()):
+            found += _wanted(rows.longer(row[kept], far[kept], label[kept]), shares, budget)
+            if ends is not None and shares.filled(len(starts) * len(ends)):
                 break
             on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
-            if restrictor is Restrictor.WALK and selector is not Selector.ALL:
-                on = on[_first_visits(far[on], length, passed, selector, count)]
+            if restrictor is Restrictor.WALK and query.selector is not Selector.ALL:
+                # None of the k shortest begins with more than the k shortest to a vertex.
+                on = on[passed.take(rows.vertices[row[on], 0] // states, far[on], length)]
             rows = rows.longer(row[on], far[on], label[on])
         if len(rows) and budget.wanted <= 0:
             budget.full = True
-    return found
+    if len(starts) > 1:
+        own = [(each, each.vertices[:, 0] // states) for each in found]
+        found = [
+            each.taken(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of
+        ]
+    return [Rows(each.vertices[:, ::-1], each.labels[:, ::-1]) for each in found] if backward else found
 
 
 def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
@@ -387,42 +392,40 @@ def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
     return followed(which, Layer(steps.origin, steps.far, steps.label), limit)
 
 
-def _wanted(
-    rows: Rows,
-    length: int,
-    quotas: dict[int, Quota],
-    selector: Selector,
-    count: int,
-    budget: Budget,
-    moves: Moves,
-    backward: bool,
-) -> Iterator[Rows]:
+class _Shares:
+    """How many paths of each pair of a start and an end are still wanted."""
+
+    def __init__(self, query: PathQuery, starts: Int64, states: int) -> None:
+        self._query, self._starts, self.states = query, starts, states
+        self._quotas: dict[int, Quota] = {}
+
+    def take(self, starts: Int64, ends: Int64, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which paths of a length are wanted, by their start nodes and end vertices."""
+        if self._query.selector is Selector.ALL:
+            return np.ones(len(starts), np.bool_)
+        keys = ends // self.states * len(self._starts) + np.searchsorted(self._starts, starts)
+        selector, count = self._query.selector, self._query.count
+        quotas = self._quotas
+        taken = [quotas.setdefault(key, Quota(selector, count)).take(length, 1) == 1 for key in keys.tolist()]
+        return np.array(taken, np.bool_)
+
+    def filled(self, pairs: int) -> bool:
+        """Tell whether no path of so many pairs is wanted any more."""
+        return len(self._quotas) == pairs and all(quota.filled for quota in self._quotas.values())
+
+
+def _wanted(rows: Rows, shares: _Shares, budget: Budget) -> Iterator[Rows]:
     """Yield those of the paths of a length that are wanted of each pair."""
     if len(rows) == 0:
         return
-    if selector is Selector.ALL:
-        kept = np.arange(len(rows))
-    else:
-        ends = (rows.vertices[:, -1] // moves.states).tolist()
-        kept = np.flatnonzero(_take(ends, length, quotas, selector, count))
+    starts, ends = rows.vertices[:, 0] // shares.states, rows.vertices[:, -1]
+    kept = np.flatnonzero(shares.take(starts, ends, rows.labels.shape[1]))
     if len(kept) > budget.wanted:
         budget.full = True
         kept = kept[: budget.wanted]
     budget.wanted -= len(kept)
     if len(kept):
-        taken = rows.taken(kept)
-        yield Rows(taken.vertices[:, ::-1], taken.labels[:, ::-1]) if backward else taken
-
-
-def _take(ends: list[int], length: int, quotas: dict[int, Quota], selector: Selector, count: int) -> list[bool]:
-    return [quotas.setdefault(end, Quota(selector, count)).take(length, 1) == 1 for end in ends]
-
-
-def _first_visits(
-    vertices: Int64, length: int, passed: dict[int, Quota], selector: Selector, count: int
-) -> npt.NDArray[np.bool_]:
-    """Tell which walks to go on with: none of the k shortest begins with more than the k shortest to a vertex."""
-    return np.array(_take(vertices.tolist(), length, passed, selector, count), np.bool_)
+        yield rows.taken(kept)
 
 
 @dataclass(frozen=True)

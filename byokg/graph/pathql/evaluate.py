@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice, product
@@ -50,7 +51,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.pathql.result import Found, PathResult
 from byokg.graph.pathql.rules import Inferred
-from byokg.graph.pathql.search import deviations, flood, shortest
+from byokg.graph.pathql.search import Sides, deviations, flood, shortest
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -160,6 +161,7 @@ class _Run:
         self._budget = Budget(limits, wanted + query.offset)
         self._inferred = inferred
         self._finite = self._both_ways = False
+        self._sides: Sides | None = None
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
         self._moves = self._via()
@@ -340,12 +342,31 @@ class _Run:
         if sources is None and targets is None:
             sources = self._every_node()
         if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
-            pairs = product(sources.tolist(), targets.tolist())
-            return self._searches(partial(self._pair, source, target) for source, target in pairs)
+            return self._pairs(sources, targets)
         if sources is not None and (targets is None or len(sources) <= len(targets)):
-            return self._searches(partial(self._fan, source, False, targets) for source in sources.tolist())
+            return self._searches(self._fans(sources, False, targets))
         assert targets is not None
-        return self._searches(partial(self._fan, target, True, sources) for target in targets.tolist())
+        return self._searches(self._fans(targets, True, sources))
+
+    def _fans(
+        self, nodes: Int64, backward: bool, others: Int64 | None
+    ) -> Iterator[Callable[[Budget], Search[list[Rows]]]]:
+        """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
+        query, moves = self._query, self._moves
+        if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
+            yield from (partial(self._fan, node, backward, others) for node in nodes.tolist())
+            return
+        at_once = _TOGETHER if query.limit is None else 1
+        for first in range(0, len(nodes), at_once):
+            yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
+
+    def _pairs(self, sources: Int64, targets: Int64) -> Iterator[Rows]:
+        """Yield the paths between each of some nodes and each of others."""
+        pairs = product(sources.tolist(), targets.tolist())
+        with ExitStack() as stack:
+            if isinstance(self._store, ColumnarGraph) and len(sources) * len(targets) > 1:
+                self._sides = Sides(self._moves, stack)
+            yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
 
     def _searches(self, searches: Iterable[Callable[[Budget], Search[list[Rows]]]]) -> Iterator[Rows]:
         """Yield what searches find, in their order; on servers several of them ask together."""
@@ -425,7 +446,7 @@ class _Run:
         if restrictor is Restrictor.ACYCLIC and source == target and not moves.empty:
             return []
         if query.selector not in _ONE_EACH and not self._one:
-            if (yield from shortest(moves, source, target, most, budget, every=False)) is None:
+            if (yield from shortest(moves, source, target, most, budget, False, None, self._sides)) is None:
                 return []
             return (yield from self._between(source, target, budget))
         every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreMoves)
@@ -437,7 +458,7 @@ class _Run:
                 return [Rows(*pushed).taken(slice(None if every else 1))]
         # The first of all on servers, so that it is the one that an engine's answer begins with.
         part = budget.part(1) if stored and not every else budget.part()
-        rows = yield from shortest(moves, source, target, most, part, every or stored)
+        rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
         if rows is None:
             return []
         plain, cut = self._plain(source == target), every and part.full
@@ -490,11 +511,12 @@ class _Run:
     def _fan(self, node: int, backward: bool, others: Int64 | None, budget: Budget) -> Search[list[Rows]]:
         """Find the paths from a node to others, or from others to it."""
         query, moves = self._query, self._moves
-        if not ((query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)):
-            return (yield from outward(moves, node, backward, others, query, budget))
         every = query.selector is Selector.ALL_SHORTEST
-        found = yield from flood(moves, node, backward, query.max_length, budget, every, others)
-        if query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL) and not moves.empty:
+        cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
+        part = budget.part(budget.wanted + cycles)
+        found = yield from flood(moves, node, backward, query.max_length, part, every, others)
+        budget.full |= part.full
+        if cycles:
             found = [rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1])) for rows in found]
         if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
             found += yield from self._pair(node, node, budget)

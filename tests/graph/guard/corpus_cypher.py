@@ -1123,4 +1123,7 @@ UNREADABLE = [
     "MATCH (n)\ufeffSET n.x=1",
     "MATCH (n) RETURN n\x00 SET n.x=1",
     "MATCH (n) RETURN n \u202e SET n.x = 1",
+    "RETURN 42 \u2014 41",
+    "RETURN \u22121",
+    "MATCH (n) WHERE n.x \u2329 1 RETURN n",
 ]

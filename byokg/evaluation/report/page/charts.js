@@ -110,7 +110,7 @@ function differences(deltas, runs, metric) {
   const width = 240;
   const x = linear(-reach, reach, 8, width - 8);
   const rows = deltas.map((delta) => {
-    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta.changed));
+    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta));
     if (!delta.n) return el("tr", {}, name, el("td", { colspan: 5, class: "dim" }, "no question in common"));
     const { value, ci95, p, test, won, lost } = delta.metrics[metric];
     const sure = ci95[0] > 0 || ci95[1] < 0;
@@ -140,13 +140,14 @@ function differences(deltas, runs, metric) {
 
 const swatch = (run) => el("span", { class: `swatch ${colour(run)}`, "aria-hidden": "true" });
 
-function changes(changed) {
-  if (!changed.length) return el("small", {}, "the same settings");
+function changes({ changed, apart }) {
+  const told = apart.length ? el("small", { class: "apart" }, `not under one contract: ${cut(apart.join("; "), 200)}`) : null;
+  if (!changed.length) return told ?? el("small", {}, "the same settings, graph and code");
   const listed = changed.slice(0, 4).map(([key, before, after]) =>
     el("span", { title: plain(`${key}: ${before ?? "unset"} → ${after ?? "unset"}`) }, `${cut(key, 40)} `, el("b", {}, cut(after ?? "unset", 24))),
   );
   const more = changed.length > 4 ? `and ${changed.length - 4} more` : null;
-  return el("small", { class: "changes" }, listed, more && el("span", {}, more));
+  return [el("small", { class: "changes" }, listed, more && el("span", {}, more)), told];
 }
 
 // One group of bars for each type (or hop count), a bar for each run.
