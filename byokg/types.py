@@ -291,8 +291,8 @@ class Step:
 
 
 Support = Literal["supported", "found", "unsupported"]
-"""`supported`: evidence that the answer cites holds it. `found`: other evidence that was shown does. `unsupported`: none
-does."""
+"""`supported`: evidence that the answer cites holds it. `found`: other evidence that was shown does. `unsupported`:
+none does."""
 
 
 @dataclass(frozen=True)
