@@ -212,9 +212,9 @@ def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
     said = [(_SAID.get(name) or patterns.get(name, name)).replace("\\", "") for name in names]
     unexpected = f"unexpected {_short(found)!r}" if found else "the query ends too early"
     written = re.search(r"=\s*:?([^\s<>=:{}]*)$", text[max(0, place - 200) : place])
-    word = (written[1] if written else "") + re.split(r"[\s<>{}]", text[place : place + 200])[0]
-    if written and "/" in word:
-        unexpected += f"; such a name is written <{word}>"
+    whole = (written[1] if written else "") + re.split(r"[\s<>{}]", text[place : place + 200])[0]
+    if written and "/" in whole:
+        unexpected += f"; such a name is written <{whole}>"
     line = text.count("\n", 0, place) + 1
     column = place - text.rfind("\n", 0, place)
     raise PathQueryInvalid(unexpected, line, column, tuple(said)) from None
