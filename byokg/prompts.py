@@ -52,6 +52,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "answer": ("graph_context", "question"),
         "direct": ("question",),
         "direct_cot": ("question",),
+        "subgraph_answer": ("graph_context", "question"),
+        "entities_prime": ("question",),
+        "entities_mag": ("question",),
         "judge": ("expected", "given", "question"),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),
