@@ -31,7 +31,8 @@ from byokg.cli.config import Settings, read_settings, show_settings
 from byokg.cli.evaluation import evaluate
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
-from byokg.evaluation.records import read_config
+from byokg.evaluation.records import read_config, read_timings
+from byokg.evaluation.report.summary import taken
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
@@ -352,15 +353,23 @@ def _digest(text: str) -> str:
 
 
 def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
-    """Return one row for each job; figures are percentages."""
+    """Return one row for each job: percentages, and what a question took."""
     rows: list[tuple[str, ...]] = []
+    asked = False
     for job, outcome in zip(grid.jobs, outcomes, strict=True):
         try:
             summary = read_metrics(job.folder).overall
+            took = taken(list(read_timings(job.folder)))
         except RunError:
             rows.append((job.name, "incomplete" if outcome.incomplete else "failed"))
             continue
+        asked = asked or took["calls"] > 0
         shown = (percent(summary.estimates[name].value) for name in _SHOWN)
-        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown))
-    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN))]
-    return table(columns, rows, f"{len(grid.jobs)} runs")
+        evidence = summary.retrieval.get("recall")
+        costs = f"{took['seconds']:.2f}", f"{took['calls']:.2f}", f"{took['input_tokens'] + took['output_tokens']:,.0f}"
+        recall = "" if evidence is None else percent(evidence.value)
+        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown, recall, *costs))
+    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN), "evid.", "sec.")]
+    columns += figures("calls", "tokens") if asked else []
+    caption = "evid.: share of gold answers in the evidence, %; sec. and what follows: mean of a question"
+    return table(columns, [row[: len(columns)] for row in rows], f"{len(grid.jobs)} runs", caption)

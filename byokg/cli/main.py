@@ -44,6 +44,7 @@ COMMANDS = {
         "Compare runs over the same questions: differences with intervals, by type, questions won and lost.",
     ),
     "score": ("score_commands:score", "Score predictions again, under one metric profile or all of them side by side."),
+    "table": ("score_commands:table", "Write the table of runs that goes into a paper: LaTeX, Markdown or CSV."),
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),

@@ -215,6 +215,34 @@ def compare(
         console.print(part)
 
 
+def table(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; all are tested against the first.")],
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Metric profile that all are scored under.")] = "strict",
+    latex: Annotated[bool, typer.Option("--latex", help="For LaTeX with booktabs.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="All figures with interval ends and p values.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The default.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+) -> None:
+    """Write the table of runs that goes into a paper: LaTeX, Markdown or CSV.
+
+    byokg table runs/grid/*/ --latex > table.tex
+
+    Each figure has half the width of its 95 % interval; a dagger marks what differs from the first run after Holm's
+    correction; the best are bold among runs on the same questions and graph with the same grants and code, and the
+    notes say what the others differ in.
+    """
+    from byokg.evaluation.profiles import PROFILES
+    from byokg.evaluation.report.paper_table import paper_table, written
+    from byokg.evaluation.run_folder import read_runs
+
+    if profile not in PROFILES:
+        raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
+    if latex + as_csv + markdown > 1:
+        raise ConfigError("--latex, --markdown and --csv are three formats; ask for one at a time")
+    made = paper_table(read_runs(runs), PROFILES[profile], seed)
+    print(written(made, "latex" if latex else "csv" if as_csv else "markdown"), end="")
+
+
 # The judge
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,8 @@ def test_other_launchers_give_the_same_runs(byokg: Run, films: Path, package: st
     words = ["eval", "-m", "dataset=folder", f"dataset.root={films}", "pipeline.beam=8,16", "-q"]
     here, there = byokg(*words, "out=here"), byokg(*words, "out=there", *launcher)
     assert (here.code, there.code) == (0, 0), here.err + there.err
-    assert there.out == here.out.replace("run folders: here", "run folders: there")
+    timeless = [re.sub(r"\d\.\d\d\b", "0.00", each.out) for each in (here, there)]
+    assert timeless[1] == timeless[0].replace("run folders: here", "run folders: there")
     for beam in (8, 16):
         for name in SAME:
             path = Path(f"pipeline.beam={beam}") / name

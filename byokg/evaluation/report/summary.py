@@ -158,7 +158,7 @@ def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
             "type": {key: _summary(each) for key, each in metrics.by_type.items()},
             "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
         },
-        "took": _took(list(run.timings.values())),
+        "took": taken(list(run.timings.values())),
     }
 
 
@@ -180,7 +180,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {"value": _rounded(estimate.value), "ci95": [_rounded(low), _rounded(high)]}
 
 
-def _took(timings: Sequence[Timing]) -> dict[str, Any]:
+def taken(timings: Sequence[Timing]) -> dict[str, Any]:
     """Average what questions took, as if every reply had been asked for now."""
     spent = [_spent(timing) for timing in timings]
     n = max(len(spent), 1)
