@@ -437,6 +437,7 @@ class LlmLinker:
         schema_tokens: budget of the schema's text.
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
         relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
+        solved: writes solved questions that are similar to a question, to stand below the schema.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -453,6 +454,7 @@ class LlmLinker:
         schema_tokens: int = 2000,
         path_language: PathLanguage = "metapaths",
         relations: RelationMatcher | None = None,
+        solved: Callable[[str], str] = lambda question: "",
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -475,6 +477,7 @@ class LlmLinker:
         if path_language not in get_args(PathLanguage):
             raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
         self._relations = relations
+        self._solved = solved
         self._path_queries = path_language == "paths" and "paths" in tasks
 
     def propose(self, question: Question, context: Context) -> Artifacts:
@@ -507,8 +510,9 @@ class LlmLinker:
         return self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later))
 
     def schema_text(self, question: Question, context: Context) -> str:
-        """Return the part of the schema that matters for a round."""
-        return self._schema.render(question.text, self._schema_tokens).text
+        """Return the part of the schema that matters for a round, and solved questions that are similar."""
+        schema = self._schema.render(question.text, self._schema_tokens).text
+        return "\n\n".join(part for part in (schema.rstrip("\n"), self._solved(question.text)) if part)
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""

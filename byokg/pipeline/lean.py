@@ -24,7 +24,7 @@ from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ENDED, KGLinker, RetrieverMaker, is_new
 from byokg.pipeline.offline import reading_parts
-from byokg.pipeline.prompted import QUERY, checked_answers, shared_parts
+from byokg.pipeline.prompted import QUERY, checked_answers, shared_parts, solved_text
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
@@ -167,6 +167,8 @@ def lean_pipeline(
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
     prompts: PromptLibrary | None = None,
+    examples: str | Path | None = None,
+    examples_shown: int = 3,
 ) -> Lean:
     """Put the parts together for one graph and one language model.
 
@@ -185,6 +187,7 @@ def lean_pipeline(
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
         prompts: what is asked; None takes the prompts that ship with the package.
+        examples, examples_shown: solved questions to show, see `byokg_pipeline`.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -208,6 +211,7 @@ def lean_pipeline(
             prompts,
             schema_tokens,
             relations=parts.relations,
+            solved=solved_text(examples, store, embedder, examples_shown),
         ),
         entities,
         tuple(made.values()),
