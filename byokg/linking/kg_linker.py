@@ -24,6 +24,7 @@ from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
@@ -489,7 +490,8 @@ class LlmLinker:
         Raises:
             LlmError: the model gave no usable reply.
         """
-        reply = self._model.reply(self._messages(question, context), stage=STAGE, question_id=question.id)
+        messages, schema = self._messages(question, context), reply_schema(self.tags)
+        reply = self._model.reply(messages, stage=STAGE, question_id=question.id, schema=schema)
         return self.read(reply.text, question, bool(context.rounds))
 
     def _messages(self, question: Question, context: Context) -> list[Message]:
@@ -504,6 +506,13 @@ class LlmLinker:
         else:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
+
+    @property
+    def tags(self) -> list[str]:
+        """Return between which tags the results of the tasks stand, in the order of the tasks."""
+        queries = ["pathql"] if self._path_queries else ["paths"]
+        of = {"paths": queries, "query": [TAGS[language] for language in self._languages]}
+        return [tag for task in self._tasks for tag in of.get(task, [task])]
 
     def tasks_text(self, later: bool) -> str:
         """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -197,6 +197,38 @@ def without_thought(text: str) -> str:
 def unescaped(text: str) -> str:
     """Resolve entities that end in a semicolon; `AT&T` and `R&copy` are left alone."""
     return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)
+
+
+def reply_schema(tags: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON schema of a reply with one entry for each kind of result, as `blocks` finds them in JSON."""
+    entries = {tag: _ENTRIES.get(tag, _TEXT) for tag in tags}
+    return {
+        "title": "results",
+        "description": "What the tasks ask for, each result under the name of its tags.",
+        "type": "object",
+        "properties": entries,
+        "required": list(entries),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string", "description": "as it would stand between the tags; empty where there is none"}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_ENTRIES: Mapping[str, Mapping[str, Any]] = {
+    "entities": _TEXTS,
+    "next-entities": _TEXTS,
+    "selected": _TEXTS,
+    "paths": {"type": "array", "items": _TEXTS, "description": "paths, each a list of relations"},
+    "answers": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"answer": {"type": "string"}, "citations": _TEXTS},
+            "required": ["answer", "citations"],
+            "additionalProperties": False,
+        },
+    },
+}
 
 
 # Tags

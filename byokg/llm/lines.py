@@ -294,10 +294,10 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
     sentences that abstain are no answers.
     """
     content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
-    content = _TAKEN_BACK.sub("", _UNCITED.sub("", _ID_TAG.sub(r"[\1]", content)))
     found: list[WrittenAnswer] = []
     listed = _json_answers(content)
     if listed is None:
+        content = _TAKEN_BACK.sub("", _UNCITED.sub("", _ID_TAG.sub(r"[\1]", content)))
         lines = list(_answer_lines(content))
         prose = [is_sentence(line) and _MARK not in _marked(line)[0] for line in lines]
         for line, idle in zip(lines, prose, strict=True):

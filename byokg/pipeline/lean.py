@@ -17,6 +17,7 @@ from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
@@ -135,7 +136,8 @@ class Lean:
             turn=_MORE if left else _LAST,
             question=question.text,
         )
-        return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id).text
+        schema = reply_schema(["answers", *self._reader.tags])
+        return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
 
 
 class _Written:

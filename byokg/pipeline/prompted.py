@@ -24,6 +24,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.linking.solved import SolvedQuestions
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
@@ -93,7 +94,8 @@ class LlmAnswerer:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
         messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
-        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id)
+        schema = reply_schema(["answers"])
+        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
