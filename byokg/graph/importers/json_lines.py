@@ -185,9 +185,9 @@ class JsonLinesFile:
 
     left_out = 0
 
-    def __init__(self, path: Path) -> None:
-        """Name the file."""
-        self._file = TextFile(path)
+    def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
+        """Name the file, and lines of it that are not to be read."""
+        self._file = TextFile(path, left_out=left_out)
         self._entities, self._labels = Interner(), Interner()
         self._nodes: NodeColumns | None = None
         self._kinds: dict[str, pa.DataType] = {}
