@@ -186,10 +186,10 @@ def answer_file(questions: Path, settings: Settings, out: Path, err: Console, qu
             raise
     texts = {example.id: example.question for example in examples}
     write_file(out, _answer_lines(found, texts, out.suffix))
-    failed = [each for each in found if each.status != "ok"]
+    failed = [each for each in found if not each.has_outcome]
     for each in failed[:FAILURES_LISTED]:
         note(f"failed {each.id}: {each.error.message if each.error else each.status}")
-    without = sum(each.status == "ok" and not each.answers for each in found)
+    without = sum(each.has_outcome and not each.answers for each in found)
     note(f"{len(found):,} questions, {len(failed):,} failed, {without:,} without an answer: {out}; traces: {folder}")
 
 

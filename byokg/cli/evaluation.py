@@ -577,7 +577,7 @@ def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
 
     if not metrics.overall.failed:
         return
-    failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
+    failed = (prediction for prediction in read_predictions(folder) if not prediction.has_outcome)
     for prediction in itertools.islice(failed, FAILURES_LISTED):
         reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
         print_line(out, f"failed {prediction.id}: {reason}")

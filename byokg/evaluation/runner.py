@@ -287,15 +287,15 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
-    if prediction is None or prediction.status != "ok":
+    if prediction is None or not prediction.has_outcome:
         return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.cluster)
-    scores = score(prediction.answers, example.answers) if example.answers else ZERO
     return Outcome(
-        scores,
+        score(prediction.answers, example.answers) if example.answers else ZERO,
         type=example.type,
         hops=example.hops,
         linked=linked,
         retrieved=prediction.retrieved,
+        grounding=prediction.grounding,
         cluster=example.cluster,
     )
 

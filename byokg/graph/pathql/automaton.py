@@ -24,7 +24,7 @@ from byokg.graph.pathql.query import (
     AnyLink,
     Inverse,
     Link,
-    Name,
+    NameTerm,
     NotLink,
     PathExpression,
     Repeat,
@@ -144,7 +144,7 @@ def _useful(following: list[set[int]], accepting: Mask) -> set[int]:
 def compile_expression(
     path: PathExpression,
     relations: int,
-    number: Callable[[Name], Iterable[int]],
+    number: Callable[[NameTerm], Iterable[int]],
     undirected: bool = False,
     repeated: bool = False,
 ) -> Automaton:
@@ -189,7 +189,7 @@ def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Autom
 class _Builder:
     """An automaton with silent steps while it is put together (Thompson's construction)."""
 
-    def __init__(self, relations: int, number: Callable[[Name], Iterable[int]], undirected: bool) -> None:
+    def __init__(self, relations: int, number: Callable[[NameTerm], Iterable[int]], undirected: bool) -> None:
         self._relations = relations
         self._number = number
         self._undirected = undirected

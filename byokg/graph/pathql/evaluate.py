@@ -27,21 +27,21 @@ import numpy as np
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
-from byokg.graph.pathql.budget import Budget, PathLimits, Rows, Search, run, together
+from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
-from byokg.graph.pathql.patterns import Patterns, Table
+from byokg.graph.pathql.patterns import Patterns, SolutionTable
 from byokg.graph.pathql.query import (
     Alternatives,
     AnyLink,
     Endpoint,
     Group,
+    InferenceRule,
     Inverse,
     PathExpression,
     PathQuery,
     Restrictor,
-    Rule,
     Selector,
     TriplePattern,
     Union,
@@ -49,7 +49,7 @@ from byokg.graph.pathql.query import (
     is_step,
     variables,
 )
-from byokg.graph.pathql.result import Found, PathResult
+from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.rules import Inferred
 from byokg.graph.pathql.search import Sides, deviations, flood, shortest
 from byokg.graph.store import GraphStore
@@ -68,7 +68,7 @@ def paths(
     store: GraphStore,
     query: str | PathQuery,
     limits: PathLimits | None = None,
-    rules: str | Sequence[Rule] | Inferred | None = None,
+    rules: str | Sequence[InferenceRule] | Inferred | None = None,
 ) -> PathResult:
     """Run a path query.
 
@@ -158,7 +158,7 @@ class _Run:
         self._store, self._query, self._limits = store, query, limits
         self._names = Names(store, query.prefixes)
         wanted = limits.max_paths if query.limit is None else query.limit
-        self._budget = Budget(limits, wanted + query.offset)
+        self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
         self._finite = self._both_ways = False
         self._sides: Sides | None = None
@@ -179,7 +179,7 @@ class _Run:
         shared = set(starts.bound) & set(ends.bound)
         if shared:  # not every path agrees with both patterns, so that any number may be needed
             budget.wanted = max(budget.wanted, self._limits.max_paths)
-        searched = self._priced(starts, ends) if query.cost else map(Found, self._searched(starts, ends))
+        searched = self._priced(starts, ends) if query.cost else map(FoundRows, self._searched(starts, ends))
         found = [self._with_patterns(each, starts, ends, shared) for each in searched]
         found = self._cut(found)
         truncated = budget.truncated or (budget.full and query.limit is None)
@@ -204,7 +204,7 @@ class _Run:
         search = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
         return run(self._moves, search), self._budget.truncated
 
-    def _with_patterns(self, found: Found, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
+    def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, shared: set[str]) -> FoundRows:
         """Join paths with the solutions of the patterns of their ends."""
         if starts.solutions is None and ends.solutions is None:
             return found
@@ -221,9 +221,11 @@ class _Run:
                     if all(name not in one or name not in other or one[name] == other[name] for name in shared):
                         kept.append(row)
                         joined.append({**one, **other})
-        return Found(rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs])
+        return FoundRows(
+            rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs]
+        )
 
-    def _cut(self, found: Sequence[Found]) -> list[Found]:
+    def _cut(self, found: Sequence[FoundRows]) -> list[FoundRows]:
         """Leave out what OFFSET and LIMIT say."""
         query = self._query
         if not query.offset and query.limit is None:
@@ -236,7 +238,7 @@ class _Run:
             before += len(each.rows)
             if first < stop:
                 part = slice(first, stop)
-                kept.append(Found(each.rows.taken(part), each.bindings[part], each.costs[part]))
+                kept.append(FoundRows(each.rows.taken(part), each.bindings[part], each.costs[part]))
         return kept
 
     # Steps
@@ -308,7 +310,7 @@ class _Run:
         if end.pattern is None:
             return _Ends(given)
         check_bound([end.variable], set(variables(end.pattern)), where)
-        begun = Table({}, 1) if given is None else Table({name: given}, len(given))
+        begun = SolutionTable({}, 1) if given is None else SolutionTable({name: given}, len(given))
         table = self._patterns.solve(end.pattern, begun).distinct()
         table = table.taken(np.flatnonzero(table.column(name) >= 0))
         bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
@@ -328,7 +330,7 @@ class _Run:
 
     # Searching
 
-    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[Rows]:
+    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[PathRows]:
         """Return the paths, by start (or by end, where the starts are free) and then by length."""
         sources, targets = starts.nodes, ends.nodes
         if self._query.cyclic:
@@ -350,7 +352,7 @@ class _Run:
 
     def _fans(
         self, nodes: Int64, backward: bool, others: Int64 | None
-    ) -> Iterator[Callable[[Budget], Search[list[Rows]]]]:
+    ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
         """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
         query, moves = self._query, self._moves
         if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
@@ -360,7 +362,7 @@ class _Run:
         for first in range(0, len(nodes), at_once):
             yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
 
-    def _pairs(self, sources: Int64, targets: Int64) -> Iterator[Rows]:
+    def _pairs(self, sources: Int64, targets: Int64) -> Iterator[PathRows]:
         """Yield the paths between each of some nodes and each of others."""
         pairs = product(sources.tolist(), targets.tolist())
         with ExitStack() as stack:
@@ -368,7 +370,7 @@ class _Run:
                 self._sides = Sides(self._moves, stack)
             yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
 
-    def _searches(self, searches: Iterable[Callable[[Budget], Search[list[Rows]]]]) -> Iterator[Rows]:
+    def _searches(self, searches: Iterable[Callable[[SearchBudget], Search[list[PathRows]]]]) -> Iterator[PathRows]:
         """Yield what searches find, in their order; on servers several of them ask together."""
         whole, waiting = self._budget, iter(searches)
         at_once = 1 if isinstance(self._store, ColumnarGraph) else _TOGETHER
@@ -384,7 +386,7 @@ class _Run:
                 yield kept
             whole.full |= any(part.full for part in parts)
 
-    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[Found]:
+    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[FoundRows]:
         """Yield the paths by start and then by cost."""
         query, moves = self._query, self._moves
         sources = self._every_node() if starts.nodes is None else starts.nodes
@@ -397,7 +399,7 @@ class _Run:
             if not self._open():
                 return
             for rows, cost in cheapest(moves, source, targets, self._prices, query, self._budget):
-                yield Found(rows, (), (cost,))
+                yield FoundRows(rows, (), (cost,))
 
     def _prices(self, labels: Int64) -> list[float | None]:
         """Return what steps cost; None for one without a price, which is not walked."""
@@ -439,7 +441,7 @@ class _Run:
             return True
         return self._moves.states == 1 and not (cycle and self._query.restrictor is Restrictor.TRAIL)
 
-    def _pair(self, source: int, target: int, budget: Budget) -> Search[list[Rows]]:
+    def _pair(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
         """Find the paths between two nodes."""
         query, moves = self._query, self._moves
         most, restrictor = query.max_length, query.restrictor
@@ -455,7 +457,7 @@ class _Run:
             limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
             pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
             if pushed is not None:
-                return [Rows(*pushed).taken(slice(None if every else 1))]
+                return [PathRows(*pushed).taken(slice(None if every else 1))]
         # The first of all on servers, so that it is the one that an engine's answer begins with.
         part = budget.part(1) if stored and not every else budget.part()
         rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
@@ -469,7 +471,7 @@ class _Run:
             return [rows]
         return (yield from self._between(source, target, budget))
 
-    def _between(self, source: int, target: int, budget: Budget) -> Search[list[Rows]]:
+    def _between(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
         """Find paths between two nodes by length, and by deviations from those found where most beginnings fail."""
         query, moves, most = self._query, self._moves, self._query.max_length
         quota = Quota(query.selector, query.count)
@@ -508,7 +510,7 @@ class _Run:
             return self._store.edge_count
         return 1 << 20
 
-    def _fan(self, node: int, backward: bool, others: Int64 | None, budget: Budget) -> Search[list[Rows]]:
+    def _fan(self, node: int, backward: bool, others: Int64 | None, budget: SearchBudget) -> Search[list[PathRows]]:
         """Find the paths from a node to others, or from others to it."""
         query, moves = self._query, self._moves
         every = query.selector is Selector.ALL_SHORTEST
@@ -525,7 +527,7 @@ class _Run:
 
 def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
     """Return the vertices and the labels of a shortest path that is known to be there."""
-    rows = run(moves, shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False))
+    rows = run(moves, shortest(moves, source, target, None, SearchBudget(PathLimits(), 1), every=False))
     assert rows is not None
     return rows.vertices[0], rows.labels[0]
 

@@ -16,8 +16,8 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.budget import Budget, Rows, Search
-from byokg.graph.pathql.moves import Int64, Moves, Steps
+from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import Restrictor
 
 _NEVER = (1 << 31) - 1
@@ -135,7 +135,7 @@ class Ban:
     edges: Int64
     first: Int64
 
-    def spared(self, steps: Steps, first: bool) -> Steps:
+    def spared(self, steps: StepRows, first: bool) -> StepRows:
         """Return the steps that are not banned; `first` says that they are the first ones."""
         kept = ~among(self.moves.edge(steps.label), self.edges)
         if first:
@@ -159,10 +159,10 @@ class Side:
     layers: list[Layer] = field(default_factory=list)
     """All steps to vertices first met at the level, where all shortest paths are wanted."""
 
-    def grow(self, budget: Budget, every: bool, ban: Ban | None = None) -> Search[bool]:
+    def grow(self, budget: SearchBudget, every: bool, ban: Ban | None = None) -> Search[bool]:
         """Go one step further, and return whether the budget allowed it; wide levels are left a piece at a time."""
         left, before = self.frontier, self.marks.count
-        parts: list[Steps] = []
+        parts: list[StepRows] = []
         layers: list[Layer] = []
         for first in range(0, max(1, len(left)), _PIECE):
             vertices = left[first : first + _PIECE]
@@ -177,7 +177,7 @@ class Side:
                 near, far = vertices.take(steps.origin.take(kept)), steps.far.take(kept)
                 layers.append(Layer(*((far, near) if self.backward else (near, far)), steps.label.take(kept)))
             fresh = self.marks.add(steps.far)
-            parts.append(Steps(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
+            parts.append(StepRows(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
         if every:
             self.layers.append(layers[0] if len(layers) == 1 else Layer.joined(layers))
         parents, self.frontier, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
@@ -229,11 +229,11 @@ def shortest(
     source: int,
     target: int,
     most: int | None,
-    budget: Budget,
+    budget: SearchBudget,
     every: bool,
     ban: Ban | None = None,
     sides: Sides | None = None,
-) -> Search[Rows | None]:
+) -> Search[PathRows | None]:
     """Find one shortest path between two nodes, or all of them.
 
     Args:
@@ -251,7 +251,7 @@ def shortest(
     """
     cycle = source == target
     if cycle and moves.empty:
-        return Rows.at(np.array([source * moves.states], np.int64))
+        return PathRows.at(np.array([source * moves.states], np.int64))
     with ExitStack() as stack:
         if sides is None or cycle or ban is not None:
             near_marks, far_marks = stack.enter_context(borrowed(2))
@@ -281,7 +281,7 @@ def shortest(
             return _all(near, far, middle, hops, length - hops, budget)
         behind, walked = near.chain(int(middle[0]), hops)
         onward, labels = far.chain(int(middle[0]), length - hops)
-        return Rows(np.array([behind[::-1] + onward[1:]], np.int64), np.array([walked[::-1] + labels], np.int64))
+        return PathRows(np.array([behind[::-1] + onward[1:]], np.int64), np.array([walked[::-1] + labels], np.int64))
 
 
 def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
@@ -306,12 +306,12 @@ def deviations(
     moves: Moves,
     source: int,
     target: int,
-    known: Sequence[Rows],
+    known: Sequence[PathRows],
     wanted: int | None,
     restrictor: Restrictor,
     most: int | None,
-    budget: Budget,
-) -> Search[list[Rows]]:
+    budget: SearchBudget,
+) -> Search[list[PathRows]]:
     """Find the paths between two nodes beside some that are known, the shortest first.
 
     Each costs a search for every place at which it may be left, so this ends soon where there are few, however many
@@ -366,19 +366,19 @@ def deviations(
         yield from left(vertices, labels, first)
     if not paths:
         yield from left([source], [], 0)
-    found: list[Rows] = []
+    found: list[PathRows] = []
     while heap and (wanted is None or len(found) < wanted) and budget.spend(0):
         if budget.wanted <= 0:
             budget.full = True
             break
         _, _, vertices, labels, place = heappop(heap)
-        found.append(Rows(np.array([vertices], np.int64), np.array([labels], np.int64)))
+        found.append(PathRows(np.array([vertices], np.int64), np.array([labels], np.int64)))
         budget.wanted -= 1
         yield from left(vertices, labels, place)
     return found
 
 
-def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: Budget) -> Rows:
+def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: SearchBudget) -> PathRows:
     """Return all shortest paths through some vertices so many steps from both ends, as many as are wanted."""
     layers = pruned(near.layers[:hops], middle, backward=True)
     layers += pruned(far.layers[:onward][::-1], middle, backward=False)
@@ -420,9 +420,9 @@ def ordered(layer: Layer) -> Layer:
     return Layer(layer.near[order], layer.far[order], layer.label[order])
 
 
-def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[Rows, bool]:
+def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:
     """Return the first paths through layers of which every step leads to the end; tell whether that cut any."""
-    rows, cut = Rows.at(starts), False
+    rows, cut = PathRows.at(starts), False
     for layer in map(ordered, layers):
         row, step, more = followed(rows.vertices[:, -1], layer, limit)
         cut |= more
@@ -445,8 +445,8 @@ def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]
 
 
 def flood(
-    moves: Moves, start: int, backward: bool, most: int | None, budget: Budget, every: bool, ends: Int64 | None
-) -> Search[list[Rows]]:
+    moves: Moves, start: int, backward: bool, most: int | None, budget: SearchBudget, every: bool, ends: Int64 | None
+) -> Search[list[PathRows]]:
     """Find shortest paths out of a node to all others, or from all others to it.
 
     Args:
@@ -462,11 +462,11 @@ def flood(
         The paths, those of each length together.
     """
     states = moves.states
-    found: list[Rows] = []
+    found: list[PathRows] = []
     with borrowed(1) as (marks,):
         side = _begun(moves, marks, start, backward, not moves.empty)
         if moves.empty and (ends is None or start in ends):
-            found.append(Rows.at(np.array([start * states], np.int64)))
+            found.append(PathRows.at(np.array([start * states], np.int64)))
         open_ = None if ends is None else set(ends.tolist())
         if open_ is not None and moves.empty:
             open_.discard(start)
@@ -510,7 +510,7 @@ def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None)
     return kept[among(kept if states == 1 else kept // states, ends)]
 
 
-def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
+def _tree(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
     """Spell out one path to each arrival, by length."""
     for length, arrived in enumerate(arrivals, 1):
         if len(arrived) > budget.wanted:
@@ -525,7 +525,7 @@ def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
         yield _TreeRows(side, length, _positions(side.levels[length], arrived))
 
 
-class _TreeRows(Rows):
+class _TreeRows(PathRows):
     """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
 
     def __init__(self, side: Side, length: int, places: Int64) -> None:
@@ -534,7 +534,7 @@ class _TreeRows(Rows):
     def __len__(self) -> int:
         return len(self._places)
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
         """Return some of them."""
         return _TreeRows(self._side, self._length, self._places[rows])
 
@@ -559,7 +559,7 @@ def _positions(members: Int64, asked: Int64) -> Int64:
     return order[np.searchsorted(members, asked, sorter=order)]
 
 
-def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
+def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
     """Spell out all shortest paths to each arrival, by length."""
     layers = side.layers[: len(arrivals)]
     side.layers.clear()
@@ -574,7 +574,7 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
             chosen = Layer(chosen.far, chosen.near, chosen.label)
         kept.append(chosen)
         needed = chosen.near
-    rows_ = Rows.at(side.levels[0])
+    rows_ = PathRows.at(side.levels[0])
     for length, arrived in enumerate(arrivals, 1):
         layer = ordered(kept.pop())
         room = budget.rows(length)
@@ -587,7 +587,7 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[Rows]:
             done = done.taken(slice(budget.wanted))
         budget.wanted -= len(done)
         if len(done):
-            yield Rows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
+            yield PathRows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
         if budget.wanted <= 0:
             budget.full |= any(map(len, arrivals[length:]))
             return
