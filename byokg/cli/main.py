@@ -33,6 +33,7 @@ COMMANDS = {
     "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
     "link": ("linking_commands:link", "Show which nodes a name, a date or an id may mean."),
     "eval": ("eval_commands:eval_", "Run a pipeline over a data set and score it."),
+    "answer": ("eval_commands:answer", "Answer a file of questions that have no gold answers."),
     "eval-linking": (
         "linking_commands:evaluate_linking",
         "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
