@@ -288,7 +288,10 @@ class GraphCorrupt(GraphError):
     """The folder looks like a graph but cannot be read as one."""
 
     def __init__(self, place: str | Path, reason: str) -> None:
-        super().__init__(f"graph in {str(place)!r} cannot be read: {reason}; rebuild it with: byokg graph build")
+        super().__init__(
+            f"graph in {str(place)!r} cannot be read: {reason}; check it with: byokg graph info, "
+            "or rebuild it with: byokg graph build"
+        )
         self.place = str(place)
 
 
