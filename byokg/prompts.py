@@ -53,6 +53,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "direct": ("question",),
         "direct_cot": ("question",),
         "judge": ("expected", "given", "question"),
+        # Choosing among queries that exist.
+        "candidate_numbers": ("picks", "candidates", "question"),
+        "candidate_choice": ("question",),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),
