@@ -123,13 +123,17 @@ def timed_peer(
 ) -> list[Row]:
     """Measure a peer: `build` compiles the choice and returns what makes a matcher with `fill()` and `take(token)`."""
     try:
-        began = time.perf_counter()
-        make = build()
-        make().fill()
-        rows = [Row(f"{name}_build", time.perf_counter() - began, "s")]
+        return _timed(name, build, sequences, beams)
     except Exception as error:  # peers refuse large choices each in a way of its own
-        console.print(f"{name}: refused: {' '.join(str(error).split())[:150]}", highlight=False)
+        console.print(f"{name}: refused: {str(error).splitlines()[0][:150]}", highlight=False)
         return [Row(f"{name}_build", 0.0, "s")]
+
+
+def _timed(name: str, build: Callable[[], Callable[[], Any]], sequences: Sequence[list[int]], beams: int) -> list[Row]:
+    began = time.perf_counter()
+    make = build()
+    make().fill()
+    rows = [Row(f"{name}_build", time.perf_counter() - began, "s")]
     draw = random.Random(1)
     taken = []
     for _ in range(10):
