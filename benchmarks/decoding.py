@@ -224,7 +224,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     parser.add_argument("--candidates", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    parser.add_argument("--peers-up-to", type=int, default=10_000, help="candidates that peers are given at most")
+    parser.add_argument("--peers-up-to", type=int, default=1000, help="candidates that peers are given at most")
     parser.add_argument("--beams", type=int, default=5)
     parser.add_argument("--walks", type=int, default=100, help="generations")
     options = parser.parse_args()
