@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
     from byokg.graph.pathql.budget import PathLimits
-    from byokg.graph.pathql.query import Rule
+    from byokg.graph.pathql.query import InferenceRule
     from byokg.graph.pathql.result import PathResult
     from byokg.graph.pathql.rules import Inferred
 
@@ -88,7 +88,10 @@ class KnowledgeGraph:
         return follow(self.store, [EntityId(entity)], metapath)
 
     def paths(
-        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+        self,
+        query: str,
+        limits: PathLimits | None = None,
+        rules: str | Sequence[InferenceRule] | Inferred | None = None,
     ) -> PathResult:
         """Run a path query: `PATHS START ?x = :Alice END ?y VIA ?p` (see docs/path-queries.md).
 
@@ -145,7 +148,10 @@ class Byokg:
         return self.pipeline.ask(text)
 
     def paths(
-        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+        self,
+        query: str,
+        limits: PathLimits | None = None,
+        rules: str | Sequence[InferenceRule] | Inferred | None = None,
     ) -> PathResult:
         """Run a path query on the graph; see `KnowledgeGraph.paths`."""
         return self.graph.paths(query, limits, rules)

@@ -33,6 +33,7 @@ COMMANDS = {
     "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
     "link": ("linking_commands:link", "Show which nodes a name, a date or an id may mean."),
     "eval": ("eval_commands:eval_", "Run a pipeline over a data set and score it."),
+    "answer": ("eval_commands:answer", "Answer a file of questions that have no gold answers."),
     "eval-linking": (
         "linking_commands:evaluate_linking",
         "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
@@ -44,6 +45,7 @@ COMMANDS = {
         "Compare runs over the same questions: differences with intervals, by type, questions won and lost.",
     ),
     "score": ("score_commands:score", "Score predictions again, under one metric profile or all of them side by side."),
+    "table": ("score_commands:table", "Write the table of runs that goes into a paper: LaTeX, Markdown or CSV."),
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),

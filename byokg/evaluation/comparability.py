@@ -155,33 +155,62 @@ def read_anchors(dataset: str) -> list[Anchor]:
     return found
 
 
-def obstacles(anchor: Anchor, dataset: str, n: int, entities: str, published_graph: bool) -> tuple[str, ...]:
-    """Return why a run cannot be compared with a published figure; empty if it can.
+@dataclass(frozen=True)
+class Measured:
+    """What tells whether figures of ours can stand beside published ones."""
+
+    name: str
+    dataset: str
+    n: int
+    """Questions asked."""
+    entities: str = ""
+    """Whether topic entities were `gold` or `linked`; empty if nothing says so."""
+
+
+def measured(run: Run) -> Measured:
+    """Return what a run's figures are about."""
+    return Measured(run.name, run.dataset["name"], len(run.questions), run.config["entities"])
+
+
+def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[str, ...]:
+    """Return why figures of ours cannot be compared with a published one; empty if they can.
 
     Args:
-        anchor: the figure.
-        dataset: name of the run's data set.
-        n: questions of the run.
-        entities: whether the run's topic entities were `gold` or `linked`.
-        published_graph: whether the user says that the run's graph is the published one; no file tells.
+        anchor: the published figure.
+        ours: what ours are about.
+        published_graph: whether the user says that our graph is the published one; no file tells.
     """
     found = []
     words = _words(anchor.dataset)
-    if _words(dataset)[: len(words)] != words:
-        found.append(f"these runs asked {dataset!r}")
-    elif n != anchor.n:
-        found.append(f"{anchor.n:,} questions there, {n:,} here")
+    if _words(ours.dataset)[: len(words)] != words:
+        found.append(f"{ours.dataset!r} was asked here")
+    elif ours.n != anchor.n:
+        found.append(f"{anchor.n:,} questions there, {ours.n:,} here")
     if anchor.unlike:
         found.append(anchor.unlike)
     if anchor.profile is None:
         found.append("how it was scored is not known")
-    if anchor.entities is not None and anchor.entities != entities:
-        found.append(f"topic entities {anchor.entities} there, {entities} here")
+    if anchor.entities is not None and anchor.entities != ours.entities:
+        found.append(f"topic entities {anchor.entities} there, {ours.entities or 'unknown'} here")
     if not published_graph:
         found.append(f"the graph there is {anchor.graph}; nothing says that ours is the same")
     if not anchor.checked:
         found.append("the figure was not checked in its source")
     return tuple(found)
+
+
+def part_anchors(
+    anchors: Sequence[Anchor], subjects: Sequence[Measured], published_graph: bool
+) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
+    """Part published figures that all of ours can be compared with from the others, these with the reasons."""
+    like, unlike = [], []
+    for anchor in anchors:
+        reasons = dict.fromkeys(reason for one in subjects for reason in obstacles(anchor, one, published_graph))
+        if reasons:
+            unlike.append((anchor, tuple(reasons)))
+        else:
+            like.append(anchor)
+    return like, unlike
 
 
 def _anchors(group: dict[str, Any]) -> list[Anchor]:

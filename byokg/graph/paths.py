@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from byokg.graph.int_sets import changes, sort_distinct
 from byokg.graph.pathql.automaton import compile_expression
-from byokg.graph.pathql.budget import Budget, PathLimits
+from byokg.graph.pathql.budget import PathLimits, SearchBudget
 from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
-from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression
+from byokg.graph.pathql.query import Inverse, Link, NameTerm, PathExpression
 from byokg.graph.pathql.query import Sequence as Chain
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, GraphStore, NodeArray
@@ -173,7 +173,7 @@ def expression(store: GraphStore, metapath: Sequence[str]) -> PathExpression:
     for step in metapath:
         label = step.removeprefix(INVERSE)
         turned = label != step and (label in store.relations or step not in store.relations)
-        links.append(Inverse(Link(Name(label))) if turned else Link(Name(step)))
+        links.append(Inverse(Link(NameTerm(label))) if turned else Link(NameTerm(step)))
     return Chain(tuple(links))
 
 
@@ -206,11 +206,11 @@ def follow(
     """
     relation = Names(store, {}).relation
     automaton = compile_expression(expression(store, metapath), len(store.relations), lambda name: (relation(name),))
-    budget = Budget(PathLimits(hub_cap=hub_cap), 0)
+    budget = SearchBudget(PathLimits(hub_cap=hub_cap), 0)
     moves = steps_along(store, automaton, None, budget.capped)
     states = moves.states
     levels = [np.unique(store.numbers(sources)).astype(np.int64) * states]
-    avoided = np.asarray(store.numbers(avoid), np.int64) * states
+    avoided = np.asarray(store.numbers(avoid), np.int64) * states if avoid else levels[0][:0]
     counts = np.ones(len(levels[0]))
     parents, labels, cut = [], [], False
     for hop in range(1, len(metapath) + 1):

@@ -165,7 +165,7 @@ class Candidate:
     @cached_property
     def query(self) -> str:
         """Return it as Cypher without parameters, executable as it stands: what a language model reads and writes."""
-        return _Writer(self, _literal).query(ranked=False)
+        return _Writer(self, literal).query(ranked=False)
 
     @cached_property
     def _parametrised(self) -> tuple[str, dict[str, Cell]]:
@@ -186,10 +186,6 @@ class Candidate:
     def parameters(self) -> dict[str, Cell]:
         """Return the values of the parameters of `text`."""
         return self._parametrised[1]
-
-    def pattern(self, name: str = "", type: str = "") -> str:
-        """Return the graph pattern around one target, as Figure 4 of the paper writes it."""
-        return ", ".join(_Writer(self, _literal).matches(_node(type, f"{{name: {_literal(name)}}}" if name else "")))
 
 
 @dataclass(frozen=True)
@@ -266,7 +262,8 @@ def _hops(candidate: Candidate) -> int:
 # Cypher
 
 
-def _literal(value: str) -> str:
+def literal(value: str) -> str:
+    """Return a text as a query writes it, in quotes."""
     return f'"{value.translate(_ESCAPES)}"'
 
 
@@ -290,7 +287,6 @@ class _Writer:
         self._edges = 0
         self._conditions: list[str] = []
         self._last = ""
-        self._named = False
         self.target = ""
 
     def query(self, ranked: bool) -> str:
@@ -326,14 +322,9 @@ class _Writer:
             return f"{matched} RETURN {target}, count(*) AS walks ORDER BY walks DESC, {identity}"
         return f"{matched} RETURN DISTINCT {target}"
 
-    def matches(self, target: str) -> list[str]:
-        """Write the patterns alone; `target` is what stands behind the target's variable."""
-        return [match for match, _ in self._parts(target, named=True)]
-
-    def _parts(self, target: str, named: bool = False) -> list[tuple[str, list[str]]]:
+    def _parts(self, target: str) -> list[tuple[str, list[str]]]:
         """Write each MATCH with its conditions; edges of one MATCH differ from each other, those of two need not."""
         one = self._candidate
-        self._named = named
         first = one.legs[0]
         if one.template in PATHS:
             self.target = f"x{len(first.steps) + 1}"
@@ -388,8 +379,6 @@ class _Writer:
                 conditions.append(f"{dialect.identity}({variable}) = {self._put(anchor.id)}")
             else:
                 inside[dialect.id_property] = anchor.id
-        if self._named:
-            inside, conditions = {"name": anchor.name}, []
         held = ", ".join(f"{name_in_cypher(key)}: {self._put(value)}" for key, value in inside.items())
         return f"({variable}{_node(anchor.type, f'{{{held}}}' if held else '')})", conditions
 
@@ -408,7 +397,7 @@ class _Writer:
         asked = any(told is not None and told[0].place == "edge" for told in (one.year, one.extreme))
         self._last = variable
         if writable(step.relation):
-            inside = f"{variable if asked or self._named else ''}:{name_in_cypher(step.relation)}"
+            inside = f"{variable if asked else ''}:{name_in_cypher(step.relation)}"
         else:
             inside = variable
             self._conditions.append(f"type({variable}) = {self._put(step.relation)}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from byokg.errors import GraphError, at_least
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
-from byokg.graph.pathql.query import Endpoint, Name, connecting
+from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import GraphStore
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
@@ -191,7 +191,7 @@ class PathRetriever:
             query = parse(text)
             query = replace(query, start=self._ended(query.start, request), end=self._ended(query.end, request))
             if not (query.start.names or query.start.pattern or query.end.names or query.end.pattern):
-                linked = tuple(Name(id) for id in best_first(request.linked.entities)[: self._anchors])
+                linked = tuple(NameTerm(id) for id in best_first(request.linked.entities)[: self._anchors])
                 query = replace(query, start=replace(query.start, names=linked))
             found = paths(self._store, query, PathLimits(max_paths=_MOST_PATHS))
         except GraphError as error:
@@ -224,7 +224,7 @@ class PathRetriever:
             said = {name.text.casefold(), name.text.replace("_", " ").casefold()}
             of_name = [one.id for one in linked if {one.id, one.name.casefold(), one.mention.text.casefold()} & said]
             ids += of_name or [name.text]
-        return replace(end, names=tuple(Name(id) for id in dict.fromkeys(ids))) if ids else end
+        return replace(end, names=tuple(NameTerm(id) for id in dict.fromkeys(ids))) if ids else end
 
     # Shortest paths
 

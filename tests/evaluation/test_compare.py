@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.comparability import Anchor, contract, contract_groups, differing, obstacles, read_anchors
+from byokg.evaluation.comparability import (
+    Anchor,
+    Measured,
+    contract,
+    contract_groups,
+    differing,
+    obstacles,
+    read_anchors,
+)
 from byokg.evaluation.compare import compare_runs
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
@@ -218,13 +226,13 @@ def test_an_unknown_data_set_is_refused_with_those_there_are(name: str) -> None:
 
 
 def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> None:
-    assert obstacles(ANCHOR, "WebQSP test", 1628, "linked", published_graph=True) == ()
+    assert obstacles(ANCHOR, Measured("run", "WebQSP test", 1628, "linked"), published_graph=True) == ()
 
 
 @pytest.mark.parametrize(
     ("anchor", "dataset", "n", "entities", "same", "why"),
     [
-        (ANCHOR, "cwq test", 1628, "linked", True, "these runs asked 'cwq test'"),
+        (ANCHOR, "cwq test", 1628, "linked", True, "'cwq test' was asked here"),
         (ANCHOR, "webqsp test", 855, "linked", True, "1,628 questions there, 855 here"),
         (ANCHOR, "webqsp test", 1628, "gold", True, "topic entities linked there, gold here"),
         (
@@ -243,4 +251,4 @@ def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> No
 def test_whatever_differs_keeps_a_figure_apart(
     anchor: Anchor, dataset: str, n: int, entities: str, same: bool, why: str
 ) -> None:
-    assert obstacles(anchor, dataset, n, entities, same) == (why,)
+    assert obstacles(anchor, Measured("run", dataset, n, entities), same) == (why,)

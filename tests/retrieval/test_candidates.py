@@ -10,10 +10,10 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
-from byokg.graph.store import QueryableGraph
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Candidate, Conditions, Templates
+from byokg.retrieval.subgraph import results
 from byokg.types import EntityId, Node, Triple
 
 ODD = [
@@ -101,21 +101,20 @@ def test_counts_are_those_of_arcadedb_for_every_condition(arcade: ArcadeStore) -
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_every_query_passes_the_guard_and_returns_what_was_counted(arcade: ArcadeStore, directed: bool) -> None:
+def test_every_query_passes_the_guard_and_returns_what_was_counted_and_what_is_walked(
+    arcade: ArcadeStore, directed: bool
+) -> None:
     graph = graph_of(2)
     arcade.replace(graph)
     anchors, gold = asked(graph, 2)
     templates = Templates(TEMPLATES, directed=directed)
     for one in CandidateFinder(graph, templates).find(anchors, gold, ASKED).items[::11]:
-        returns_what_was_counted(arcade, one, set(gold))
-
-
-def returns_what_was_counted(store: QueryableGraph, one: Candidate, gold: set[EntityId]) -> None:
-    for text, parameters in ((one.query, {}), (one.text, one.parameters)):
-        check_cypher(text)
-        rows = store.run(text, parameters).rows
+        check_cypher(one.query)
+        short, ranked = arcade.run(one.query), arcade.run(one.text, one.parameters)
+        walked = results(graph, one)
         if one.count:
-            assert len(rows) == 1
-        else:
-            found = {row[0].id for row in rows}  # type: ignore[union-attr]
-            assert (len(found), len(found & gold)) == (one.total, one.hits), text
+            assert short.rows == ranked.rows == ((len(walked),),)
+            continue
+        assert [row[0].id for row in ranked.rows] == walked, one.text  # type: ignore[union-attr]
+        assert {row[0].id for row in short.rows} == set(walked)  # type: ignore[union-attr]
+        assert (len(walked), len(set(walked) & set(gold))) == (one.total, one.hits)

@@ -531,13 +531,14 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
 
     Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
-    hide in one read so; and an IRI follows an operand in lists and triples only, where it is not of this shape.
+    hide in one read so. Expressions stand in parentheses; there an IRI follows an operand only in lists, and is not of
+    this shape.
     """
     joined: list[Token] = []
     opened: list[str] = []
     before = ""
     for token in tokens:
-        if token.key == "iri" and before in _AFTER_OPERAND and _compares(token.text[1:-1], opened[-1:] == ["("]):
+        if token.key == "iri" and before in _AFTER_OPERAND and opened[-1:] == ["("] and _compares(token.text[1:-1]):
             parts, _ = tokenise_sparql(text, token.start + 1, token.stop)
             joined += [Token("<", "<", token.start, token.start + 1), *parts[:-1]]
         else:
@@ -550,9 +551,9 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     return joined
 
 
-def _compares(inner: str, in_parentheses: bool) -> bool:
-    """Tell from what stands between < and > behind an operand whether both are comparisons."""
+def _compares(inner: str) -> bool:
+    """Tell from what stands between < and > behind an operand in parentheses whether both are comparisons."""
     if "#" in inner:
         return False
     joined = any(mark in inner for mark in ("&&", "(", ")", ","))
-    return inner[:1] in ("?", "$") or (in_parentheses and joined and "://" not in inner)
+    return inner[:1] in ("?", "$") or (joined and "://" not in inner)

@@ -24,7 +24,7 @@ from byokg.graph.pathql.query import (
     AnyLink,
     Inverse,
     Link,
-    Name,
+    NameTerm,
     NotLink,
     PathExpression,
     Repeat,
@@ -107,8 +107,10 @@ class Automaton:
         """Return the relations along which one state follows another."""
         if (near, far) not in self._arcs:
             table = self.arcs[near] == far
-            walked = [self._walked(table[:, way]) for way in (FORWARD, BACKWARD, LOOP)]
-            self._arcs[near, far] = Arc(*walked)
+            forward, backward, loop = (table[:, way] for way in (FORWARD, BACKWARD, LOOP))
+            walked = self._walked(forward), self._walked(backward)
+            same = [mask for mask, way in zip(walked, (forward, backward), strict=True) if (way == loop).all()]
+            self._arcs[near, far] = Arc(*walked, same[0] if same else self._walked(loop))
         return self._arcs[near, far]
 
     def _walked(self, classes: Mask) -> Mask | bool:
@@ -116,9 +118,13 @@ class Automaton:
             return True
         return classes[self.classes] if classes.any() else False
 
+    @cached_property
+    def _following(self) -> list[list[int]]:
+        return [sorted({far for far in arcs.reshape(-1).tolist() if far >= 0}) for arcs in self.arcs]
+
     def leaving(self, state: int) -> list[int]:
         """Return the states that follow a state."""
-        return [far for far in np.unique(self.arcs[state]).tolist() if far >= 0]
+        return self._following[state]
 
     def entering(self, state: int) -> list[int]:
         """Return the states that a state follows."""
@@ -138,7 +144,7 @@ def _useful(following: list[set[int]], accepting: Mask) -> set[int]:
 def compile_expression(
     path: PathExpression,
     relations: int,
-    number: Callable[[Name], Iterable[int]],
+    number: Callable[[NameTerm], Iterable[int]],
     undirected: bool = False,
     repeated: bool = False,
 ) -> Automaton:
@@ -183,7 +189,7 @@ def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Autom
 class _Builder:
     """An automaton with silent steps while it is put together (Thompson's construction)."""
 
-    def __init__(self, relations: int, number: Callable[[Name], Iterable[int]], undirected: bool) -> None:
+    def __init__(self, relations: int, number: Callable[[NameTerm], Iterable[int]], undirected: bool) -> None:
         self._relations = relations
         self._number = number
         self._undirected = undirected

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.moves import Int64, Moves, Steps, ranges
+from byokg.graph.pathql.moves import Int64, Moves, StepRows, ranges
 from byokg.graph.stopping import check
 
 
@@ -31,10 +31,10 @@ class PathLimits:
     """Steps walked out of one node, or back from it, the first in edge order; None walks all."""
 
 
-class Budget:
+class SearchBudget:
     """What is left of the limits while a query runs."""
 
-    def __init__(self, limits: PathLimits, wanted: int, whole: Budget | None = None) -> None:
+    def __init__(self, limits: PathLimits, wanted: int, whole: SearchBudget | None = None) -> None:
         """Begin now; `wanted` paths are enough. A part of a `whole` spends what that has."""
         self._limits, self._whole = limits, whole or self
         self._until: float = time.perf_counter() + limits.timeout_s if whole is None else whole._until
@@ -44,9 +44,9 @@ class Budget:
         self.full = False
         """Whether there are more paths than wanted."""
 
-    def part(self, wanted: int | None = None) -> Budget:
+    def part(self, wanted: int | None = None) -> SearchBudget:
         """Return what one of several searches may do; it counts the paths that it finds by itself."""
-        return Budget(self._limits, self.wanted if wanted is None else wanted, self._whole)
+        return SearchBudget(self._limits, self.wanted if wanted is None else wanted, self._whole)
 
     @property
     def truncated(self) -> bool:
@@ -81,7 +81,7 @@ class Budget:
         """Return how many rows of a width may be held at a time."""
         return max(1, self._limits.max_steps // (2 * width + 2))
 
-    def capped(self, steps: Steps) -> Steps:
+    def capped(self, steps: StepRows) -> StepRows:
         """Leave out what goes beyond `hub_cap`, and note whether that was anything."""
         cap = self._limits.hub_cap
         if cap is None or len(steps.origin) <= cap:
@@ -96,7 +96,7 @@ class Budget:
 
 Result = TypeVar("Result")
 
-Search: TypeAlias = Generator[tuple[Int64, bool], Steps, Result]
+Search: TypeAlias = Generator[tuple[Int64, bool], StepRows, Result]
 """A search under way. It asks for the steps out of some vertices, or into them (True), and returns what it finds; so
 several searches can ask a server together."""
 
@@ -111,7 +111,7 @@ def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
     found: dict[int, Result] = {}
     asked: dict[int, tuple[Int64, bool]] = {}
 
-    def go_on(number: int, steps: Steps | None) -> None:
+    def go_on(number: int, steps: StepRows | None) -> None:
         try:
             asked[number] = next(searches[number]) if steps is None else searches[number].send(steps)
         except StopIteration as end:
@@ -136,11 +136,11 @@ def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
                 ):
                     origin, row = ranges(bounds[its], bounds[its + 1] - bounds[its])
                     del asked[number]
-                    go_on(number, Steps(origin, steps.far.take(row), steps.label.take(row)))
+                    go_on(number, StepRows(origin, steps.far.take(row), steps.label.take(row)))
     return [found[number] for number in range(len(searches))]
 
 
-class Rows:
+class PathRows:
     """P paths, or beginnings of paths, of L steps each."""
 
     def __init__(self, vertices: Int64, labels: Int64) -> None:
@@ -158,21 +158,21 @@ class Rows:
         return self._both[1]
 
     @classmethod
-    def at(cls, vertices: Int64) -> Rows:
+    def at(cls, vertices: Int64) -> PathRows:
         """Return paths of no steps."""
         return cls(vertices[:, None], np.empty((len(vertices), 0), np.int64))
 
     def __len__(self) -> int:
         return len(self.vertices)
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
         """Return some of them."""
-        return Rows(self.vertices[rows], self.labels[rows])
+        return PathRows(self.vertices[rows], self.labels[rows])
 
-    def longer(self, row: Int64, far: Int64, label: Int64) -> Rows:
+    def longer(self, row: Int64, far: Int64, label: Int64) -> PathRows:
         """Return some rows, each with one more step."""
         vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
         labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
         vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
         labels[:, :-1], labels[:, -1] = self.labels[row], label
-        return Rows(vertices, labels)
+        return PathRows(vertices, labels)

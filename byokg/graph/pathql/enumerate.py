@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.budget import Budget, Rows, Search
-from byokg.graph.pathql.moves import Int64, Moves, Steps
+from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
 from byokg.graph.pathql.search import Layer, Marks, among, borrowed, followed, ordered, pruned
 
@@ -62,7 +62,7 @@ class Quota:
 
 
 def allowed(
-    rows: Rows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
+    rows: PathRows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
 ) -> npt.NDArray[np.bool_]:
     """Tell which steps may follow which rows; `last` says that the path ends with the step."""
     if restrictor is Restrictor.WALK:
@@ -84,7 +84,7 @@ def allowed(
     return kept
 
 
-def fulfils(rows: Rows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
+def fulfils(rows: PathRows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
     """Tell which whole paths fulfil a restrictor."""
     kept = np.ones(len(rows), np.bool_)
     if restrictor is Restrictor.WALK:
@@ -125,10 +125,14 @@ class _Front:
         """Estimate the steps to come."""
         return self._moves.effort(self.open, self._backward)
 
-    def grow(self, budget: Budget) -> Search[bool]:
+    def grow(self, budget: SearchBudget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""
         vertices = self.open
-        if not budget.spend(self._moves.effort(vertices, self._backward)):
+        effort = self._moves.effort(vertices, self._backward)
+        if sum(len(layer.near) for layer in self.layers) + effort > budget.rows(0):
+            budget.truncated = True
+            return False
+        if not budget.spend(effort):
             return False
         steps = yield vertices, self._backward
         near = vertices.take(steps.origin)
@@ -147,10 +151,10 @@ def between(
     quota: Quota,
     restrictor: Restrictor,
     most: int | None,
-    budget: Budget,
+    budget: SearchBudget,
     longest: int,
     may_give_up: bool = False,
-) -> Search[tuple[list[Rows], bool]]:
+) -> Search[tuple[list[PathRows], bool]]:
     """Find the paths from one node to another, by length and then in order of a depth-first search.
 
     Args:
@@ -169,10 +173,10 @@ def between(
     """
     states = moves.states
     by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
-    found: list[Rows] = []
+    found: list[PathRows] = []
     if source == target and moves.empty and quota.take(0, 1) and budget.wanted > 0:
         budget.wanted -= 1
-        found.append(Rows.at(np.array([source * states], np.int64)))
+        found.append(PathRows.at(np.array([source * states], np.int64)))
     if restrictor is Restrictor.ACYCLIC and source == target:
         return found, False
     closed = (source, target) if by_node else ()
@@ -210,7 +214,9 @@ def between(
     return found, False
 
 
-def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: Budget) -> Search[int]:
+def counted(
+    moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
+) -> Search[int]:
     """Count the paths of at most some steps from one node to another without putting them together.
 
     Halves of paths are listed from both ends, and those that meet are counted if they have nothing in common that may
@@ -243,7 +249,7 @@ def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most
     return total
 
 
-def _apart(ahead: Rows, behind: Rows, restrictor: Restrictor, moves: Moves) -> int:
+def _apart(ahead: PathRows, behind: PathRows, restrictor: Restrictor, moves: Moves) -> int:
     """Count the pairs of halves that meet and have nothing in common that may not be repeated."""
     if restrictor is Restrictor.TRAIL:
         items = [moves.edge(ahead.labels), moves.edge(behind.labels)]
@@ -284,14 +290,14 @@ def _through(
     restrictor: Restrictor,
     moves: Moves,
     limit: int,
-    budget: Budget,
+    budget: SearchBudget,
     until: int | None = None,
-) -> Rows:
+) -> PathRows:
     """Return the first paths through layers that fulfil a restrictor, or what is found until so much is spent."""
     layers = [ordered(layer) for layer in layers]
-    found: list[Rows] = []
+    found: list[PathRows] = []
     count = 0
-    stack = [(Rows.at(start), 0, 0)]
+    stack = [(PathRows.at(start), 0, 0)]
     while stack and count < limit and (until is None or budget.spent < until):
         rows, depth, begin = stack.pop()
         if depth == len(layers):
@@ -310,8 +316,8 @@ def _through(
         if len(kept):
             stack.append((rows.longer(row[kept], far[kept], label[kept]), depth + 1, 0))
     if not found:
-        return Rows(np.empty((0, len(layers) + 1), np.int64), np.empty((0, len(layers)), np.int64))
-    return Rows(
+        return PathRows(np.empty((0, len(layers) + 1), np.int64), np.empty((0, len(layers)), np.int64))
+    return PathRows(
         np.concatenate([rows.vertices for rows in found])[:limit],
         np.concatenate([rows.labels for rows in found])[:limit],
     )
@@ -319,37 +325,37 @@ def _through(
 
 def outward(
     moves: Moves,
-    start: int,
+    starts: Int64,
     backward: bool,
     ends: Int64 | None,
     query: PathQuery,
-    budget: Budget,
-) -> Search[list[Rows]]:
-    """Find the paths out of a node to others, or from others to it, by length.
+    budget: SearchBudget,
+) -> Search[list[PathRows]]:
+    """Find the paths out of nodes to others, or from others to them, by start and then by length.
 
     Args:
         moves: the steps.
-        start: the node that they have in common.
-        backward: whether it is their end.
+        starts: the nodes that they begin at, ascending.
+        backward: whether they end there instead.
         ends: the nodes at the other end, ascending; None for any.
         query: says which paths of each pair are wanted.
         budget: what the search may do.
     """
-    selector, count, restrictor, most = query.selector, query.count, query.restrictor, query.max_length
+    restrictor, most = query.restrictor, query.max_length
     states = moves.states
-    quotas: dict[int, Quota] = {}
     accepted = moves.accepting if not backward else np.arange(states) == 0
-    first = start * states + (np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64))
-    rows, length = Rows.at(first), 0
-    passed: dict[int, Quota] = {}
-    found: list[Rows] = []
+    first = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+    rows, length = PathRows.at((starts[:, None] * states + first).reshape(-1)), 0
+    shares, passed = _Shares(query, starts, states), _Shares(query, starts, 1)
+    found: list[PathRows] = []
     with ExitStack() as stack:
         away = None
         if ends is not None:
             away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrowed(1))[0])
-        if moves.empty and (ends is None or start in ends):
-            alone = Rows.at(np.array([start * states], np.int64))
-            found += _wanted(alone, 0, quotas, selector, count, budget, moves, False)
+        if moves.empty:
+            found += _wanted(
+                PathRows.at((starts if ends is None else np.intersect1d(starts, ends)) * states), shares, budget
+            )
         while len(rows) and (most is None or length < most) and budget.wanted > 0:
             length += 1
             vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
@@ -369,60 +375,63 @@ def outward(
                 ending &= among(far if states == 1 else far // states, ends)
             done = np.flatnonzero(ending)
             kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
-            ended = rows.longer(row[kept], far[kept], label[kept])
-            found += _wanted(ended, length, quotas, selector, count, budget, moves, backward)
-            if ends is not None and len(quotas) == len(ends) and all(quota.filled for quota in quotas.values()):
+            found += _wanted(rows.longer(row[kept], far[kept], label[kept]), shares, budget)
+            if ends is not None and shares.filled(len(starts) * len(ends)):
                 break
             on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
-            if restrictor is Restrictor.WALK and selector is not Selector.ALL:
-                on = on[_first_visits(far[on], length, passed, selector, count)]
+            if restrictor is Restrictor.WALK and query.selector is not Selector.ALL:
+                # None of the k shortest begins with more than the k shortest to a vertex.
+                on = on[passed.take(rows.vertices[row[on], 0] // states, far[on], length)]
             rows = rows.longer(row[on], far[on], label[on])
         if len(rows) and budget.wanted <= 0:
             budget.full = True
-    return found
+    if len(starts) > 1:
+        own = [(each, each.vertices[:, 0] // states) for each in found]
+        found = [
+            each.taken(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of
+        ]
+    return [PathRows(each.vertices[:, ::-1], each.labels[:, ::-1]) for each in found] if backward else found
 
 
-def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
+def _pairs(which: Int64, steps: StepRows, limit: int) -> tuple[Int64, Int64, bool]:
     """Return the first pairs of a row and a step, where row r stands at the origin which[r]."""
     return followed(which, Layer(steps.origin, steps.far, steps.label), limit)
 
 
-def _wanted(
-    rows: Rows,
-    length: int,
-    quotas: dict[int, Quota],
-    selector: Selector,
-    count: int,
-    budget: Budget,
-    moves: Moves,
-    backward: bool,
-) -> Iterator[Rows]:
+class _Shares:
+    """How many paths of each pair of a start and an end are still wanted."""
+
+    def __init__(self, query: PathQuery, starts: Int64, states: int) -> None:
+        self._query, self._starts, self.states = query, starts, states
+        self._quotas: dict[int, Quota] = {}
+
+    def take(self, starts: Int64, ends: Int64, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which paths of a length are wanted, by their start nodes and end vertices."""
+        if self._query.selector is Selector.ALL:
+            return np.ones(len(starts), np.bool_)
+        keys = ends // self.states * len(self._starts) + np.searchsorted(self._starts, starts)
+        selector, count = self._query.selector, self._query.count
+        quotas = self._quotas
+        taken = [quotas.setdefault(key, Quota(selector, count)).take(length, 1) == 1 for key in keys.tolist()]
+        return np.array(taken, np.bool_)
+
+    def filled(self, pairs: int) -> bool:
+        """Tell whether no path of so many pairs is wanted any more."""
+        return len(self._quotas) == pairs and all(quota.filled for quota in self._quotas.values())
+
+
+def _wanted(rows: PathRows, shares: _Shares, budget: SearchBudget) -> Iterator[PathRows]:
     """Yield those of the paths of a length that are wanted of each pair."""
     if len(rows) == 0:
         return
-    if selector is Selector.ALL:
-        kept = np.arange(len(rows))
-    else:
-        ends = (rows.vertices[:, -1] // moves.states).tolist()
-        kept = np.flatnonzero(_take(ends, length, quotas, selector, count))
+    starts, ends = rows.vertices[:, 0] // shares.states, rows.vertices[:, -1]
+    kept = np.flatnonzero(shares.take(starts, ends, rows.labels.shape[1]))
     if len(kept) > budget.wanted:
         budget.full = True
         kept = kept[: budget.wanted]
     budget.wanted -= len(kept)
     if len(kept):
-        taken = rows.taken(kept)
-        yield Rows(taken.vertices[:, ::-1], taken.labels[:, ::-1]) if backward else taken
-
-
-def _take(ends: list[int], length: int, quotas: dict[int, Quota], selector: Selector, count: int) -> list[bool]:
-    return [quotas.setdefault(end, Quota(selector, count)).take(length, 1) == 1 for end in ends]
-
-
-def _first_visits(
-    vertices: Int64, length: int, passed: dict[int, Quota], selector: Selector, count: int
-) -> npt.NDArray[np.bool_]:
-    """Tell which walks to go on with: none of the k shortest begins with more than the k shortest to a vertex."""
-    return np.array(_take(vertices.tolist(), length, passed, selector, count), np.bool_)
+        yield rows.taken(kept)
 
 
 @dataclass(frozen=True)
@@ -445,7 +454,7 @@ class _Away:
 
 
 def _away(
-    moves: Moves, ends: Int64, backward: bool, most: int | None, budget: Budget, marks: Marks
+    moves: Moves, ends: Int64, backward: bool, most: int | None, budget: SearchBudget, marks: Marks
 ) -> Search[_Away | None]:
     """Search from `ends`, against the direction of the paths if `backward`; None where the budget does not allow it."""
     starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
@@ -470,11 +479,11 @@ class _Beginning:
     label: int = -1
     before: _Beginning | None = None
 
-    def rows(self) -> Rows:
+    def rows(self) -> PathRows:
         """Return it as a path."""
         chain = list(self.chain())[::-1]
         labels = [each.label for each in chain[1:]]
-        return Rows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
+        return PathRows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
 
     def chain(self) -> Iterator[_Beginning]:
         """Yield the beginning and all that it grew from."""
@@ -490,8 +499,8 @@ def cheapest(
     targets: frozenset[int] | None,
     prices: Callable[[Int64], list[float | None]],
     query: PathQuery,
-    budget: Budget,
-) -> Iterator[tuple[Rows, float]]:
+    budget: SearchBudget,
+) -> Iterator[tuple[PathRows, float]]:
     """Yield paths out of a node, the cheapest first: what counts as shortest is the sum of what the steps cost.
 
     Args:

@@ -21,7 +21,7 @@ from byokg.graph.store import Direction, GraphStore, ShortestPathStore
 from byokg.types import Triple, Value
 
 if TYPE_CHECKING:
-    from byokg.graph.pathql.patterns import Patterns, Table
+    from byokg.graph.pathql.patterns import Patterns, SolutionTable
 
 Int64 = npt.NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class Spelled(NamedTuple):
     """For each of them, whether it is walked from tail to head."""
 
 
-class Steps(NamedTuple):
+class StepRows(NamedTuple):
     """S steps out of some vertices, by position of the vertex and then in edge order; parallel arrays of shape (S,)."""
 
     origin: Int64
@@ -57,9 +57,9 @@ class Steps(NamedTuple):
     label: Int64
     """Which step it is: for edges of a graph, 2 * edge number + 1 where walked from tail to head."""
 
-    def taken(self, rows: Int64) -> Steps:
+    def taken(self, rows: Int64) -> StepRows:
         """Return some of them."""
-        return Steps(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
+        return StepRows(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
 
 
 class Moves(Protocol):
@@ -72,10 +72,10 @@ class Moves(Protocol):
     empty: bool
     """Whether the path of no steps counts."""
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices; `far` is the vertex that each comes from."""
 
     def edge(self, labels: Int64) -> Int64:
@@ -108,7 +108,7 @@ class ColumnarMoves:
         graph: ColumnarGraph,
         automaton: Automaton,
         variable: str | None,
-        capped: Callable[[Steps], Steps],
+        capped: Callable[[StepRows], StepRows],
     ) -> None:
         """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
         self._arrays = arrays = graph.topology
@@ -136,11 +136,11 @@ class ColumnarMoves:
             total += int((self._in[nodes + 1] - self._in[nodes]).sum())
         return total
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
         return self._capped(self._steps(vertices, False))
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices."""
         return self._capped(self._steps(vertices, True))
 
@@ -165,10 +165,10 @@ class ColumnarMoves:
             spelled.append(one_edge(Triple(*triple), inverse, self._variable))
         return spelled
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         automaton, states = self._automaton, self.states
         if states == 1:
-            return Steps(*self._walked(vertices, automaton.arc(0, 0), backward))
+            return StepRows(*self._walked(vertices, automaton.arc(0, 0), backward))
         nodes, state = np.divmod(vertices, states)
         parts = []
         for each in np.unique(state).tolist():
@@ -176,7 +176,7 @@ class ColumnarMoves:
             for other in automaton.entering(each) if backward else automaton.leaving(each):
                 arc = automaton.arc(other, each) if backward else automaton.arc(each, other)
                 origin, node, label = self._walked(nodes[places], arc, backward)
-                parts.append(Steps(places.take(origin), node * states + other, label))
+                parts.append(StepRows(places.take(origin), node * states + other, label))
         return _joined(parts)
 
     def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
@@ -240,7 +240,7 @@ class StoreMoves:
         store: GraphStore,
         automaton: Automaton,
         variable: str | None,
-        capped: Callable[[Steps], Steps],
+        capped: Callable[[StepRows], StepRows],
     ) -> None:
         """See `ColumnarMoves`."""
         self._store, self._variable, self._capped = store, variable, capped
@@ -257,11 +257,11 @@ class StoreMoves:
         """Return the number of nodes that would be asked about."""
         return len(vertices)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
         return self._capped(self._steps(vertices, False))
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices."""
         return self._capped(self._steps(vertices, True))
 
@@ -297,7 +297,7 @@ class StoreMoves:
         order = np.lexsort(keys.T[::-1])
         return vertices[order], labels[order]
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         automaton, states = self._automaton, self.states
         nodes, state = np.divmod(vertices, states)
         parts = []
@@ -306,7 +306,7 @@ class StoreMoves:
             for other in automaton.entering(each) if backward else automaton.leaving(each):
                 near, far = (other, each) if backward else (each, other)
                 for origin, node, label in self._walked(nodes[places], automaton.arcs[near] == far, backward):
-                    parts.append(Steps(places.take(origin), node * states + other, label))
+                    parts.append(StepRows(places.take(origin), node * states + other, label))
         return _joined(parts)
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
@@ -350,7 +350,7 @@ class StoreMoves:
 
 
 def steps_along(
-    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[Steps], Steps]
+    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[StepRows], StepRows]
 ) -> ColumnarMoves | StoreMoves:
     """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
     kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
@@ -384,11 +384,11 @@ class MatchMoves:
         """Estimate the first steps within."""
         return self._inner.effort(self._begin(vertices, backward)[1], backward)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the matches that begin in nodes."""
         return self._matches(vertices, False)
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the matches that end in nodes."""
         return self._matches(vertices, True)
 
@@ -398,7 +398,7 @@ class MatchMoves:
         origin = np.arange(len(nodes)).repeat(len(states))
         return origin, (nodes[:, None] * self._inner.states + states).reshape(-1)
 
-    def _matches(self, nodes: Int64, backward: bool) -> Steps:
+    def _matches(self, nodes: Int64, backward: bool) -> StepRows:
         states = self._inner.states
         origin, vertex = self._begin(nodes, backward)
         seen = np.empty(0, np.int64)
@@ -424,7 +424,7 @@ class MatchMoves:
         origin, far = found >> _NODE_BITS, found & _NODE
         near = nodes.take(origin)
         pairs = (far, near) if backward else (near, far)
-        return Steps(origin, far, pairs[0] << 31 | pairs[1])
+        return StepRows(origin, far, pairs[0] << 31 | pairs[1])
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return the edges of a shortest match for each step."""
@@ -457,16 +457,16 @@ def one_edge(triple: Triple, inverse: bool, variable: str | None) -> Spelled:
     return Spelled(bindings, (triple,), (inverse,))
 
 
-def _joined(parts: Sequence[Steps]) -> Steps:
+def _joined(parts: Sequence[StepRows]) -> StepRows:
     """Put steps together, by origin."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         none = np.empty(0, np.int64)
-        return Steps(none, none, none)
+        return StepRows(none, none, none)
     origin, far, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = origin.argsort(kind="stable")
-    return Steps(origin[order], far[order], label[order])
+    return StepRows(origin[order], far[order], label[order])
 
 
 class PatternMoves:
@@ -480,7 +480,7 @@ class PatternMoves:
         self.bound = [name for name in dict.fromkeys(variables(group)) if name not in (start, end)]
         """The other variables."""
         self._solutions: dict[tuple[int, ...], int] = {}
-        self._evidence: list[tuple[Table, int]] = []
+        self._evidence: list[tuple[SolutionTable, int]] = []
         self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
         """For each direction and node that was left already, where its solutions lead, and which they are."""
 
@@ -492,11 +492,11 @@ class PatternMoves:
         """Return the number of nodes."""
         return len(vertices)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the solutions whose start is among some nodes."""
         return self._steps(vertices, False)
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the solutions whose end is among some nodes."""
         return self._steps(vertices, True)
 
@@ -505,7 +505,7 @@ class PatternMoves:
         table, row = self._evidence[label]
         return self._patterns.bound(table.column(variable)[row : row + 1])[0]
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         known = self._known[backward]
         fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
         for first in range(0, len(fresh), _LEARNED_TOGETHER):
@@ -519,7 +519,7 @@ class PatternMoves:
         parts = [known[node] for node in vertices.tolist()]
         counts = [len(far) for far, _ in parts]
         none = np.empty(0, np.int64)
-        return Steps(
+        return StepRows(
             np.arange(len(parts)).repeat(counts),
             np.concatenate([far for far, _ in parts]) if parts else none,
             np.concatenate([label for _, label in parts]) if parts else none,

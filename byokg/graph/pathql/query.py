@@ -24,7 +24,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class NameTerm:
     """A node, relation, property or type: `dbo:birthPlace`, `:Alice`, `<http://…>` or `<Tom Hanks>`."""
 
     text: str
@@ -37,7 +37,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralTerm:
     """A string, number, truth value or date."""
 
     value: Value
@@ -46,7 +46,7 @@ class Literal:
     language: str = ""
 
 
-Term: TypeAlias = Variable | Name | Literal
+Term: TypeAlias = Variable | NameTerm | LiteralTerm
 
 
 # Path expressions
@@ -56,7 +56,7 @@ Term: TypeAlias = Variable | Name | Literal
 class Link:
     """One edge of a relation, walked from head to tail."""
 
-    name: Name
+    name: NameTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class AnyLink:
 class NotLink:
     """One edge of any relation but some: `!(:a|^:b)` walks forward all but a's edges, and backward all but b's."""
 
-    forward: tuple[Name, ...]
-    backward: tuple[Name, ...]
+    forward: tuple[NameTerm, ...]
+    backward: tuple[NameTerm, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def is_step(path: PathExpression) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """An operator or function applied: `=`, `&&`, `year`, `bound`."""
 
     operator: str
@@ -139,7 +139,7 @@ class Exists:
     negated: bool = False
 
 
-Expression: TypeAlias = Variable | Name | Literal | Call | Exists
+Expression: TypeAlias = Variable | NameTerm | LiteralTerm | FunctionCall | Exists
 
 
 # Graph patterns
@@ -152,7 +152,7 @@ class TriplePattern:
     subject: Term
     predicate: Variable | PathExpression
     object: Term
-    annotations: tuple[tuple[Name, Term], ...] = ()
+    annotations: tuple[tuple[NameTerm, Term], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Values:
     """Rows of constants; None is UNDEF."""
 
     variables: tuple[Variable, ...]
-    rows: tuple[tuple[Name | Literal | None, ...], ...]
+    rows: tuple[tuple[NameTerm | LiteralTerm | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Endpoint:
     """A START or END: a variable, and what it may be."""
 
     variable: Variable
-    names: tuple[Name, ...] = ()
+    names: tuple[NameTerm, ...] = ()
     """Nodes it may be; empty for any."""
     pattern: Group | None = None
 
@@ -265,12 +265,12 @@ class PathQuery:
     count: int = 1
     restrictor: Restrictor = Restrictor.SIMPLE
     cyclic: bool = False
-    cost: Variable | Name | None = None
+    cost: Variable | NameTerm | None = None
     """What adds up along a path in place of the number of edges: a variable of the pattern, or an edge property."""
     max_length: int | None = None
     offset: int = 0
     limit: int | None = None
-    graphs: tuple[Name, ...] = ()
+    graphs: tuple[NameTerm, ...] = ()
     """FROM: edges of these named graphs only; empty for all."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
@@ -296,8 +296,10 @@ def connecting(
         relations: labels to walk; None walks all.
         direction: which way edges are walked, seen from the source.
     """
-    step: PathExpression = AnyLink() if relations is None else Alternatives(tuple(Link(Name(one)) for one in relations))
-    ends = [tuple(Name(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
+    step: PathExpression = (
+        AnyLink() if relations is None else Alternatives(tuple(Link(NameTerm(one)) for one in relations))
+    )
+    ends = [tuple(NameTerm(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
     return PathQuery(
         Endpoint(Variable("source"), ends[0]),
         Endpoint(Variable("target"), ends[1]),
@@ -312,7 +314,7 @@ def connecting(
 
 
 @dataclass(frozen=True)
-class Rule:
+class InferenceRule:
     """What follows from what: `IF { … } THEN { … }`."""
 
     when: tuple[TriplePattern, ...]

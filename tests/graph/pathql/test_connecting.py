@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
-from byokg.graph.pathql.query import connecting
+from byokg.graph.pathql.query import Selector, connecting
 from byokg.graph.pathql.result import PathResult
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Path
@@ -205,3 +207,13 @@ def test_the_paths_are_the_shortest_that_a_plain_search_lists(
             got = found.get((source, target), [])
             assert list(map(len, got)) == list(map(len, expected[:k]))
             assert len(set(got)) == len(got) and set(got) <= set(expected)
+    query = connecting(ids(*map(str, sources)), ids(*map(str, targets)), 1, max_hops, None, direction)
+    every: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for path in paths(graph, replace(query, selector=Selector.ALL_SHORTEST)):
+        edges_of = tuple(triple.edge for triple in path.path.triples)
+        every.setdefault((int(path.start), int(path.end)), []).append(edges_of)
+    for source in sources:
+        for target in targets:
+            expected = naive(edges, source, target, max_hops, direction)
+            shortest = [path for path in expected if len(path) == len(expected[0])]
+            assert sorted(every.get((source, target), [])) == sorted(shortest)
