@@ -133,7 +133,7 @@ def judged(bench: Bench, name: str, model: Any, tokenizer: Any, tested: Sequence
     free = {question: written(model, tokenizer, question) for question in paths}
     for hops in (1, 2, 3):
         mine = [one for one in tested if one.hops == hops]
-        best = [max(range(len(one.paths)), key=lambda at: told[one.question][one.paths[at]]) for one in mine]  # noqa: B023
+        best = [max(range(len(one.paths)), key=lambda at: told[one.question][one.paths[at]]) for one in mine]
         right = [one.precision[at] for one, at in zip(mine, best, strict=True)]
         alone = [dict(zip(one.paths, one.precision, strict=True)).get(free[one.question]) for one in mine]
         bench.add(Row(f"{name}_{hops}hop_constrained_hits@1", float(np.mean(right)), "share"))
