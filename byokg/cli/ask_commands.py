@@ -152,7 +152,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     trace = json.loads(answered(answer, seconds=0.0).trace)
     return {
         "question": question,
-        "answers": [asdict(item) | {"grounded": item.grounded} for item in answer.items],
+        "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
         "rounds": trace["rounds"],
     }
 
@@ -214,6 +214,8 @@ def _show_answers(answer: Answer, console: Console) -> None:
             line.append(f"  {item.id}", "not bold dim")
         if answer.rounds and not item.grounded:
             line.append("  (not supported by the graph)", "not bold dim")
+        elif item.support == "found" and item.miscited:
+            line.append("  (in the evidence, but not in what it cites)", "not bold dim")
         console.print(line, soft_wrap=True)
     if (more := len(answer.items) - _ANSWERS) > 0:
         console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))

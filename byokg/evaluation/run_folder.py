@@ -37,6 +37,7 @@ from byokg.errors import RunError
 from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
+    GROUNDING_METRICS,
     METRICS,
     PROFILE,
     RETRIEVAL_METRICS,
@@ -212,6 +213,8 @@ def _summary(summary: Summary) -> dict[str, object]:
         if summary.median_tokens is not None:
             record["median_tokens"] = summary.median_tokens
         record["loss"] = dict(summary.loss)
+    if summary.grounding:
+        record["grounding"] = {name: _part(part) for name, part in summary.grounding.items()}
     return record
 
 
@@ -220,7 +223,7 @@ def _part(share: PartEstimate) -> dict[str, object]:
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
-    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
+    retrieval, loss, grounding = (record.get(name, {}) for name in ("retrieval", "loss", "grounding"))
     return Summary(
         record["n"],
         record["failed"],
@@ -229,8 +232,9 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
         {name: PartEstimate(**retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
         record.get("median_tokens"),
         {stage: loss[stage] for stage in STAGES if stage in loss},
-        record.get("clusters"),
-        record.get("effective_n"),
+        clusters=record.get("clusters"),
+        effective_n=record.get("effective_n"),
+        grounding={name: PartEstimate(**grounding[name]) for name in GROUNDING_METRICS if name in grounding},
     )
 
 

@@ -40,6 +40,12 @@ _EVIDENCE = {
     "recall": "all items",
     "support": "support triples",
 }
+_GROUNDING = {
+    "answered": "questions answered",
+    "supported": "first answer supported",
+    "citation_precision": "citations that hold their answer",
+    "citation_recall": "held answers that are cited",
+}
 _NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
 
@@ -110,6 +116,8 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
     tables = [_overall(metrics.overall, title)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
         tables += [_evidence(metrics.overall), _loss(metrics)]
+    if metrics.overall.grounding:
+        tables.append(_grounding(metrics.overall))
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
@@ -199,6 +207,15 @@ def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:
     return label, percent(estimate.value), f"{percent(low)} to {percent(high)}"
 
 
+def _grounding(summary: Summary) -> Table:
+    rows = []
+    for metric, heading in _GROUNDING.items():
+        if (found := summary.grounding.get(metric)) is not None:
+            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
+            rows.append(_with_interval(f"{heading}{of}", found))
+    return table([*labels(""), *figures("%", "95 % interval")], rows, "what answers rest on", wide=True)
+
+
 def _loss(metrics: Metrics) -> Table:
     """Show how many questions each stage lost, overall and by type."""
     groups = {"all": metrics.overall, **(metrics.by_type if len(metrics.by_type) > 1 else {})}
@@ -243,7 +260,7 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
     return {
         "predictions": title,
         "questions": len(cases),
-        "failed": [case.id for case in cases if case.status != "ok"],
+        "failed": [case.id for case in cases if not case.has_outcome],
         "profiles": {
             one.profile.name: {
                 "n": one.n,
@@ -337,7 +354,7 @@ def _groups(one: ProfileScores) -> Table:
 
 def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]:
     """Say what failed, and what could not be scored and why."""
-    failed = [case.id for case in cases if case.status != "ok"]
+    failed = [case.id for case in cases if not case.has_outcome]
     notes = [
         f"{len(cases):,} questions, {len(failed):,} without a prediction: they score zero, or are skipped where "
         "the publication does so"

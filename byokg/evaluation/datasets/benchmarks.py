@@ -48,6 +48,7 @@ from byokg.evaluation.datasets.base import (
     read_records,
     read_text,
 )
+from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.types import Cell, EntityId
 
 Times = Literal["property", "relation", "both"]
@@ -66,6 +67,9 @@ _CRON_COLUMNS = 5
 _ID = re.compile(r"\bQ[0-9]+\b")
 
 _STARK_GRAPHS = ("prime", "mag", "amazon")
+_PROCESSED = {
+    kb: [f"{place}/processed" for place in (f"skb/{kb}", kb, f"skb/{kb}kg", f"{kb}kg")] for kb in _STARK_GRAPHS
+}
 
 _NONDETERMINISTIC = "gold query with LIMIT and no ORDER BY"
 
@@ -363,7 +367,8 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
         root: folder that holds `prime`, `mag` or `amazon`, there or in `qa`.
         kb: which of them.
         split: `train`, `val`, `test`, or `test-0.1` where that index is there.
-        graph: file or folder of the graph, whose node ids are the numbers; the questions come without one.
+        graph: file or folder of the graph, whose node ids are the numbers; None takes what `byokg data` made of the
+            published one (`skb/prime/processed`), which the questions come without.
     """
     folder = one_of("dataset.kb", kb, _STARK_GRAPHS)
 
@@ -378,7 +383,11 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
             raise DatasetError(index.path, None, f"lists question {missing[0]!r}, which {table.name} does not hold")
         return load(replace(file, records=kept), lambda record: _stark_example(record, split))
 
-    return QuestionSet(f"stark {kb} {split}", read, graph, graph_finder(root))
+    def write(out: Path) -> None:
+        write_stark_graph(found(Path(root), *(f"{place}/node_info.pkl" for place in _PROCESSED[kb])).parent, out)
+
+    own_graph = graph_finder(root, convert=f"{kb}-graph")
+    return QuestionSet(f"stark {kb} {split}", read, graph, own_graph, write_graph=write)
 
 
 def _stark_example(record: Record, split: str) -> Example:
