@@ -38,7 +38,7 @@ _STORAGES = {
 }
 _SCALAR = np.int64(0).__reduce__()[0]
 """What a pickle calls to make a number of numpy's."""
-_UNSAID = frozenset(("", "nan", "-1", "None"))
+_UNSAID = frozenset(("", "nan", "-1", "None", "[]", "{}", "['']"))
 
 
 def write_stark_graph(folder: Path, out: Path) -> None:
@@ -93,7 +93,7 @@ def _described(record: Any, folder: Path) -> tuple[str, dict[str, str]]:
 
 
 def _told(value: Any) -> bool:
-    return value is not None and str(value) not in _UNSAID and value not in ([], {}, [""])
+    return str(value) not in _UNSAID
 
 
 def _plain(value: Any) -> Any:
