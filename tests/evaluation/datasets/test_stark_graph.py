@@ -64,13 +64,7 @@ def save_tensor(path: Path, values: Any, monkeypatch: pytest.MonkeyPatch, transp
 DETAILS = {"alias": ["A", "B"], "n": np.float64("nan"), "size": np.float64(2.5), "none": [""]}
 NODES: dict[int, Any] = {
     0: {"id": 9, "type": "drug", "name": "Ivermectin", "source": "x", "details": {"about": "kills worms", "_id": 4}},
-    1: {
-        "id": 8,
-        "type": "gene/protein",
-        "name": "CYP3A4",
-        "source": "x",
-        "details": {"alias": ["A", "B"], "n": np.float64("nan")},
-    },
+    1: {"id": 8, "type": "gene/protein", "name": "CYP3A4", "source": "x", "details": DETAILS},
     2: {"id": 7, "type": "disease", "name": "strongyloidiasis", "source": "x"},
 }
 
