@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from byokg.errors import QueryTimeout, QueryTooLarge
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryableGraph, QueryLimits
 from byokg.retrieval.candidates import (
@@ -97,11 +98,10 @@ def queried_candidates(
 
     Args:
         store: the graph; takes Cypher.
-        limits: what each query may use. A template whose query exceeds it raises.
+        limits: what each query may use; a template that needs more is left out, which `truncated` says.
 
     Raises:
         EntityNotFound: an anchor is not in the store.
-        QueryFailed: a query exceeds its limits.
     """
     run = _Run(
         store,
@@ -113,7 +113,7 @@ def queried_candidates(
         frozenset(gold_values),
         limits or QueryLimits(timeout_s=60.0, max_rows=100_000),
     )
-    return Candidates(tuple(run.all()))
+    return run.all()
 
 
 @dataclass(frozen=True)
@@ -129,27 +129,38 @@ class _Run:
     gold_values: frozenset[str]
     limits: QueryLimits
 
-    def all(self) -> Iterator[Candidate]:
-        """Yield everything, template by template."""
+    def all(self) -> Candidates:
+        """Return everything, template by template."""
         anchors = {anchor.id: anchor for anchor in anchors_of(self.store, self.ids)}
         attributes = attributes_of(self.store) if self.conditions.years or self.conditions.extremes else ()
+        items: list[Candidate] = []
+        truncated: list[str] = []
         for shape in _shapes(self.templates.names):
             if len(shape.hops) > 1 and len(self.ids) < 2:
                 continue
-            found: dict[_Key, Candidate] = {}
-            for key, row in self._rows(shape, anchors, ""):
-                found[key] = one = self._candidate(shape, anchors, row)
-                yield one
-                if self.conditions.count:
-                    yield replace(one, count=True, total=1, hits=int(str(one.total) in self.gold_values))
-            if self.templates.typed:
-                typed = f" UNWIND labels({shape.target}) AS name WITH * WHERE true"
-                for key, row in self._rows(shape, anchors, typed, "name"):
-                    total, hits = row[-2:]
-                    if (name := row[self._width(shape)]) and total < found[key].total:
-                        yield replace(found[key], end_type=name, total=total, hits=hits)
-            for attribute in attributes:
-                yield from self._with_values(shape, found, attribute)
+            try:
+                items += list(self._of_shape(shape, anchors, attributes))
+            except (QueryTimeout, QueryTooLarge) as error:
+                truncated.append(f"{shape.template} of {'+'.join(map(str, shape.hops))} hops: {error}")
+        return Candidates(tuple(items), tuple(truncated))
+
+    def _of_shape(
+        self, shape: _Shape, anchors: Mapping[EntityId, Anchor], attributes: Sequence[Attribute]
+    ) -> Iterator[Candidate]:
+        found: dict[_Key, Candidate] = {}
+        for key, row in self._rows(shape, anchors, ""):
+            found[key] = one = self._candidate(shape, anchors, row)
+            yield one
+            if self.conditions.count:
+                yield replace(one, count=True, total=1, hits=int(str(one.total) in self.gold_values))
+        if self.templates.typed:
+            typed = f" UNWIND labels({shape.target}) AS name WITH * WHERE true"
+            for key, row in self._rows(shape, anchors, typed, "name"):
+                total, hits = row[-2:]
+                if (name := row[self._width(shape)]) and total < found[key].total:
+                    yield replace(found[key], end_type=name, total=total, hits=hits)
+        for attribute in attributes:
+            yield from self._with_values(shape, found, attribute)
 
     def _with_values(self, shape: _Shape, found: Mapping[_Key, Candidate], attribute: Attribute) -> Iterator[Candidate]:
         key = name_in_cypher(attribute.key)
