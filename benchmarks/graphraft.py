@@ -4,8 +4,9 @@ python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N] [--par
 
 `enumerate`: all candidates with their statistics around the gold topics of N WebQSP dev questions on
 `freebase_core/graph_full`, and how good the best candidate is. `execute`: every candidate of some questions of MetaQA
-and WebQSP goes through the guard and runs in ArcadeDB as a language model would write it; beside it, the queries that a
-strong language model wrote freely (`llm_replies`). `answer`: `pipeline=graphraft_offline` on test questions, gold topics.
+and WebQSP goes through the guard and runs in ArcadeDB as a language model would write it; beside it, the queries that
+a strong language model wrote freely (`llm_replies`). `answer`: `pipeline=graphraft_offline` on test questions with gold
+topics.
 """
 
 from __future__ import annotations
