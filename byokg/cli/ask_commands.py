@@ -51,6 +51,9 @@ from byokg.types import (
 )
 from byokg.types import Path as GraphPath
 
+NO_ANSWER = 1
+"""Exit code."""
+
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
 
@@ -84,6 +87,8 @@ def ask(
     byokg ask "Who directed Heat?" graph.path=DIR
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
+
+    The exit code is 1 if there is no answer.
     """
     if not question.strip():
         raise ConfigError("the question is empty")
@@ -105,6 +110,8 @@ def ask(
             show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
         else:
             show(answer, bench.store, stdout())
+    if not answer.items:
+        raise typer.Exit(NO_ANSWER)
 
 
 def trace(
@@ -152,7 +159,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     trace = json.loads(answered(answer, seconds=0.0).trace)
     return {
         "question": question,
-        "answers": [asdict(item) | {"grounded": item.grounded} for item in answer.items],
+        "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
         "rounds": trace["rounds"],
     }
 
@@ -214,6 +221,8 @@ def _show_answers(answer: Answer, console: Console) -> None:
             line.append(f"  {item.id}", "not bold dim")
         if answer.rounds and not item.grounded:
             line.append("  (not supported by the graph)", "not bold dim")
+        elif item.support == "found" and item.miscited:
+            line.append("  (in the evidence, but not in what it cites)", "not bold dim")
         console.print(line, soft_wrap=True)
     if (more := len(answer.items) - _ANSWERS) > 0:
         console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))

@@ -134,7 +134,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
             examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
         cases = _only(join(examples, read_predictions(predictions)), asked)
         if not is_finished(predictions):
-            missing = sum(case.status != "ok" for case in cases)
+            missing = sum(not case.has_outcome for case in cases)
             note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
         config = read_config(predictions)
         made = config.get("dataset") or {}

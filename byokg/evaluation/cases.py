@@ -30,7 +30,7 @@ from typing import Any
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
-from byokg.evaluation.records import Prediction, Status
+from byokg.evaluation.records import OUTCOMES, Prediction, Status
 from byokg.types import EntityId
 
 _IDS = ("id", "qid", "question_id", "QuestionId", "uniq_id")
@@ -60,7 +60,7 @@ class Case:
     answers: tuple[str, ...] = ()
     """Predicted names best first; of a text in another system's file, its lines, or the answers marked in it."""
     status: Status = "ok"
-    """Without `ok` there is no prediction: the question failed, or is missing from the file."""
+    """`failed` and `skipped` have no prediction; a question that is missing from the file failed."""
     answer_ids: tuple[str | None, ...] = ()
     """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
@@ -84,6 +84,11 @@ class Case:
     def written(self) -> bool:
         """Tell whether the prediction is a text and not a list of answers."""
         return self.reply is not None
+
+    @property
+    def has_outcome(self) -> bool:
+        """Tell whether there is a prediction, be it an empty one."""
+        return self.status in OUTCOMES
 
     @property
     def text(self) -> str:

@@ -124,7 +124,7 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
     weights = np.zeros_like(values)
     pooled = [column for column, metric in enumerate(profile.metrics) if metric.pooled]
     for row, case in enumerate(cases):
-        if case.status == "ok":
+        if case.has_outcome:
             if profile.scorable(case):
                 values[row] = profile.score(case)
                 weights[row] = 1.0
@@ -139,7 +139,7 @@ def _scores(
     cases: Sequence[Case], profile: Profile, values: Values, weights: Values, codes: Codes, low: Values, high: Values
 ) -> ProfileScores:
     counted = weights[:, 0] > 0
-    without = np.array([case.status != "ok" for case in cases])
+    without = np.array([not case.has_outcome for case in cases])
     n = int(counted.sum())
     skipped = int((without & ~counted).sum()) if profile.nulls == "skipped" else 0
     means = weighted_means(values, weights)
@@ -224,7 +224,7 @@ def judge_cases(
         except LlmUnusable:
             return None
 
-    predicted = [case for case in cases if case.status == "ok"]
+    predicted = [case for case in cases if case.has_outcome]
     asked = [case for case in predicted if case.text.strip()]
     scores = {case.id: 0.0 for case in predicted}
     unreadable = []

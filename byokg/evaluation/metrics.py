@@ -26,6 +26,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from byokg.evaluation.significance import RESAMPLES, Codes, Values, cluster_codes, effective_n, intervals
+from byokg.types import Support
 
 Stage = Literal["failed", "not_linked", "not_retrieved", "not_answered", "answered"]
 """`failed`: there is no outcome. `not_linked`: none of the annotated topic entities was linked. `not_retrieved`: no
@@ -39,6 +40,9 @@ METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
 
 RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
 """Names in reports; see `retrieval_metrics`."""
+
+GROUNDING_METRICS = ("answered", "supported", "citation_precision", "citation_recall")
+"""Names in reports; see `Grounding`."""
 
 PROFILE = "strict"
 
@@ -100,6 +104,41 @@ class Retrieved:
 
 
 @dataclass(frozen=True)
+class Grounding:
+    """What the answers to one question rest on, as its prediction records it."""
+
+    support: tuple[Support, ...]
+    """Of each answer, best first; empty where the question was not answered."""
+    cited: int
+    """Lines of evidence cited, for all answers together."""
+    right: int
+    """Those among them that hold the answer that they are cited for."""
+
+    @property
+    def precision(self) -> float | None:
+        """Return the share of citations that hold their answer, in [0, 1]; None if nothing was cited."""
+        return self.right / self.cited if self.cited else None
+
+    @property
+    def recall(self) -> float | None:
+        """Return the share of answers cited rightly among those that the evidence holds; None if it holds none."""
+        held = sum(each != "unsupported" for each in self.support)
+        return self.support.count("supported") / held if held else None
+
+
+@dataclass(frozen=True)
+class Selective:
+    """How right a system is that answers only what rests on so much."""
+
+    least: Support
+    """What the first answer has to rest on; else the question counts as not answered."""
+    coverage: float
+    """Share of questions answered, in [0, 1]."""
+    accuracy: float
+    """Share of these whose first answer is right, in [0, 1]; 0 where none is answered."""
+
+
+@dataclass(frozen=True)
 class Scores:
     """What one question scores; every field is in [0, 1]."""
 
@@ -132,6 +171,8 @@ class Outcome:
     """Share of the annotated topic entities that were linked, in [0, 1]; None if none had to be found."""
     retrieved: Retrieved | None = None
     """Which gold answers the evidence contains; None if that was not recorded."""
+    grounding: Grounding | None = None
+    """What the answers rest on; None if that was not recorded."""
     cluster: str = ""
     """Shared by questions that belong together; empty if the question stands alone."""
 
@@ -176,6 +217,9 @@ class Summary:
     """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None if there are none."""
     loss: Mapping[Stage, int] = field(default_factory=dict)
     """Questions by the stage that lost them, all stages in order; empty if no evidence was recorded."""
+    grounding: Mapping[str, PartEstimate] = field(default_factory=dict)
+    """By names of `GROUNDING_METRICS`, those that any question has: `answered` is the share of questions with answers,
+    `supported` that of these whose first answer is supported; citations are averaged over questions that have any."""
     clusters: int | None = None
     """Clusters that the questions form; None if each stands alone."""
     effective_n: float | None = None
@@ -275,7 +319,10 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     if not outcomes:
         raise ValueError("there are no questions to average over")
     recorded = any(outcome.retrieved is not None for outcome in outcomes)
-    table = np.array([(*astuple(outcome.scores), *_parts(outcome, recorded)) for outcome in outcomes], np.float64)
+    rests = any(outcome.grounding is not None for outcome in outcomes)
+    table = np.array(
+        [(*astuple(one.scores), *_parts(one, recorded), *_grounding(one, rests)) for one in outcomes], np.float64
+    )
     codes = cluster_codes([outcome.cluster for outcome in outcomes])
     types: dict[str, list[int]] = {}
     hops: dict[int | None, list[int]] = {}
@@ -309,6 +356,32 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
     return (outcome.linked, *(found.recall(k) for k in _RANKS), support, found.tokens)
 
 
+def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
+    """Return the selective-accuracy curve: what is answered and how much of it is right, the most cautious first.
+
+    Empty where it was not recorded what answers rest on, or nothing rests on evidence.
+    """
+    firsts = [one.grounding.support[0] if one.grounding and one.grounding.support else None for one in outcomes]
+    if not any(first in ("supported", "found") for first in firsts):
+        return ()
+    points = []
+    levels: tuple[Support, ...] = get_args(Support)
+    for place, level in enumerate(levels):
+        answered = [one for one, first in zip(outcomes, firsts, strict=True) if first in levels[: place + 1]]
+        right = sum(one.scores.hits_at_1 for one in answered)
+        points.append(Selective(level, len(answered) / len(outcomes), right / len(answered) if answered else 0.0))
+    return tuple(points)
+
+
+def _grounding(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
+    """Return the figures of `GROUNDING_METRICS`."""
+    found = outcome.grounding
+    if found is None:
+        return (0.0 if recorded else None, None, None, None)
+    supported = float(found.support[0] == "supported") if found.support else None
+    return (float(bool(found.support)), supported, found.precision, found.recall)
+
+
 def _summary(
     outcomes: Sequence[Outcome], table: Values, codes: Codes, recorded: bool, seed: int, resamples: int
 ) -> Summary:
@@ -325,8 +398,8 @@ def _summary(
         return PartEstimate(float(means[column]), (float(low[column]), float(high[column])), int(counts[column]))
 
     first = len(METRICS)
-    columns = {name: column for column, name in enumerate(RETRIEVAL_METRICS, start=first + 1)}
-    parts = {name: part(column) for name, column in columns.items()}
+    columns = {name: column for column, name in enumerate((*RETRIEVAL_METRICS, *GROUNDING_METRICS), start=first + 1)}
+    parts = {name: one for name, column in columns.items() if (one := part(column)) is not None}
     tokens = table[stated[:, columns["tokens"]], columns["tokens"]]
     return Summary(
         n=len(outcomes),
@@ -336,9 +409,10 @@ def _summary(
             for column, metric in enumerate(METRICS)
         },
         linked=part(first),
-        retrieval={name: one for name, one in parts.items() if one is not None},
+        retrieval={name: parts[name] for name in RETRIEVAL_METRICS if name in parts},
         median_tokens=float(np.median(tokens)) if len(tokens) else None,
         loss=count_stages(outcome.stage for outcome in outcomes) if recorded else {},
+        grounding={name: parts[name] for name in GROUNDING_METRICS if name in parts},
         clusters=len(sizes) if len(sizes) < len(outcomes) else None,
         effective_n=effective_n(codes) if len(sizes) < len(outcomes) else None,
     )

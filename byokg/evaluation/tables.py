@@ -40,6 +40,12 @@ _EVIDENCE = {
     "recall": "all items",
     "support": "support triples",
 }
+_GROUNDING = {
+    "answered": "questions answered",
+    "supported": "first answer supported",
+    "citation_precision": "citations that hold their answer",
+    "citation_recall": "held answers that are cited",
+}
 _NOTHING = PartEstimate(0.0, (0.0, 0.0), 0)
 
 
@@ -110,6 +116,8 @@ def metrics_tables(metrics: Metrics, title: str) -> Group:
     tables = [_overall(metrics.overall, title)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
         tables += [_evidence(metrics.overall), _loss(metrics)]
+    if metrics.overall.grounding:
+        tables.append(_grounding(metrics.overall))
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
@@ -199,6 +207,15 @@ def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:
     return label, percent(estimate.value), f"{percent(low)} to {percent(high)}"
 
 
+def _grounding(summary: Summary) -> Table:
+    rows = []
+    for metric, heading in _GROUNDING.items():
+        if (found := summary.grounding.get(metric)) is not None:
+            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
+            rows.append(_with_interval(f"{heading}{of}", found))
+    return table([*labels(""), *figures("%", "95 % interval")], rows, "what answers rest on", wide=True)
+
+
 def _loss(metrics: Metrics) -> Table:
     """Show how many questions each stage lost, overall and by type."""
     groups = {"all": metrics.overall, **(metrics.by_type if len(metrics.by_type) > 1 else {})}
@@ -243,7 +260,7 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
     return {
         "predictions": title,
         "questions": len(cases),
-        "failed": [case.id for case in cases if case.status != "ok"],
+        "failed": [case.id for case in cases if not case.has_outcome],
         "profiles": {
             one.profile.name: {
                 "n": one.n,
@@ -337,7 +354,7 @@ def _groups(one: ProfileScores) -> Table:
 
 def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]:
     """Say what failed, and what could not be scored and why."""
-    failed = [case.id for case in cases if case.status != "ok"]
+    failed = [case.id for case in cases if not case.has_outcome]
     notes = [
         f"{len(cases):,} questions, {len(failed):,} without a prediction: they score zero, or are skipped where "
         "the publication does so"
@@ -355,6 +372,9 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
     return [Text(note) for note in notes]
 
 
+_HEADING = 8
+"""Characters of a run's name that fit above its figures."""
+
 _SETTINGS_SHOWN = 12
 _VALUE_SHOWN = 40
 """Characters of a setting's value."""
@@ -367,6 +387,8 @@ def comparison_tables(comparison: Comparison, listed: int) -> Group:
     """Return all about two runs: settings, metrics, types, and the first `listed` questions won and lost."""
     first, second = comparison.first, comparison.second
     parts: list[RenderableType] = [Text(f"{second.name} against {first.name}", style="bold"), *_settings(comparison)]
+    if _run_headings(comparison) != (first.name, second.name):
+        parts.insert(1, Text(f"  [1] {first.name}\n  [2] {second.name}"))
     if comparison.apart:
         parts.append(Text(f"NOT under one contract: {'; '.join(comparison.apart)}", style="bold"))
     else:
@@ -416,15 +438,18 @@ def anchor_tables(
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     names = (one.name for one in subjects)
+    several = len({anchor.dataset for anchor in (*like, *(anchor for anchor, _ in unlike))}) > 1
     columns = [*labels("system", "profile", "metric"), *figures("published", *names, one_line=False)]
     parts: list[RenderableType] = []
     if like:
-        parts.append(table(columns, [_beside(anchor, subjects, ours) for anchor in like], "published, comparable, %"))
+        parts.append(
+            table(columns, [_beside(anchor, subjects, ours, several) for anchor in like], "published, comparable, %")
+        )
     if unlike:
         numbers: dict[str, int] = {}
         rows = [
             (
-                *_beside(anchor, subjects, ours),
+                *_beside(anchor, subjects, ours, several),
                 ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons),
             )
             for anchor, reasons in unlike
@@ -449,6 +474,12 @@ def anchor_json(like: Sequence[Anchor], unlike: Unlike, ours: Ours) -> list[dict
         }
         for anchor, reasons in (*((anchor, ()) for anchor in like), *unlike)
     ]
+
+
+def _run_headings(comparison: Comparison) -> tuple[str, str]:
+    """Return the runs' names, or numbers for names that would not fit above columns of figures."""
+    names = comparison.first.name, comparison.second.name
+    return names if max(map(len, names)) <= _HEADING else ("[1]", "[2]")
 
 
 def _settings(comparison: Comparison) -> list[RenderableType]:
@@ -480,7 +511,7 @@ def _metrics(comparison: Comparison) -> Table:
     return table(
         [
             *labels(""),
-            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures(*_run_headings(comparison)),
             *figures("difference", "95 % interval", "p", "won", "lost"),
         ],
         rows,
@@ -496,7 +527,7 @@ def _types(comparison: Comparison) -> Table:
         [
             *labels(""),
             *figures("n"),
-            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures(*_run_headings(comparison)),
             *figures("difference", "95 % interval", "p"),
         ],
         [
@@ -531,9 +562,10 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours) -> tuple[str, ...]:
-    """Return a published figure, and beside it ours made in the same way."""
-    system = ", ".join(filter(None, (anchor.system, anchor.model, "trained" if anchor.trained else "")))
+def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours, several: bool) -> tuple[str, ...]:
+    """Return a published figure, and beside it ours made in the same way; with the data set if there are several."""
+    trained = "trained" if anchor.trained else ""
+    system = ", ".join(filter(None, (anchor.system, anchor.model, trained, anchor.dataset if several else "")))
     found = ours.get((anchor.profile or "", anchor.metric), {})
     mine = (percent(found[one.name]) if one.name in found else "" for one in subjects)
     return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine

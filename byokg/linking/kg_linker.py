@@ -487,13 +487,13 @@ class LlmLinker:
             LlmError: the model gave no usable reply.
         """
         reply = self._model.reply(self._messages(question, context), stage=STAGE, question_id=question.id)
-        return self._read(reply.text, question, bool(context.rounds))
+        return self.read(reply.text, question, bool(context.rounds))
 
     def _messages(self, question: Question, context: Context) -> list[Message]:
         later = bool(context.rounds)
         values = {
-            "tasks": self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later)),
-            "schema": self._schema.render(question.text, self._schema_tokens).text,
+            "tasks": self.tasks_text(later),
+            "schema": self.schema_text(question, context),
             "question": question.text,
         }
         if later:
@@ -501,6 +501,14 @@ class LlmLinker:
         else:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
+
+    def tasks_text(self, later: bool) -> str:
+        """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""
+        return self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later))
+
+    def schema_text(self, question: Question, context: Context) -> str:
+        """Return the part of the schema that matters for a round."""
+        return self._schema.render(question.text, self._schema_tokens).text
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""
@@ -510,7 +518,8 @@ class LlmLinker:
             return ["task_pathql"]
         return ["task_entities_context" if later and task == "entities" else f"task_{task}"]
 
-    def _read(self, text: str, question: Question, later: bool) -> Artifacts:
+    def read(self, text: str, question: Question, later: bool) -> Artifacts:
+        """Read artifacts out of a reply to a prompt with these tasks; a FINISH counts in `later` rounds."""
         asked = set(self._tasks)
         entities = read_list(text, "entities") if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)

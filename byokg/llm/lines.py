@@ -43,6 +43,7 @@ _CITATION_KEYS = ("citations", "citation", "evidence", "cites", "cited", "source
 
 _NOTHING = re.compile(
     r"\W*(?:none|n/?a|null|nil|nothing|empty|not applicable|left (?:blank|empty)|"
+    r"none of (?:them|these|those|the \w+)\b.*|"
     r"(?:none|nothing|not) (?:is |are )?(?:needed|required|necessary|found|listed|named|mentioned|given|applicable)|"
     r"(?:there (?:is|are) )?no (?:(?:\w+ ){0,2}(?:entit(?:y|ies)|paths?|relations?|quer(?:y|ies)|subgraph|request))"
     r"(?: (?:is|are|has|have|can|need\w*|required|named|left|to)\b.*)?)(?:\W*|\W*[-–—:;,.(].*)",

@@ -25,7 +25,6 @@ from byokg.llm.layouts import (
 )
 from byokg.llm.lines import (
     WrittenAnswer,
-    abstains,
     answers,
     finishes,
     is_nothing,
@@ -43,7 +42,6 @@ __all__ = [
     "Listing",
     "WrittenAnswer",
     "blocks",
-    "read_abstaining",
     "read_answers",
     "read_list",
     "read_object",
@@ -127,14 +125,6 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
     for one in (one for content in joined for one in answers(content)):
         cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
     return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
-
-
-def read_abstaining(text: str) -> bool:
-    """Tell whether a reply gives no answer on purpose: an empty block, or words to that effect."""
-    if read_answers(text):
-        return False
-    plain = without_thought(text).strip()
-    return bool(blocks(text, "answers")) or any(map(abstains, plain.splitlines()))
 
 
 _CITATIONS_ALONE = re.compile(r"[\s,.;]*(?:[\[(][eE\d\s,;–-]+[\])][\s,.;]*)+")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from byokg.llm.parsing import (
-    read_abstaining,
     read_answers,
     read_list,
     read_object,
@@ -194,7 +193,6 @@ def test_where_the_answers_of_a_reply_stand(text: str, said: Said) -> None:
 def test_a_reply_that_abstains_has_no_answer(line: str) -> None:
     for text in (f"<answers>\n{line}\n</answers>", line or "<answers/>"):
         assert read_answers(text) == ()
-        assert read_abstaining(text)
 
 
 @pytest.mark.parametrize(

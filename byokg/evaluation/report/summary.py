@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from byokg.errors import RunError
 from byokg.evaluation.comparability import contract, contract_groups
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary
+from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, selective
 from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
@@ -138,7 +138,9 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         "metrics": list(METRICS),
         "stages": list(STAGES),
         "baseline": baseline,
-        "runs": [_run(run, run.metrics) for run in runs if run.metrics is not None],
+        "runs": [
+            _run(run, run.metrics, its) for run, its in zip(runs, outcomes, strict=True) if run.metrics is not None
+        ],
         "contracts": [
             {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
             for group in contract_groups(contracts)
@@ -148,7 +150,7 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
     }
 
 
-def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
+def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
     return {
         "name": run.name,
         "hash": str(run.config.get("hash", ""))[:12],
@@ -158,6 +160,7 @@ def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
             "type": {key: _summary(each) for key, each in metrics.by_type.items()},
             "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
         },
+        "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "took": taken(list(run.timings.values())),
     }
 

@@ -113,10 +113,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
     try:
         missing = find_missing(folder, meta["files"])
-        if missing is None and _digest(meta) != meta[_OWN]:
-            missing = f"{META} has changed"
         if missing is None and not _is_marked(folder, meta):
-            missing = find_changed(folder, meta["files"])
+            missing = find_changed(folder, meta["files"]) if _digest(meta) == meta[_OWN] else f"{META} has changed"
             if missing is None:
                 _mark(folder, meta)
     except (AttributeError, KeyError, TypeError) as error:
@@ -134,7 +132,7 @@ def _state(folder: Path, meta: Mapping[str, Any]) -> str:
 
 
 def _states_file(meta: Mapping[str, Any]) -> Path:
-    return user_cache() / "checked" / str(meta[_OWN])
+    return user_cache() / "checked" / Path(str(meta[_OWN])).name
 
 
 def _is_small(meta: Mapping[str, Any]) -> bool:

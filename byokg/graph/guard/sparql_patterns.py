@@ -225,7 +225,10 @@ class SparqlPatterns(Cursor):
         return self.prefixes.get(prefix + colon, prefix + colon) + local.replace("\\", "")
 
     def use(self, where: list[IriUse], token: Token) -> None:
-        where.append(IriUse(self.expand(token), token.start))
+        iri = self.expand(token)
+        if iri[:5].lower() == "java:":
+            raise Unreadable(token.text, token.start, "a predicate that is Java code; ask for those of the graph", True)
+        where.append(IriUse(iri, token.start))
 
     # Expressions.
 

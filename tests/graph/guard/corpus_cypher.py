@@ -727,6 +727,7 @@ WRITES = [
     "RETURN apoc.cypher.runFirstColumnSingle('CREATE (n) RETURN n', {})",
     "RETURN `apoc.cypher.runFirstColumnSingle`('CREATE (n) RETURN n', {})",
     "RETURN apoc.util.sleep(100000)",
+    "RETURN apoc.xml.parse('<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><x>&e;</x>')",
     "RETURN apoc.load.html('http://127.0.0.1')",
     "RETURN my.plugin.write(1)",
     "RETURN apoc.create.vNode(['X'], {})",

@@ -202,3 +202,35 @@ function funnel(runs) {
   }
   return el("table", { class: "figures breakdown funnel" }, el("tbody", {}, rows));
 }
+
+// How right first answers are, and how many questions have one, when it has to rest on more or less evidence.
+function selectiveCurve(runs) {
+  const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
+  const x = linear(0, 1, left, width - right);
+  const y = linear(0, 1, height - bottom, top);
+  const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "Hits@1 of answered questions against their share" });
+  for (const tick of y.ticks) {
+    chart.append(
+      svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }),
+      svg("text", { x: left - 8, y: y(tick) + 4, class: "tick end" }, number(100 * tick)),
+    );
+  }
+  for (const tick of x.ticks) chart.append(svg("text", { x: x(tick), y: height - bottom + 17, class: "tick middle" }, number(100 * tick)));
+  chart.append(
+    svg("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "axis" }),
+    svg("text", { x: width - right, y: height - 5, class: "tick end strong" }, "Questions answered, %"),
+    svg("text", { x: 2, y: 11, class: "tick strong" }, "Hits@1 of these, %"),
+  );
+  runs.forEach((run, at) => {
+    if (!run.selective) return;
+    const points = run.selective.filter((point) => point.coverage > 0);
+    const told = (point) => `${plain(run.name)}, ${point.least}: ${percent(point.accuracy)} % right of ${percent(point.coverage)} % answered`;
+    chart.append(svg(
+      "g",
+      { class: colour(at) },
+      svg("polyline", { points: points.map((point) => `${x(point.coverage)},${y(point.accuracy)}`).join(" "), class: "interval", fill: "none" }),
+      points.map((point) => svg("circle", { cx: x(point.coverage), cy: y(point.accuracy), r: 5, class: "point" }, svg("title", {}, told(point)))),
+    ));
+  });
+  return chart;
+}

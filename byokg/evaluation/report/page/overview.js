@@ -153,6 +153,15 @@ function drawCharts() {
     if (!lost) panels.at(-1).classList.add("broad");
   }
   if (lost) panels.push(panel("loss", "Where questions are lost", null, funnel(runs)));
+  if (runs.some((run) => run.selective)) {
+    panels.push(panel(
+      "selective",
+      "Answering only what the evidence holds",
+      null,
+      selectiveCurve(runs),
+      el("p", { class: "note" }, "From left to right: first answers that cite evidence which holds them, those that any evidence shown holds, all. Hits@1 of the questions answered; the others count as abstained."),
+    ));
+  }
   byId("panels").replaceChildren(...panels);
 }
 
