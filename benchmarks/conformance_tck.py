@@ -269,7 +269,7 @@ class Neo4j:
         if isinstance(value, PathCell | graph.Path):
             edges = value.edges if isinstance(value, PathCell) else value.relationships
             return "path", [self._shape(one) for one in value.nodes], [self._shape(one) for one in edges]
-        if isinstance(value, list | tuple):
+        if isinstance(value, list):
             return [self._shape(one) for one in value]
         if isinstance(value, dict):
             return {key: self._shape(one) for key, one in sorted(value.items())}

@@ -33,6 +33,7 @@ COMMANDS = {
     "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
     "link": ("linking_commands:link", "Show which nodes a name, a date or an id may mean."),
     "eval": ("eval_commands:eval_", "Run a pipeline over a data set and score it."),
+    "answer": ("eval_commands:answer", "Answer a file of questions that have no gold answers."),
     "eval-linking": (
         "linking_commands:evaluate_linking",
         "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
@@ -48,9 +49,9 @@ COMMANDS = {
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
-    "mcp": ("mcp:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
-    "bfs": ("mcp:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
-    "paths": ("mcp:paths", "Find paths between nodes with a path query, and print or draw them."),
+    "mcp": ("mcp.commands:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
+    "bfs": ("mcp.commands:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
+    "paths": ("mcp.commands:paths", "Find paths between nodes with a path query, and print or draw them."),
     "embedder": (
         "linking_commands:embedder_app",
         "Embedders: how fast one is, and making a small one out of a large one.",

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from byokg.llm.layouts import FENCE_LINE, cut_at_next, unescaped, without_tags
-from byokg.llm.near_json import entries, first_object
+from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
 
 T = TypeVar("T")
 

@@ -136,6 +136,9 @@ _log = logging.getLogger(__name__)
 _MODEL_ATTRIBUTES = ("model", "model_id", "model_name", "deployment_name")
 """Where LangChain's classes keep the model's name; they agree on no single place."""
 
+_BODY = "body"
+"""Parameter of a call that holds members of its request alone."""
+
 _NO_PARAMETERS = frozenset({"model", "model_id", "model_name", "deployment_name", "streaming", "max_retries"})
 """What a chat model counts among its parameters that decides no reply, or is part of a call already."""
 
@@ -244,12 +247,13 @@ class LanguageModel:
         messages: Sequence[Message],
         sample: int = 0,
         tools: Sequence[Mapping[str, JSON]] = (),
+        body: Mapping[str, JSON] | None = None,
         schema: Mapping[str, JSON] | None = None,
     ) -> Call:
         """Return the record of what `reply` would ask with the same arguments."""
         parameters = {**self.parameters, "tools": list(tools)} if tools else self.parameters
-        if schema is not None and self._structured:
-            parameters = {**parameters, "schema": schema}
+        parameters = {**parameters, _BODY: dict(body)} if body else parameters
+        parameters = {**parameters, "schema": schema} if schema is not None and self._structured else parameters
         return Call(self.provider, self.model, tuple(messages), parameters, sample)
 
     def reply(
@@ -261,6 +265,7 @@ class LanguageModel:
         sample: int = 0,
         deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
+        body: Mapping[str, JSON] | None = None,
         schema: Mapping[str, JSON] | None = None,
     ) -> Reply:
         """Return the model's reply, from the store if it is there.
@@ -273,6 +278,7 @@ class LanguageModel:
             deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
                 held (`Deadline.holding`), if any.
             tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
+            body: further members of this request alone, for servers that speak OpenAI's chat protocol.
             schema: JSON schema of the reply, with a title; counts where the model is `structured`, and the text of the
                 reply is JSON then.
 
@@ -290,7 +296,7 @@ class LanguageModel:
         deadline = deadline or Deadline.held()
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
-        call = self.call(messages, sample, tools, schema)
+        call = self.call(messages, sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
             reply = self._asked(call, stage, question_id, deadline)
@@ -404,8 +410,11 @@ class LanguageModel:
             tools: Any = call.parameters.get("tools")
             if tools:
                 asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])
+            body: Any = call.parameters.get(_BODY)
+            if body:
+                asked = asked.bind(extra_body={**(getattr(self._chat_model, "extra_body", None) or {}), **body})
             schema: Any = call.parameters.get("schema")
-            if schema:
+            if schema and not body:
                 with suppress(NotImplementedError):  # the chat model has no structured output
                     asked = asked.with_structured_output(schema, include_raw=True)
             answered = asked.invoke(
