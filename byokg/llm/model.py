@@ -135,6 +135,9 @@ _log = logging.getLogger(__name__)
 _MODEL_ATTRIBUTES = ("model", "model_id", "model_name", "deployment_name")
 """Where LangChain's classes keep the model's name; they agree on no single place."""
 
+_BODY = "body"
+"""Parameter of a call that holds members of its request alone."""
+
 _NO_PARAMETERS = frozenset({"model", "model_id", "model_name", "deployment_name", "streaming", "max_retries"})
 """What a chat model counts among its parameters that decides no reply, or is part of a call already."""
 
@@ -234,9 +237,16 @@ class LanguageModel:
         """Name provider and model, as errors do."""
         return f"{self.provider}/{self.model}"
 
-    def call(self, messages: Sequence[Message], sample: int = 0, tools: Sequence[Mapping[str, JSON]] = ()) -> Call:
+    def call(
+        self,
+        messages: Sequence[Message],
+        sample: int = 0,
+        tools: Sequence[Mapping[str, JSON]] = (),
+        body: Mapping[str, JSON] | None = None,
+    ) -> Call:
         """Return the record of what `reply` would ask with the same arguments."""
         parameters = {**self.parameters, "tools": list(tools)} if tools else self.parameters
+        parameters = {**parameters, _BODY: dict(body)} if body else parameters
         return Call(self.provider, self.model, tuple(messages), parameters, sample)
 
     def reply(
@@ -248,6 +258,7 @@ class LanguageModel:
         sample: int = 0,
         deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
+        body: Mapping[str, JSON] | None = None,
     ) -> Reply:
         """Return the model's reply, from the store if it is there.
 
@@ -259,6 +270,7 @@ class LanguageModel:
             deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
                 held (`Deadline.holding`), if any.
             tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
+            body: further members of this request alone, for servers that speak OpenAI's chat protocol.
 
         Returns:
             A reply that ends by itself or in tool calls, and is not empty.
@@ -274,7 +286,7 @@ class LanguageModel:
         deadline = deadline or Deadline.held()
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
-        call = self.call(messages, sample, tools)
+        call = self.call(messages, sample, tools, body)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
             reply = self._asked(call, stage, question_id, deadline)
@@ -388,6 +400,9 @@ class LanguageModel:
             tools: Any = call.parameters.get("tools")
             if tools:
                 asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])
+            body: Any = call.parameters.get(_BODY)
+            if body:
+                asked = asked.bind(extra_body={**(getattr(self._chat_model, "extra_body", None) or {}), **body})
             message = asked.invoke(
                 to_langchain(call.messages, self._marks),
                 config={
