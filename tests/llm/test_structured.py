@@ -96,5 +96,5 @@ def test_structured_replies_are_recorded_and_replayed(server: ModelServer) -> No
 
 
 def test_batches_have_no_structured_output() -> None:
-    with pytest.raises(ConfigError, match="llm.structured=true needs replies at once"):
+    with pytest.raises(ConfigError, match="structured=true needs replies at once"):
         Anthropic("claude-test", batch=True, structured=True).language_model(pending=object())  # type: ignore[arg-type]
