@@ -416,6 +416,8 @@ class LlmLinker:
         prompts: the prompts; None takes those that ship with the package.
         schema_tokens: budget of the schema's text.
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
+        spotted: finds the entities that a question may mean, without a model; the first round's schema shows what lies
+            around them, later ones' what lies around linked entities.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -431,6 +433,7 @@ class LlmLinker:
         prompts: PromptLibrary | None = None,
         schema_tokens: int = 2000,
         path_language: PathLanguage = "metapaths",
+        spotted: Callable[[str], Sequence[EntityId]] = lambda question: (),
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -453,6 +456,7 @@ class LlmLinker:
         if path_language not in get_args(PathLanguage):
             raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
         self._path_queries = path_language == "paths" and "paths" in tasks
+        self._spotted = spotted
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Ask for the artifacts of the next round.
@@ -470,7 +474,7 @@ class LlmLinker:
         later = bool(context.rounds)
         values = {
             "tasks": self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later)),
-            "schema": self._schema.render(question.text, self._schema_tokens).text,
+            "schema": self._schema.render(question.text, self._schema_tokens, self._around(question, context)).text,
             "question": question.text,
         }
         if later:
@@ -478,6 +482,11 @@ class LlmLinker:
         else:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
+
+    def _around(self, question: Question, context: Context) -> Sequence[EntityId]:
+        """Return the entities that a round's schema is about."""
+        linked = [one.id for earlier in context.rounds for one in earlier.linked.entities]
+        return list(dict.fromkeys(linked)) or question.topic_ids or self._spotted(question.text)
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""

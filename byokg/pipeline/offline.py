@@ -10,13 +10,14 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
+from byokg.linking.kg_linker import MentionSpotter, OfflineLinker, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
+from byokg.types import EntityId
 
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
 
@@ -70,18 +71,42 @@ def _shipped() -> StaticEmbedder:
     return StaticEmbedder()
 
 
-def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
+def mention_spotter(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker, settings: SpottingSettings | None = None
+) -> MentionSpotter:
     """Return what finds mentions in the offline pipeline, by itself."""
     static = _shipped()
-    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance))
+    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance), settings)
+
+
+_GENEROUS = SpottingSettings(another=0.15, most=6)
+"""What a schema shows too much of costs little; what it does not show is not found."""
+
+
+def entity_spotter(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker
+) -> Callable[[str], tuple[EntityId, ...]]:
+    """Return what finds the entities that a question may mean; it samples the graph when it is first called."""
+    spotter = lru_cache(1)(lambda: mention_spotter(store, embedder, entities, _GENEROUS))
+
+    def spotted(question: str) -> tuple[EntityId, ...]:
+        linked = entities.link_all(spotter().spot(question), question)
+        return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
+
+    return lru_cache(1 << 6)(spotted)
 
 
 def _spotter(
-    entities: EntityLinker, steps: Steps, static: StaticEmbedder, importance: Callable[[str], float]
+    entities: EntityLinker,
+    steps: Steps,
+    static: StaticEmbedder,
+    importance: Callable[[str], float],
+    settings: SpottingSettings | None = None,
 ) -> MentionSpotter:
     return MentionSpotter(
         entities,
         importance,
         explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
         familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
+        settings=settings,
     )

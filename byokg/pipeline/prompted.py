@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
@@ -27,6 +27,7 @@ from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextText, ContextWriter, Grounds
 from byokg.pipeline.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipeline.offline import entity_spotter
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -256,7 +257,7 @@ class QueryWriter:
     def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
         """Return the query that was written, if one was. Raises `LlmError`."""
         filled = self._prompt.fill(
-            schema=self._schema.render(question.text, self._schema_tokens).text,
+            schema=self._schema.render(question.text, self._schema_tokens, [one.id for one in linked.entities]).text,
             entities=self._described(linked),
             question=question.text,
         )
@@ -356,7 +357,7 @@ def direct_query_pipeline(
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store))
+    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
@@ -436,18 +437,19 @@ def byokg_pipeline(
         entities=entities or EntityLinker(store),
         prompts=prompts or PromptLibrary(),
         context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store), Nearness(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,
     )
     languages = tuple(engine.language for engine in query_engines(store))
+    spotted = entity_spotter(store, embedder, parts.entities)
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
             return GivenEntities()
         return LlmLinker(
-            model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens, path_language
+            model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens, path_language, spotted
         )
 
     if unite_drafts and "answers" not in tasks:
