@@ -209,9 +209,9 @@ class DirectQuery:
         artifacts = replace(artifacts, queries=self._writer.write(question, linked))
         seconds["link"] = time.perf_counter() - began
         began = time.perf_counter()
-        request = Request(question, artifacts, linked, Context())
+        request = Request(question, artifacts, linked, Context(question=question.text))
         found = self._retriever.retrieve(request)
-        context = Context().add(artifacts, linked, [found], request.steps)
+        context = request.context.add(artifacts, linked, [found], request.steps)
         seconds["retrieve"] = time.perf_counter() - began
         began = time.perf_counter()
         if self._answers == "rows":
@@ -356,7 +356,7 @@ def direct_query_pipeline(
     prompts = prompts or PromptLibrary()
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    context = ContextWriter(store, context_tokens)
+    context = ContextWriter(store, context_tokens, embedder=embedder)
     schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
@@ -436,7 +436,7 @@ def byokg_pipeline(
         embedder=embedder,
         entities=entities or EntityLinker(store),
         prompts=prompts or PromptLibrary(),
-        context=ContextWriter(store, context_tokens, count_tokens=count),
+        context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
         schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store), Nearness(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,

@@ -168,6 +168,12 @@ def query_text(item: RowsEvidence) -> str:
     return f"{on_one_line(item.query)}\n  {columns}"
 
 
+def rows_head(item: RowsEvidence) -> str:
+    """Write on one line what a query returns."""
+    count = f"{len(item.rows)} row{'' if len(item.rows) == 1 else 's'}"
+    return f"A query returned {count}: {' | '.join(map(clean, item.columns))}"
+
+
 def row_text(row: Sequence[Cell], names: Mapping[EntityId, str]) -> str:
     """Write one row of a query's answer; see `query_text` for what stands above it."""
     return "  " + " | ".join(cell_text(cell, names) for cell in row)
