@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from byokg.graph.store import GraphStore, InducingStore
+from byokg.text import normalize_label
 
 _SAMPLE = 8
 """Edges of each relation that are looked at."""
 
-_SHARE = 0.5
-"""Which share of them another relation has to turn round: graphs are incomplete, and what is decided is only whether
-two edges that join the same two nodes say one thing."""
+_SHARE, _SHARE_OF_NAMESAKES = 0.5, 0.1
+"""Which share of them another relation has to turn round, and where both names have a word in common: graphs are
+incomplete, and what is decided is only whether two edges that join the same two nodes say one thing."""
 
 
 def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
@@ -42,9 +43,11 @@ def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
         for other in set(relations[first[place] : last[place]]):
             pairs[relation, other] += 1
     labels = store.relations
+    words = [frozenset(normalize_label(label).split()) for label in labels]
     found: dict[str, set[str]] = defaultdict(set)
     for (one, other), count in pairs.items():
-        if count >= _SHARE * size[one]:
+        namesakes = one != other and words[one] & words[other]
+        if count >= (_SHARE_OF_NAMESAKES if namesakes else _SHARE) * size[one]:
             found[labels[one]].add(labels[other])
             found[labels[other]].add(labels[one])
     return {relation: frozenset(others) for relation, others in found.items()}

@@ -58,7 +58,7 @@ _MOST_ENDS = 300
 _HUB = 100
 """Edges of one relation and direction from which on a node joins what has nothing else in common."""
 
-_LINKED, _MET, _WITHIN = 0.3, 0.1, 0.35
+_LINKED, _MET, _WITHIN = 0.3, 0.1, 0.3
 """What a line gains that is about a linked entity, or one that stands further up; how much less than the best one it
 may have to do with the question. Found with the recorded replies of `benchmarks/prompts.py` to dev questions."""
 
@@ -102,8 +102,8 @@ class ContextWriter:
 
     Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
     often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then what paths
-    that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to it
-    in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do with
+    that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to
+    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do with
     it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
     (`→ gender → Male ← gender ←`).
 
@@ -165,7 +165,8 @@ class ContextWriter:
 
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, left_out = self._ranked(context)
-        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned)
+        asked = [item.id for item in ranked if _asked(item)]
+        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked)
         kept = self._fitting(self._ordered(lines, ranked, context), self._budget_tokens - self._count(told))
         text = self._text(kept, told)
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
@@ -264,7 +265,7 @@ class ContextWriter:
         asked = exact(self._embedder.encode([question])[0])
         scores = []
         for line in lines:
-            near = _LINKED if line.nodes & known else _MET if line.nodes & met else 0.0 if known else _MET
+            near = _LINKED if line.nodes & known else _MET if line.nodes & met else -_MET if known else _MET
             scores.append(near + float(self._meaning(line.said) @ asked) if line.said else near)
         return scores
 

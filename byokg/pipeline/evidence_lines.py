@@ -12,8 +12,8 @@ has parts; where only its ends are known, it is a line of its own. Facts that sh
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from byokg.retrieval.verbalize import Hop, clean, folded, more_rows, node_text, note, row_text, rows_head, walk_text
@@ -90,7 +90,10 @@ def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> li
 
 
 def fold_lines(
-    evidence: Sequence[Evidence], names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]]
+    evidence: Sequence[Evidence],
+    names: Mapping[EntityId, str],
+    turned: Mapping[str, frozenset[str]],
+    asked: Collection[str] = (),
 ) -> list[Line]:
     """Join evidence into lines, in the order in which their first items came.
 
@@ -98,8 +101,9 @@ def fold_lines(
         evidence: numbered items of any kinds, the most important first; feedback, which is none, is left out.
         names: a name for each node in it.
         turned: the relations that mean the same backwards (`graph/inverses.py`).
+        asked: ids of items that were asked for; what they say shares no line with what others say.
     """
-    facts = _Facts(names, turned)
+    facts = _Facts(names, turned, asked)
     for item in evidence:
         if isinstance(item, PathEvidence):
             facts.add_path(item)
@@ -140,7 +144,10 @@ class _Leg:
 class _Facts:
     """Takes evidence apart into facts."""
 
-    def __init__(self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], asked: Collection[str]
+    ) -> None:
+        self._asked = frozenset(asked)
         self._names = {node: None if _nameless(name) else clean(name) for node, name in names.items()}
         """How each node is written; None for a mediator."""
         self._turned = turned
@@ -167,7 +174,8 @@ class _Facts:
                 if end not in known:
                     self._add(_Fact(item.source, steps, end), item.id)
             return
-        reached, items = self._chains.setdefault((item.source, steps), ({}, {}))
+        same = (key for key in self._chains if key[0] == item.source and self._all_alike(key[1], steps))
+        reached, items = self._chains.setdefault(next(same, (item.source, steps)), ({}, {}))
         reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
         items[item.id] = None
 
@@ -195,30 +203,32 @@ class _Facts:
         """Return what was put together."""
         self._tell_mediators()
         self._drop_shortcuts()
+        lines: list[Line] = []
+        for asked in (True, False):
+            lines += self._folded([fact for fact in self._facts if bool(self._asked & fact.items.keys()) == asked])
+        return [*lines, *self._chain_lines()]
+
+    def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
+        """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        forward: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
-        backward: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
-        for fact in self._facts:
+        size: Counter[tuple[EntityId, tuple[Hop, ...]]] = Counter()
+        for fact in told:
+            size.update((each.source, each.steps) for each in (fact, fact.about_face()))
+        for fact in told:
             turned = fact.about_face()
-            forward[fact.source, fact.steps] += 1
-            backward[turned.source, turned.steps] += 1
-        for fact in self._facts:
-            turned = fact.about_face()
-            if backward[turned.source, turned.steps] > forward[fact.source, fact.steps]:
+            if size[turned.source, turned.steps] > size[fact.source, fact.steps]:
                 fact = turned
             groups[fact.source, fact.steps].append(fact)
         tables: dict[tuple[Hop, ...], list[_Fact]] = defaultdict(list)
         for (_, steps), facts in groups.items():
             if len(facts) == 1:
                 tables[_forward(steps)].append(facts[0])
-        lines = []
         for (source, steps), facts in groups.items():
-            table = tables.get(_forward(steps), ())
+            table = tables.get(_forward(steps), [])
             if len(facts) > 1 or len(table) < _TABLE:
-                lines.append(self._line(source, steps, facts))
+                yield self._line(source, steps, facts)
             elif facts[0] is table[0]:
-                lines.append(self._table(_forward(steps), table))
-        return [*lines, *self._chain_lines()]
+                yield self._table(_forward(steps), table)
 
     def _add(self, fact: _Fact, item: str) -> None:
         """Take a fact, unless it is known, or says of a node that it is itself."""
@@ -239,15 +249,18 @@ class _Facts:
             if fact.said and other.said and fact.said != other.said:
                 continue
             seen = other if other.source == fact.source else other.about_face()
-            if len(seen.steps) == len(fact.steps) and all(map(self._alike, seen.steps, fact.steps)):
+            if self._all_alike(seen.steps, fact.steps):
                 return other
         return None
+
+    def _all_alike(self, ones: Sequence[Hop], others: Sequence[Hop]) -> bool:
+        return len(ones) == len(others) and all(map(self._alike, ones, others))
 
     def _alike(self, one: Hop, other: Hop) -> bool:
         """Tell whether two steps mean the same."""
         if one.inverse == other.inverse:
             return one.relation == other.relation
-        return other.relation in self._turned.get(one.relation, ())
+        return other.relation in self._turned.get(one.relation, ()) or _same_domain(one.relation, other.relation)
 
     def _tell_mediators(self) -> None:
         """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
@@ -311,6 +324,12 @@ class _Facts:
                 entries = dict.fromkeys(self._names[end] or "" for end in ends)
                 more, nodes = self._more[source, steps], frozenset((source, *ends))
                 yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
+
+
+def _same_domain(one: str, other: str) -> bool:
+    """Tell whether two relations are of one domain, as Freebase has them (`book.author.works`): between the same nodes,
+    one each way, they say the same there, whether or not enough edges show it."""
+    return one != other and one.count(".") == other.count(".") == 2 and one.split(".")[0] == other.split(".")[0]
 
 
 def _nameless(name: str) -> bool:
