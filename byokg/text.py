@@ -234,7 +234,7 @@ def estimate_tokens(text: str) -> int:
     return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
 
 
-_FORGERY = re.compile(r"<(?=\s*[/!?]?\s*[A-Za-z])|\[(?=\s*e?\d)")
+_FORGERY = re.compile(r"<(?=\s*[/!?|A-Za-z])|\[(?=\s*e?\d)")
 """What begins a tag, or a citation of a line of evidence."""
 
 _SPACE = re.compile(r"\s+")

@@ -65,6 +65,9 @@ may have to do with the question. Found with the recorded replies of `benchmarks
 _LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
 """How a line begins. No name begins so in a line of its own: names keep no line ends."""
 
+_END = re.compile(r"\n\n|\n</")
+"""What comes behind the last line."""
+
 
 @dataclass(frozen=True)
 class ContextText:
@@ -93,8 +96,8 @@ def shown_text(prompt: str) -> str:
     lines = list(_LINE.finditer(prompt))
     if not lines:
         return ""
-    end = prompt.find("\n\n", lines[-1].start())
-    return prompt[lines[0].start() : end if end >= 0 else len(prompt)]
+    end = _END.search(prompt, lines[-1].start())
+    return prompt[lines[0].start() : end.start() if end else len(prompt)]
 
 
 class ContextWriter:
@@ -103,8 +106,8 @@ class ContextWriter:
     Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
     often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then what paths
     that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to
-    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do with
-    it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
+    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do
+    with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
     (`→ gender → Male ← gender ←`).
 
     A line without room is tried with fewer of its entries, then left out.
@@ -164,9 +167,9 @@ class ContextWriter:
         return inverse_relations(self._store)
 
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
-        ranked, left_out = self._ranked(context)
+        ranked, beyond = self._ranked(context)
         asked = [item.id for item in ranked if _asked(item)]
-        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked)
+        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
         kept = self._fitting(self._ordered(lines, ranked, context), self._budget_tokens - self._count(told))
         text = self._text(kept, told)
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
@@ -180,15 +183,15 @@ class ContextWriter:
             text,
             self._count(text),
             tuple(f"e{number}" for number in range(1, len(kept) + 1)),
-            left_out + len({item.id for item in ranked} - shown),
+            len(beyond) + len({item.id for item in ranked} - shown),
             {f"e{number}": line.items for number, (line, _) in enumerate(kept, start=1)},
             problems,
         )
 
     # Which evidence
 
-    def _ranked(self, context: Context) -> tuple[list[Evidence], int]:
-        """Return the evidence that may have room, most important first, and how much there is besides.
+    def _ranked(self, context: Context) -> tuple[list[Evidence], list[Evidence]]:
+        """Return the evidence that may have room, most important first, and the rest.
 
         What was asked for comes first, of the newest round before that of older ones; then retrievers and rounds take
         turns, so that none crowds out the others; edges that only show how a subgraph hangs together come last.
@@ -212,7 +215,7 @@ class ContextWriter:
         turns = [each for turn in zip_longest(*newest_first) for each in turn if each is not None]
         ranked = [*first, *turns, *stubs]
         room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
-        return ranked[:room], len(ranked[room:]) + len(hubs)
+        return ranked[:room], [*ranked[room:], *(item for item in walks if item.id in hubs)]
 
     def _through_hubs(self, items: Sequence[PathEvidence]) -> set[str]:
         """Return the items whose walks all go through a node by a relation that joins it with many others."""

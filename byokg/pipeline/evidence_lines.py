@@ -94,6 +94,7 @@ def fold_lines(
     names: Mapping[EntityId, str],
     turned: Mapping[str, frozenset[str]],
     asked: Collection[str] = (),
+    beyond: Iterable[Evidence] = (),
 ) -> list[Line]:
     """Join evidence into lines, in the order in which their first items came.
 
@@ -102,6 +103,7 @@ def fold_lines(
         names: a name for each node in it.
         turned: the relations that mean the same backwards (`graph/inverses.py`).
         asked: ids of items that were asked for; what they say shares no line with what others say.
+        beyond: items that only count: edges among them that belong to a line are among those it does not show.
     """
     facts = _Facts(names, turned, asked)
     for item in evidence:
@@ -109,6 +111,9 @@ def fold_lines(
             facts.add_path(item)
         elif isinstance(item, TripleEvidence):
             facts.add_walk(Path(item.triple.head, (item.triple,), (False,)), item.id)
+    for item in beyond:
+        if isinstance(item, TripleEvidence):
+            facts.count(item)
     place = {item.id: at for at, item in enumerate(evidence)}
     lines = [*facts.lines(), *node_lines(evidence), *row_lines(evidence, names)]
     return sorted(lines, key=lambda line: min(place[id] for id in line.items))
@@ -198,6 +203,12 @@ class _Facts:
             if self._names[source] is not None and len(steps) != 2:  # two steps are a mediator's, told with all of it
                 self._add(_Fact(source, tuple(steps), far, ", ".join(said)), item)
             source, steps, said = far, [], []
+
+    def count(self, item: TripleEvidence) -> None:
+        """Count an edge that is not written, for the lines that it would belong to."""
+        triple = item.triple
+        self._more[triple.head, (Hop(triple.relation),)] += 1
+        self._more[triple.tail, (Hop(triple.relation, True),)] += 1
 
     def lines(self) -> list[Line]:
         """Return what was put together."""
