@@ -32,6 +32,7 @@ ByokgError
 │   ├── StoresMixed        edges of two stores would be joined, whose numbers have nothing in common
 │   ├── OpenFileLimit      a graph has more relations than files may be open
 │   ├── StoreUnavailable   a server or engine cannot be reached (retryable)
+│   ├── CallStopped        nobody waits for the result any more: given up, or out of time
 │   ├── RequestInvalid     a request for a subgraph, or of a graph tool, is malformed
 │   └── QueryFailed        a query gave no answer
 │       ├── QueryRefused   the guard does not let it run (writes, calls out, several statements)
@@ -287,7 +288,10 @@ class GraphCorrupt(GraphError):
     """The folder looks like a graph but cannot be read as one."""
 
     def __init__(self, place: str | Path, reason: str) -> None:
-        super().__init__(f"graph in {str(place)!r} cannot be read: {reason}; rebuild it with: byokg graph build")
+        super().__init__(
+            f"graph in {str(place)!r} cannot be read: {reason}; check it with: byokg graph info, "
+            "or rebuild it with: byokg graph build"
+        )
         self.place = str(place)
 
 
@@ -341,6 +345,13 @@ class StoreUnavailable(GraphError):
     def __init__(self, store: str, reason: str) -> None:
         super().__init__(f"{store} cannot be reached: {reason}; check its address, and that it runs")
         self.store = store
+
+
+class CallStopped(GraphError):
+    """Whoever asked has given up, or the time for the call is over (see `graph.stopping`)."""
+
+    def __init__(self) -> None:
+        super().__init__("the call was ended before it had a result; ask for fewer hops or nodes, or allow more time")
 
 
 class RequestInvalid(GraphError):

@@ -38,7 +38,7 @@ PARTS = {
         ("syntax",),
         ("guard",),
         ("bfsql", "pathql", "servers"),
-        ("engines",),
+        ("engines", "paths"),
     ),
     "evaluation": (("datasets",), ("",), ("report",)),
 }

@@ -26,6 +26,10 @@ SAMPLE = {
     "question": "Who directed {Heat}, and what is {{schema}}?",
     "graph_context": "[e1] Heat → directed_by → Michael Mann\n[e2] Heat → starred_actors → Al Pacino | Robert De Niro",
     "limit": "5",
+    "most": "20",
+    "turn": "Nothing more can be retrieved.",
+    "schema_part": "Relations:\n[directed_by] 17",
+    "explored": "Ali: directed_by",
     "relations": "Heat\n  directed_by\n  starred_actors\nAl Pacino\n  ^starred_actors",
     "entities": "f1 Heat (Film)\np2 Al Pacino (Person)",
     "query": "MATCH (f:Movie {name: 'Heat'}) RETURN f",
@@ -195,18 +199,18 @@ CHECKLIST = {
     ),
     "task_paths": ("at least three different paths", "differ in kind", "with -> between relations", "graph context"),
     "task_opencypher": (
-        "Use only node types, relation types and properties",
+        "Spell node types, relation types and properties as the schema does",
         "filtering, counting, sorting",
         "graph context",
     ),
-    "task_sparql": ("Use only classes, predicates", "filtering, counting, sorting", "graph context"),
+    "task_sparql": ("Write classes, predicates and prefixes as the schema does", "filtering, counting, sorting", "graph context"),
     "task_answers": (
         "Write only the answers",
         "no reasons",
         "Prefer what the graph context says",
         "leave the tags empty",
     ),
-    "relation_selection": ("at least one in all", "Be frugal", "leave out nothing"),
+    "relation_selection": ("Be frugal", "leave out nothing"),
     "entity_selection": ("Leave out entities of which everything needed is known", "most important first", "FINISH"),
 }
 """What the paper's prompts demand. Source: ByoKG-RAG (arXiv:2507.04127v1), Figures 4 to 9."""

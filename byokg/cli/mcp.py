@@ -404,11 +404,11 @@ def paths(
     from byokg.files import write_file
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.pathql import drawing
+    from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.evaluate import count
     from byokg.graph.pathql.evaluate import paths as run
     from byokg.graph.pathql.grammar import parse_rules
     from byokg.graph.pathql.rules import schema_rules
-    from byokg.graph.pathql.search import PathLimits
     from byokg.open import opened
 
     text = sys.stdin.read() if query == "-" else query

@@ -11,8 +11,9 @@ line a question, in the order asked, with the fields of `Example` that are not e
 the `folder` layout, so the file can be asked again with `dataset=folder`.
 
 `metrics.json` has `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
-`linked` with its own `n` if topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`,
-`median_tokens` if prompts were given graph context, and `loss`, the number of questions that each stage lost.
+`clusters` and `effective_n` if questions belong together; `linked` with its own `n` if topic entities are annotated;
+`retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` if prompts were given graph context, and `loss`,
+the number of questions that each stage lost.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from byokg.errors import RunError
 from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
+    GROUNDING_METRICS,
     METRICS,
     PROFILE,
     RETRIEVAL_METRICS,
@@ -202,6 +204,8 @@ def is_finished(folder: Path) -> bool:
 def _summary(summary: Summary) -> dict[str, object]:
     record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
     record |= {metric: vars(estimate) for metric, estimate in summary.estimates.items()}
+    if summary.clusters is not None:
+        record |= {"clusters": summary.clusters, "effective_n": summary.effective_n}
     if summary.linked is not None:
         record["linked"] = _part(summary.linked)
     if summary.loss:
@@ -209,6 +213,8 @@ def _summary(summary: Summary) -> dict[str, object]:
         if summary.median_tokens is not None:
             record["median_tokens"] = summary.median_tokens
         record["loss"] = dict(summary.loss)
+    if summary.grounding:
+        record["grounding"] = {name: _part(part) for name, part in summary.grounding.items()}
     return record
 
 
@@ -217,7 +223,7 @@ def _part(share: PartEstimate) -> dict[str, object]:
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
-    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
+    retrieval, loss, grounding = (record.get(name, {}) for name in ("retrieval", "loss", "grounding"))
     return Summary(
         record["n"],
         record["failed"],
@@ -226,6 +232,9 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
         {name: PartEstimate(**retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
         record.get("median_tokens"),
         {stage: loss[stage] for stage in STAGES if stage in loss},
+        clusters=record.get("clusters"),
+        effective_n=record.get("effective_n"),
+        grounding={name: PartEstimate(**grounding[name]) for name in GROUNDING_METRICS if name in grounding},
     )
 
 

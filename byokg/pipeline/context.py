@@ -252,7 +252,8 @@ class ContextWriter:
         by_id = {item.id: item for item in ranked}
         asked = [line for line in lines if any(_asked(by_id[id]) for id in line.items)]
         known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
-        met = {node for line in asked for node in line.nodes}
+        met = {one.id for earlier in context.rounds for one in earlier.linked.drafts}
+        met |= {node for line in asked for node in line.nodes}
         met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
         rest = [line for line in lines if not any(_asked(by_id[id]) for id in line.items)]
         scores = self._scores(rest, known, met, context.question)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 from byokg.graph.schema_text import SchemaRenderer
@@ -30,6 +31,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
+    ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
 ) -> Loop:
     """Put the offline parts together for one graph.
@@ -39,18 +41,16 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
+        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
 
     Raises:
-        ConfigError: a setting is out of range, or a retriever needs a language model.
+        ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
+            retriever needs a language model.
     """
-    static = _shipped()
-    embedder = embedder or static
+    embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    steps = Steps(store, embedder)
-    importance = lru_cache(1 << 14)(static.importance)
-    spotter = _spotter(entities, steps, static, importance)
-    scorer = PathScorer(steps, embedder, importance=importance)
+    spotter, scorer = reading_parts(store, embedder, entities, ranker)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     parts = Parts(
         store=store,
@@ -71,12 +71,34 @@ def _shipped() -> StaticEmbedder:
     return StaticEmbedder()
 
 
-def mention_spotter(
-    store: GraphStore, embedder: Embedder, entities: EntityLinker, settings: SpottingSettings | None = None
-) -> MentionSpotter:
+def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return what finds mentions in the offline pipeline, by itself."""
+    return reading_parts(store, embedder, entities)[0]
+
+
+def reading_parts(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker, ranker: str | Path | None = None
+) -> tuple[MentionSpotter, PathScorer]:
+    """Return what finds mentions in a question, and what scores relation paths against it.
+
+    Raises:
+        ConfigError: the ranker cannot be read, or was trained with another embedder.
+    """
     static = _shipped()
-    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance), settings)
+    steps = Steps(store, embedder)
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = MentionSpotter(
+        entities,
+        importance,
+        explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
+        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
+    )
+    learnt = None
+    if ranker is not None:
+        from byokg.linking.path_ranker import PathRanker
+
+        learnt = PathRanker.load(ranker, store, steps, embedder)
+    return spotter, PathScorer(steps, embedder, importance=importance, ranker=learnt)
 
 
 _GENEROUS = SpottingSettings(another=0.15, most=6)
@@ -87,26 +109,15 @@ def entity_spotter(
     store: GraphStore, embedder: Embedder, entities: EntityLinker
 ) -> Callable[[str], tuple[EntityId, ...]]:
     """Return what finds the entities that a question may mean; it samples the graph when it is first called."""
-    spotter = lru_cache(1)(lambda: mention_spotter(store, embedder, entities, _GENEROUS))
+
+    @lru_cache(1)
+    def spotter() -> MentionSpotter:
+        made = mention_spotter(store, embedder, entities)
+        made.settings = _GENEROUS
+        return made
 
     def spotted(question: str) -> tuple[EntityId, ...]:
         linked = entities.link_all(spotter().spot(question), question)
         return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
 
     return lru_cache(1 << 6)(spotted)
-
-
-def _spotter(
-    entities: EntityLinker,
-    steps: Steps,
-    static: StaticEmbedder,
-    importance: Callable[[str], float],
-    settings: SpottingSettings | None = None,
-) -> MentionSpotter:
-    return MentionSpotter(
-        entities,
-        importance,
-        explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
-        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
-        settings=settings,
-    )

@@ -36,7 +36,9 @@ from byokg.graph.bfsql.protocol import (
     renamed,
     within,
 )
-from byokg.graph.paths import shortest_paths
+from byokg.graph.pathql.budget import PathLimits
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.linking.entities import EntityLinker
@@ -346,8 +348,7 @@ class GraphTools:
         """
         sources, errors = known_seeds(self._store, arguments.sources, self.nearest)
         targets, more = known_seeds(self._store, arguments.targets, self.nearest)
-        found = shortest_paths(
-            self._store,
+        query = connecting(
             sources,
             targets,
             arguments.k,
@@ -355,23 +356,19 @@ class GraphTools:
             arguments.predicates or None,
             Direction(arguments.direction),
         )
-        paths = [
-            {
-                "source": pair.source,
-                "target": pair.target,
-                "nodes": list(path.nodes),
-                "edges": [full_edge(each.head, each.relation, each.tail, each.properties) for each in path.triples],
-            }
-            for pair in found
-            for path in pair.paths
-        ]
-        apart = [{"source": pair.source, "target": pair.target} for pair in found if not pair.paths]
+        found = paths(self._store, query, PathLimits(_TIMEOUT_S)) if sources and targets else ()
+        pairs: dict[tuple[str, str], list[Json]] = {(one, other): [] for one in sources for other in targets}
+        for path in found:
+            edges = [full_edge(each.head, each.relation, each.tail, each.properties) for each in path.path.triples]
+            pairs[path.start, path.end].append({"nodes": list(path.nodes), "edges": edges})
+        connected = [{"source": one, "target": other, **path} for (one, other), each in pairs.items() for path in each]
+        apart = [{"source": one, "target": other} for (one, other), each in pairs.items() if not each]
         said: Json = {"unconnected": within(apart, self._room // 3)}
         if errors or more:
             said["errors"] = within(errors + more, self._room // 3)
-        shown = within(paths, self._room - estimate_tokens(compact(said)))
-        cut = len(shown) < len(paths) or len(said["unconnected"]) < len(apart)
-        return {"paths": shown, "truncated": cut or any(pair.truncated for pair in found), **said}
+        shown = within(connected, self._room - estimate_tokens(compact(said)))
+        cut = len(shown) < len(connected) or len(said["unconnected"]) < len(apart)
+        return {"paths": shown, "truncated": cut or bool(found and found.truncated), **said}
 
     def path_query(self, arguments: PathQueryArguments) -> Json:
         """Return the paths that a path query finds, each with the edges of the graph that it walks.
@@ -381,9 +378,6 @@ class GraphTools:
             EntityNotFound: a start or end is not in the graph.
             RelationNotFound: a predicate is not in the graph.
         """
-        from byokg.graph.pathql.evaluate import paths
-        from byokg.graph.pathql.search import PathLimits
-
         found = paths(self._store, arguments.query, PathLimits(_TIMEOUT_S, _MOST_PATHS))
         listed = found.as_json()["paths"]
         shown = within(listed, self._room)

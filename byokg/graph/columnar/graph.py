@@ -51,6 +51,7 @@ from byokg.graph.columnar.schema import (
     text_column,
 )
 from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.stopping import check
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -357,8 +358,7 @@ class ColumnarGraph:
             EntityNotFound: a node number is out of range.
             RelationNotFound: a relation number is out of range.
         """
-        numbers = self._checked(nodes)
-        arrays = self._arrays
+        numbers, arrays = self._checked(nodes), self._arrays
         both = direction is Direction.BOTH
         # A segment is the range of one node in one direction.
         starts, stops = arrays.slots_of(numbers, direction)
@@ -403,8 +403,7 @@ class ColumnarGraph:
         Raises:
             EntityNotFound: a node number is out of range.
         """
-        numbers = self._checked(nodes)
-        arrays = self._arrays
+        numbers, arrays = self._checked(nodes), self._arrays
         starts = arrays.out_index[numbers]
         counts = arrays.out_index[numbers + 1] - starts
         ends = counts.cumsum()
@@ -416,6 +415,7 @@ class ColumnarGraph:
         parts: list[tuple[npt.NDArray[np.integer], ...]] = [(none, none, arrays.relation[:0], none.astype(width))]
         first = read = 0
         while read < total:
+            check()
             stop = max(first + 1, int(np.searchsorted(ends, read + _LOOKED_AT_ONCE, "right")))
             until = int(ends[stop - 1])
             head = np.arange(first, stop, dtype=np.int32).repeat(counts[first:stop])

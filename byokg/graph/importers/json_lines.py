@@ -185,9 +185,9 @@ class JsonLinesFile:
 
     left_out = 0
 
-    def __init__(self, path: Path) -> None:
-        """Name the file."""
-        self._file = TextFile(path)
+    def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
+        """Name the file, and lines of it that are not to be read."""
+        self._file = TextFile(path, left_out=left_out)
         self._entities, self._labels = Interner(), Interner()
         self._nodes: NodeColumns | None = None
         self._kinds: dict[str, pa.DataType] = {}
@@ -331,7 +331,12 @@ class JsonLinesFile:
             content = raw.decode(errors="surrogateescape")
             self._file.check_text(number, content)
             if content.strip():
-                for record in records(path, number, content):
+                try:
+                    found = records(path, number, content)
+                except RecursionError:
+                    reason = "brackets are nested too deep to be read; store such a value as a text"
+                    raise ImportFailed(path, number, reason) from None
+                for record in found:
                     yield number, record
 
     def _refuse_unknown_end(self, line: int, text: bytes) -> None:
@@ -366,6 +371,8 @@ class JsonLinesFile:
             text.decode()
         except UnicodeDecodeError:
             return None
+        if _brackets(body) > _DEEP:
+            return None
         starts = {sign: body.count(b"\n" + sign) + body.startswith(sign) for sign in (b"[", b"{")}
         if starts[b"["] == lines:
             return _listed(body, lines)
@@ -390,6 +397,20 @@ class JsonLinesFile:
                 return table.select([name for name in order if name in table.schema.names])
             known |= texts
         return None
+
+
+_DEEP = 200
+"""Brackets within one another from which on a line is not given to Arrow, which crashes at some thousands."""
+
+
+def _brackets(text: bytes) -> int:
+    """Return how many brackets are opened on one line at most, which is as deep as they can be nested."""
+    if text.count(b"[") + text.count(b"{") <= _DEEP:
+        return 0
+    signs = np.frombuffer(text, np.uint8)
+    lines = np.concatenate(([0], np.flatnonzero(signs == ord("\n"))))
+    opened = ((signs == ord("[")) | (signs == ord("{"))).view(np.uint8)
+    return int(np.add.reduceat(opened, lines, dtype=np.int64).max())
 
 
 _NAME, _TYPE = "\0name", "\0type"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from byokg import files
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.types import EntityId, Node
 from tests.graph.contract import facts, ids
@@ -179,3 +179,17 @@ def test_a_bad_line_is_named_with_the_reason(
     with pytest.raises(ImportFailed, match=re.escape(reason)) as caught:
         imported(tmp_path, *records)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("brackets", [5_000, 20_000, 200_000])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_brackets_nested_too_deep_are_an_error_with_its_line_and_leave_nothing(
+    tmp_path: Path, brackets: int, opening: str
+) -> None:
+    closing = "]" if opening == "[" else "}"
+    deep = opening * brackets + "1" + closing * brackets
+    (tmp_path / "graph.jsonl").write_text(f'["a", "r", "b"]\n["b", "r", {deep}]\n')
+    with pytest.raises(ImportFailed, match="nested too deep") as caught:
+        build_graph(tmp_path / "graph.jsonl", tmp_path / "out")
+    assert caught.value.line == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.jsonl"]

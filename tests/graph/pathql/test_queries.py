@@ -17,10 +17,10 @@ from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.moves import StoreMoves
-from byokg.graph.pathql.search import PathLimits
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple
 
@@ -202,6 +202,30 @@ def test_a_data_set_of_named_graphs(tmp_path: Path) -> None:
     assert len(paths(graph, f"{start} FROM :one FROM :two START ?x = :a END ?y VIA :r")) == 2
     with pytest.raises(PathQueryInvalid, match="do not say which named graph"):
         paths(roads(), "PATHS FROM :one START ?x = :a END ?y VIA :road")
+
+
+def test_a_condition_holds_for_any_of_the_values_of_a_property(tmp_path: Path) -> None:
+    file = tmp_path / "names.ttl"
+    file.write_text(
+        '@prefix : <http://e/> . :a :r :b . :b :alias "Par\\"is"@en, "Parigi"@it ; :born 1900, 1950 . :c :alias "x" .'
+    )
+    graph = import_graph(file)
+    for alias in ('"Parigi"', '"Par\\"is"'):
+        query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :alias ?n FILTER(STR(?n) = {alias}) }} VIA :r"
+        assert len(paths(graph, query)) == 1
+    for year, count in ((1900, 0), (1901, 1), (1951, 2)):
+        query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :born ?n FILTER(?n < {year}) }} VIA :r"
+        assert len(paths(graph, query)) == count
+
+
+def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -> None:
+    #   s -> b -> t, and b -> 0 <-> 1 <-> … <-> 11 -> b, all of them joined: every other walk comes back through b.
+    ring = [(str(one), "r", str(other)) for one in range(12) for other in range(12) if one != other]
+    edges = [("s", "r", "b"), ("b", "r", "t"), *(("b", "r", str(one)) for one in range(12))]
+    graph = ColumnarGraph.from_triples([*edges, *ring, *((str(one), "r", "b") for one in range(12))])
+    for mode in ("ACYCLIC", "SIMPLE"):
+        found = paths(graph, f"PATHS SHORTEST 3 {mode} START ?x = :s END ?y = :t VIA :r")
+        assert [path.nodes for path in found] == [("s", "b", "t")] and not found.truncated
 
 
 # Decided and documented

@@ -1,0 +1,70 @@
+"""Ending work that nobody waits for any more: a client that gave up, a time limit, a server that is told to end.
+
+    stop = Stop(timeout_s=30)
+    with stop.work():          # in the thread that works
+        bfs_query(...)         # raises CallStopped once `stop.end()` was called, or the time is over
+
+Loops that may take long call `check`, which costs a tenth of a microsecond where nobody may stop them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from byokg.errors import CallStopped
+
+
+class Stop:
+    """Says whether some work is over. Any thread may end it.
+
+    Args:
+        timeout_s: seconds from now after which it is over; None waits for `end`.
+    """
+
+    __slots__ = ("_ended", "_until")
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self._until = None if timeout_s is None else time.monotonic() + timeout_s
+        self._ended = False
+
+    def end(self) -> None:
+        """Let the work end at its next `check`."""
+        self._ended = True
+
+    @property
+    def over(self) -> bool:
+        """Tell whether the work shall end."""
+        return self._ended or (self._until is not None and time.monotonic() > self._until)
+
+    def left_s(self, most: float) -> float:
+        """Return the seconds that are left, `most` at most and 0 at least."""
+        left = most if self._until is None else min(most, self._until - time.monotonic())
+        return 0.0 if self._ended else max(0.0, left)
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Let `check` in this thread look here."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+
+_CURRENT: ContextVar[Stop | None] = ContextVar("byokg_stop", default=None)
+
+
+def check() -> None:
+    """Raise `CallStopped` where the work of this thread is over."""
+    stop = _CURRENT.get()
+    if stop is not None and stop.over:
+        raise CallStopped
+
+
+def left_s(most: float) -> float:
+    """Return the seconds that the work of this thread may still take, `most` at most."""
+    stop = _CURRENT.get()
+    return most if stop is None else stop.left_s(most)

@@ -1,0 +1,586 @@
+"""Enumerating candidate queries around linked entities, with their statistics, in numpy over any graph store.
+
+Walks are grown hop by hop as sets: a group is one metapath out of one anchor, and holds each node it reaches once, with
+the number of walks that lead there. Every group is a candidate. What a step would read beyond a budget is not walked,
+which `Candidates.truncated` says; the statistics of all candidates that are returned are exact.
+
+Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import EntityNotFound
+from byokg.graph.store import Direction, GraphStore, NodeArray
+from byokg.retrieval.candidates import (
+    DATE,
+    PATHS,
+    Anchor,
+    Attribute,
+    Candidate,
+    Candidates,
+    Conditions,
+    Dialect,
+    Leg,
+    Step,
+    Template,
+    Templates,
+    attributes_of,
+)
+from byokg.types import EntityId, Node, Value
+
+Int64 = npt.NDArray[np.int64]
+
+
+_FEW = 64
+"""Nodes whose edges are read without counting them first."""
+
+_WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
+"""By two bits: some walk goes with the edge, some walk goes against it."""
+
+
+def find_candidates(
+    store: GraphStore,
+    anchors: Sequence[EntityId],
+    gold: Collection[EntityId] = (),
+    templates: Templates | None = None,
+    dialect: Dialect | None = None,
+) -> Candidates:
+    """Enumerate the candidates around some entities once; see `CandidateFinder`."""
+    return CandidateFinder(store, templates, dialect).find(anchors, gold)
+
+
+class CandidateFinder:
+    """Enumerates the candidates of one graph; threads may share it.
+
+    Args:
+        store: the graph; asked once a hop for all anchors.
+        templates: which candidates; None takes the defaults.
+        dialect: how their Cypher names nodes; None names them as a graph of ours does.
+    """
+
+    def __init__(self, store: GraphStore, templates: Templates | None = None, dialect: Dialect | None = None) -> None:
+        self.store = store
+        self.templates = templates or Templates()
+        self.dialect = dialect or Dialect()
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """Return where this graph holds years, dates and numbers; found by the schema and a sample, once."""
+        return attributes_of(self.store)
+
+    @cached_property
+    def end_types(self) -> Mapping[str, Mapping[Direction, frozenset[str]]]:
+        """Return for each relation the types of its tails, of its heads, and of both."""
+        return {
+            each.name: {
+                Direction.OUT: frozenset(each.range),
+                Direction.IN: frozenset(each.domain),
+                Direction.BOTH: frozenset((*each.range, *each.domain)),
+            }
+            for each in self.store.schema().relations
+        }
+
+    def find(
+        self,
+        anchors: Sequence[EntityId],
+        gold: Collection[EntityId] = (),
+        conditions: Conditions | None = None,
+        gold_values: Collection[str] = (),
+    ) -> Candidates:
+        """Enumerate the candidates around some entities.
+
+        Args:
+            anchors: linked entities.
+            gold: correct answers, which hits are counted of; unknown ones make recall smaller.
+            conditions: what the question asks beyond paths; None asks nothing.
+            gold_values: correct answers as text, for candidates that count.
+
+        Returns:
+            Candidates in order of templates, anchors, relations; empty where the anchors have no edges.
+
+        Raises:
+            EntityNotFound: an anchor is not in the store.
+        """
+        distinct = list(dict.fromkeys(anchors))
+        return _Search(self, distinct, frozenset(gold), conditions or Conditions(), frozenset(gold_values)).run()
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """G groups of walks and the P pairs of a group and a node that they reach, by group, then by node."""
+
+    anchors: Int64
+    """(G, 2) node numbers that walks do not come back to; -1 where there is one."""
+    before: tuple[Int64, ...]
+    """For each reach that these groups lengthen or join, (G,) the group there."""
+    relation: Int64
+    """(G,) relation of the last hop; -1 where groups were joined."""
+    bounds: Int64
+    """(G + 1,) group g has the pairs from bounds[g] up to bounds[g + 1]."""
+    nodes: Int64
+    walks: npt.NDArray[np.float64]
+    """(P,) how many walks lead there."""
+    ways: Int64
+    """(P,) two bits for each hop, the last one lowest; see `_WAYS`."""
+    hops: int
+    edges: tuple[Int64, Int64] | None = None
+    """Of each last edge the pair it leads to and its number; only where conditions look at edges."""
+
+    def __len__(self) -> int:
+        return len(self.relation)
+
+    @property
+    def group(self) -> Int64:
+        """Return the group of each pair: (P,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.bounds))
+
+    def only(self, groups: Int64) -> _Reach:
+        """Return some groups, in the order given."""
+        sizes = np.diff(self.bounds)[groups]
+        pairs = np.arange(sizes.sum()) + np.repeat(self.bounds[groups] - sizes.cumsum() + sizes, sizes)
+        return _Reach(
+            self.anchors[groups],
+            tuple(column[groups] for column in self.before),
+            self.relation[groups],
+            np.append(0, sizes.cumsum()),
+            self.nodes[pairs],
+            self.walks[pairs],
+            self.ways[pairs],
+            self.hops,
+        )
+
+
+class _Search:
+    """One enumeration."""
+
+    def __init__(
+        self,
+        finder: CandidateFinder,
+        anchors: list[EntityId],
+        gold: frozenset[EntityId],
+        conditions: Conditions,
+        gold_values: frozenset[str],
+    ) -> None:
+        self._finder = finder
+        self._store = store = finder.store
+        self._templates = finder.templates
+        self._dialect = finder.dialect
+        self._conditions = conditions
+        self._gold_values = gold_values
+        self._anchors = [Anchor(node.id, node.name, node.type) for node in store.nodes(anchors)]
+        self._numbers = np.asarray(store.numbers(anchors), np.int64)
+        self._gold_size = len(gold) or len(gold_values)
+        self._gold = _known(store, gold)
+        self._labels = store.relations
+        self._truncated: list[str] = []
+
+    def run(self) -> Candidates:
+        """Return everything."""
+        names = self._templates.names
+        found: list[Candidate] = []
+        count = len(self._anchors)
+        start = _Reach(
+            anchors=np.stack((self._numbers, np.full(count, -1)), axis=1),
+            before=(np.arange(count),),
+            relation=np.full(count, -1),
+            bounds=np.arange(count + 1),
+            nodes=self._numbers,
+            walks=np.ones(count),
+            ways=np.zeros(count, np.int64),
+            hops=0,
+        )
+        levels = [start]
+        pairs = len(self._anchors) > 1
+        most = max([PATHS.index(name) + 1 for name in names if name in PATHS], default=0)
+        if pairs and {"between", "mediated"} & set(names):
+            most = max(most, 1)
+        if pairs and "intersection" in names:
+            most = max(most, 2)
+        for hop in range(1, most + 1):
+            levels.append(self._lengthen(levels, f"{hop}-hop paths"))
+            if PATHS[hop - 1] in names:
+                found += self._paths(PATHS[hop - 1], levels)
+        if pairs and most:
+            found += self._joined(levels)
+        return Candidates(tuple(found), tuple(self._truncated))
+
+    # Growing
+
+    def _lengthen(self, levels: Sequence[_Reach], what: str) -> _Reach:
+        """Walk every group of the last level one hop further."""
+        parents, reach = self._affordable(levels[-1], what)
+        group = reach.group
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
+        batch = self._store.edges(nodes, Direction.BOTH)
+        pair, edge = _expanded(place, batch.origin, len(nodes))
+        node = batch.other.astype(np.int64)[edge]
+        inverse = batch.inverse[edge]
+        owner = group[pair]
+        kept_rows = np.ones(len(pair), np.bool_)
+        if not self._templates.directed:  # a loop is one edge, and walked once
+            kept_rows = ~(inverse & (node == reach.nodes[pair]))
+        if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
+            kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
+        rows = np.flatnonzero(kept_rows)
+        pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
+        relation = batch.relation[edge].astype(np.int64)
+        walks = reach.walks[pair].copy()
+        if reach.hops >= 2 and len(reach.before) == 1:
+            loops = node == reach.nodes[pair]
+            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse, loops)
+            rows = np.flatnonzero(walks > 0)
+            pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
+            relation, walks = relation[rows], walks[rows]
+        way = 1 + inverse.astype(np.int64)
+        made = _grouped(owner, relation, way if self._templates.directed else None, node)
+        order, first_pair, first_group, of_pair = made
+        ways = (reach.ways[pair] << 2) | way
+        merged_ways = np.bitwise_or.reduceat(ways[order], first_pair) if len(order) else ways
+        merged_walks = np.add.reduceat(walks[order], first_pair) if len(order) else walks
+        heads = order[first_group]
+        edges = None
+        if self._asks("edge"):
+            leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
+            edges = leads, batch.edge[edge[order]]
+        return _Reach(
+            edges=edges,
+            anchors=reach.anchors[owner[heads]],
+            before=(parents[owner[heads]],),
+            relation=relation[heads],
+            bounds=np.append(of_pair, len(first_pair)),
+            nodes=node[order[first_pair]],
+            walks=merged_walks,
+            ways=merged_ways,
+            hops=reach.hops + 1,
+        )
+
+    def _affordable(self, reach: _Reach, what: str) -> tuple[Int64, _Reach]:
+        """Return the groups that are lengthened: all of them, or the cheapest that the budget allows."""
+        every = np.arange(len(reach))
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
+        if len(nodes) <= _FEW:
+            return every, reach
+        degrees = self._store.relation_counts(nodes).degrees(len(nodes))
+        reads = np.bincount(reach.group, degrees[place], len(reach))
+        if reads.sum() <= self._templates.budget:
+            return every, reach
+        order = np.argsort(reads, kind="stable")
+        kept = np.sort(order[reads[order].cumsum() <= self._templates.budget])
+        self._truncated.append(
+            f"{len(reach) - len(kept):,} of {len(reach):,} beginnings of {what} lead through too many edges"
+        )
+        return kept, reach.only(kept)
+
+    def _leave_out_returns(
+        self,
+        earlier: _Reach,
+        reach: _Reach,
+        walks: npt.NDArray[np.float64],
+        owner: Int64,
+        node: Int64,
+        relation: Int64,
+        inverse: npt.NDArray[np.bool_],
+        loops: npt.NDArray[np.bool_],
+    ) -> None:
+        """Take away the walks that come straight back over the edge they came by."""
+        back = np.flatnonzero(relation == reach.relation[owner])
+        if self._templates.directed:
+            last = reach.ways[reach.bounds[owner[back]]] & 3
+            back = back[(last != 1 + inverse[back]) | loops[back]]
+        size = 1 + max(int(earlier.nodes.max(initial=0)), int(node.max(initial=0)))
+        held = earlier.group * size + earlier.nodes
+        asked = reach.before[0][owner[back]] * size + node[back]
+        place = np.minimum(np.searchsorted(held, asked), max(0, len(held) - 1))
+        met = held[place] == asked if len(held) else np.zeros(len(asked), np.bool_)
+        walks[back[met]] -= earlier.walks[place[met]]
+
+    # Joining
+
+    def _joined(self, levels: list[_Reach]) -> Iterator[Candidate]:
+        """Yield what two anchors have in common."""
+        names = self._templates.names
+        for one, another in combinations(range(len(self._anchors)), 2):
+            if {"between", "mediated"} & set(names):
+                sides = [self._of_anchor(levels, 1, number) for number in (one, another)]
+                met = self._meet(sides, levels, (1, 1))
+                if "between" in names:
+                    yield from self._meetings("between", levels, met, (1, 1))
+                if "mediated" in names and len(met):
+                    tails = self._lengthen([met], "paths through a node between two entities")
+                    yield from self._meetings("mediated", levels, met, (1, 1), tails)
+            if "intersection" in names:
+                for hops in ((1, 2), (2, 1), (2, 2)):
+                    sides = [self._of_anchor(levels, hops[0], one), self._of_anchor(levels, hops[1], another)]
+                    yield from self._meetings("intersection", levels, self._meet(sides, levels, hops), hops)
+
+    def _of_anchor(self, levels: Sequence[_Reach], hops: int, anchor: int) -> Int64:
+        """Return the groups of one anchor."""
+        return np.flatnonzero(levels[hops].anchors[:, 0] == self._numbers[anchor])
+
+    def _meet(self, sides: Sequence[Int64], levels: Sequence[_Reach], hops: tuple[int, int]) -> _Reach:
+        """Join the groups of two anchors in the nodes that both reach."""
+        reaches = [levels[count].only(groups) for count, groups in zip(hops, sides, strict=True)]
+        groups = [reach.group for reach in reaches]
+        orders = [np.argsort(reach.nodes, kind="stable") for reach in reaches]
+        left, right = (reach.nodes[order] for reach, order in zip(reaches, orders, strict=True))
+        first, last = np.searchsorted(right, left), np.searchsorted(right, left, "right")
+        counts = last - first
+        if counts.sum() > self._templates.budget:
+            self._truncated.append(f"{counts.sum():,} pairs of paths of {hops[0]} and {hops[1]} hops meet: too many")
+            counts[:] = 0
+        one = np.repeat(orders[0], counts)
+        another = orders[1][np.arange(len(one)) + np.repeat(first - counts.cumsum() + counts, counts)]
+        node = reaches[0].nodes[one]
+        far = [reach.anchors[group[row], 0] for reach, group, row in zip(reaches, groups, (one, another), strict=True)]
+        rows = np.flatnonzero((node != far[0]) & (node != far[1]))
+        one, another, node = one[rows], another[rows], node[rows]
+        a, b = groups[0][one], groups[1][another]
+        order, _, first_group, of_pair = _grouped(a, b, None, node)
+        heads = order[first_group]
+        return _Reach(
+            anchors=np.stack((reaches[0].anchors[a[heads], 0], reaches[1].anchors[b[heads], 0]), axis=1),
+            before=(sides[0][a[heads]], sides[1][b[heads]]),
+            relation=np.full(len(heads), -1),
+            bounds=np.append(of_pair, len(order)),
+            nodes=node[order],
+            walks=(reaches[0].walks[one] * reaches[1].walks[another])[order],
+            ways=((reaches[0].ways[one] << 2 * hops[1]) | reaches[1].ways[another])[order],
+            hops=sum(hops),
+        )
+
+    # Writing candidates
+
+    def _paths(self, template: Template, levels: Sequence[_Reach]) -> Iterator[Candidate]:
+        reach = levels[-1]
+        hops = reach.hops
+        groups = [np.arange(len(reach))]
+        for level in reversed(levels[1:]):
+            groups.append(level.before[0][groups[-1]])
+        relations = [level.relation[group].tolist() for level, group in zip(levels[:0:-1], groups, strict=False)][::-1]
+        anchors = groups[-1].tolist()
+        ways, total, hits = self._statistics(reach)
+        made = []
+        for row in range(len(reach)):
+            steps = self._steps([column[row] for column in relations], ways[row], hops)
+            made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), total[row], hits[row]))
+        yield from self._with_conditions(reach, made)
+
+    def _meetings(
+        self,
+        template: Template,
+        levels: Sequence[_Reach],
+        met: _Reach,
+        hops: tuple[int, int],
+        tails: _Reach | None = None,
+    ) -> Iterator[Candidate]:
+        reach = met if tails is None else tails
+        ways, total, hits = self._statistics(reach)
+        made = []
+        for row in range(len(reach)):
+            joined = row if tails is None else int(tails.before[0][row])
+            tail = () if tails is None else self._steps([int(tails.relation[row])], ways[row], 1)
+            bits = ways[row] if tails is None else ways[row] >> 2
+            legs = []
+            for side, count in enumerate(hops):
+                relations, group = [], int(met.before[side][joined])
+                for level in levels[count:0:-1]:
+                    relations.append(int(level.relation[group]))
+                    group = int(level.before[0][group])
+                of_side = bits >> 2 * hops[1] if side == 0 else bits & (4 ** hops[1] - 1)
+                legs.append(Leg(self._anchors[group], self._steps(relations[::-1], of_side, count)))
+            made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
+        yield from self._with_conditions(reach, made)
+
+    def _statistics(self, reach: _Reach) -> tuple[list[int], list[int], list[int]]:
+        """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
+        if not len(reach):
+            return [], [], []
+        away = reach.nodes != reach.anchors[reach.group, 0]
+        ways = np.bitwise_or.reduceat(reach.ways * away, reach.bounds[:-1])
+        hits = np.add.reduceat((np.isin(reach.nodes, self._gold) & away).astype(np.int64), reach.bounds[:-1])
+        return ways.tolist(), np.add.reduceat(away.astype(np.int64), reach.bounds[:-1]).tolist(), hits.tolist()
+
+    def _steps(self, relations: Sequence[int], ways: int, hops: int) -> tuple[Step, ...]:
+        labels = self._labels
+        return tuple(
+            Step(labels[relation], _WAYS[ways >> 2 * (hops - 1 - at) & 3]) for at, relation in enumerate(relations)
+        )
+
+    def _candidate(
+        self, template: Template, legs: tuple[Leg, ...], total: int, hits: int, tail: tuple[Step, ...] = ()
+    ) -> Candidate:
+        directed = self._templates.directed
+        return Candidate(template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect)
+
+    # Conditions on the results of a group
+
+    def _with_conditions(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
+        yield from (one for one in made if one.total)
+        if self._templates.typed:
+            yield from self._typed(reach, made)
+        if self._conditions.count:
+            for one in made:
+                if one.total:
+                    yield replace(one, count=True, hits=int(str(one.total) in self._gold_values), total=1)
+        if not self._conditions.years and not self._conditions.extremes:
+            return
+        group = reach.group
+        for attribute, pairs, values in self._values(reach):
+            for year in self._conditions.years:
+                begins = (str(year), f"{year}-")
+                texts, place = np.unique([str(value) for value in values], return_inverse=True)
+                says = np.array([text == begins[0] or text.startswith(begins[1]) for text in texts.tolist()], np.bool_)
+                kept = np.unique(pairs[says[place]])
+                yield from (
+                    replace(made[row], year=(attribute, year), total=total, hits=hits)
+                    for row, total, hits in self._counted(group[kept], reach.nodes[kept])
+                )
+            if self._conditions.extremes:
+                for highest in (True, False):
+                    kept = self._foremost(reach, group, pairs, values, highest)
+                    yield from (
+                        replace(made[row], extreme=(attribute, highest), total=1, hits=hits)
+                        for row, _, hits in self._counted(group[kept], reach.nodes[kept])
+                    )
+
+    def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int]]:
+        """Yield each group among distinct pairs with its results and hits."""
+        correct = np.isin(nodes, self._gold)
+        rows, place, totals = np.unique(group, return_inverse=True, return_counts=True)
+        hits = np.bincount(place, correct, len(rows)).astype(np.int64)
+        yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
+
+    def _typed(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield candidates whose results are of one type, where they are of several."""
+        types = self._finder.end_types
+        ends = [types[step.relation][step.direction] for step in map(_last, made)]
+        mixed = np.array(
+            [one.total > 1 and len(several) > 1 for one, several in zip(made, ends, strict=True)], np.bool_
+        )
+        if not mixed.any():
+            return
+        part = reach.only(np.flatnonzero(mixed))
+        rows = np.flatnonzero(mixed)
+        nodes, place = np.unique(part.nodes, return_inverse=True)
+        names, of_node = np.unique([node.type for node in self._read(nodes)], return_inverse=True)
+        group = rows[part.group]
+        away = part.nodes != part.anchors[part.group, 0]
+        for number, name in enumerate(names.tolist()):
+            if name:
+                kept = (of_node[place] == number) & away
+                for row, total, hits in self._counted(group[kept], part.nodes[kept]):
+                    if total < made[row].total:
+                        yield replace(made[row], end_type=name, total=total, hits=hits)
+
+    def _asks(self, place: str) -> bool:
+        """Tell whether conditions look at values that stand there."""
+        asked = self._conditions.years or self._conditions.extremes
+        return bool(asked) and any(one.place == place for one in self._finder.attributes)
+
+    def _read(self, nodes: Int64) -> list[Node]:
+        return self._store.nodes(self._store.ids(nodes))
+
+    def _values(self, reach: _Reach) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+        """Yield for each attribute the pairs that have a value, and the values."""
+        away = reach.nodes != reach.anchors[reach.group, 0]
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
+        if self._asks("node"):
+            held = [node.properties for node in self._read(nodes)]
+            for attribute in self._of_place("node"):
+                having = np.array([attribute.key in properties for properties in held], np.bool_)
+                pairs = np.flatnonzero(having[place] & away)
+                yield attribute, pairs, [held[at][attribute.key] for at in place[pairs].tolist()]
+        if reach.edges is not None:
+            pairs, edges = (column[away[reach.edges[0]]] for column in reach.edges)
+            each, at_edge = np.unique(edges, return_inverse=True)
+            held = self._store.edge_properties(each)
+            for attribute in self._of_place("edge"):
+                rows = np.flatnonzero(np.array([attribute.key in one for one in held], np.bool_)[at_edge])
+                yield attribute, pairs[rows], [held[at][attribute.key] for at in at_edge[rows].tolist()]
+        for attribute in self._of_place("neighbour"):
+            number = np.array([self._labels.index(attribute.key)])
+            batch = self._store.edges(nodes, Direction.BOTH, number)
+            other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
+            names = [node.name for node in self._read(other)]
+            dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
+            edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
+            pairs, chosen = _expanded(place, batch.origin[edges], len(nodes))
+            kept = np.flatnonzero(away[pairs])
+            values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]
+            yield attribute, pairs[kept], values
+
+    def _of_place(self, place: str) -> list[Attribute]:
+        return [one for one in self._finder.attributes if one.place == place] if self._asks(place) else []
+
+    def _foremost(self, reach: _Reach, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
+        """Return for each group the pair with the highest or lowest value, the lower id of equal ones."""
+        if not len(pairs) or len({isinstance(value, str) for value in values}) > 1:
+            return np.empty(0, np.int64)
+        ranks = np.unique(np.array(values), return_inverse=True)[1]
+        nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self._store.ids(nodes), object)))[place]
+        order = np.lexsort((by_id, -ranks if highest else ranks, group[pairs]))
+        sorted_groups = group[pairs[order]]
+        first = np.append(True, np.diff(sorted_groups) != 0)
+        kept: Int64 = pairs[order[first]]
+        return kept
+
+
+def _last(candidate: Candidate) -> Step:
+    return (candidate.tail or candidate.legs[0].steps)[-1]
+
+
+def _expanded(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
+    """Join pairs with the rows of their nodes: (P,) node of each pair, (E,) node of each row, ascending."""
+    starts, stops = np.searchsorted(origin, np.arange(count)), np.searchsorted(origin, np.arange(count), "right")
+    sizes = (stops - starts)[place]
+    pairs = np.repeat(np.arange(len(place)), sizes)
+    return pairs, np.arange(len(pairs)) + np.repeat(starts[place] - sizes.cumsum() + sizes, sizes)
+
+
+def _known(store: GraphStore, ids: Collection[EntityId]) -> Int64:
+    """Return the numbers of those entities that the store has, ascending."""
+    known = []
+    for id in sorted(ids):
+        try:
+            known.append(int(store.numbers([id])[0]))
+        except EntityNotFound:
+            continue
+    return np.array(sorted(known), np.int64)
+
+
+def _grouped(first: Int64, second: Int64, third: Int64 | None, node: NodeArray) -> tuple[Int64, Int64, Int64, Int64]:
+    """Sort rows into groups of equal (first, second, third), and nodes within them.
+
+    Returns:
+        The order of rows; where in it each distinct pair of group and node begins; where in it each group begins; and
+        which pair each group begins with.
+    """
+    if not len(node):
+        none = np.empty(0, np.int64)
+        return none, none, none, none
+    keys = first
+    for column, size in ((second, int(second.max()) + 1), (third, 3)):
+        if column is not None:
+            keys = keys * size + column
+    size = int(node.max()) + 1
+    if int(keys.max()) < (1 << 62) // size:
+        whole = keys * size + node
+        order = np.argsort(whole)
+        fresh = np.append(True, np.diff(whole[order]) != 0)
+    else:
+        order = np.lexsort((node, keys))
+        fresh = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(node[order]) != 0))
+    first_pair = np.flatnonzero(fresh)
+    of_group = keys[order[first_pair]]
+    of_pair = np.flatnonzero(np.append(True, np.diff(of_group) != 0))
+    return order, first_pair, first_pair[of_pair], of_pair

@@ -1,0 +1,424 @@
+"""Grounded candidate queries: what they look for, how good each is, and how it is written in Cypher.
+
+A candidate starts at one or two linked entities, walks relations that exist there, and ends at nodes that may be the
+answer; conditions on these, a count or the first of an order may follow. `candidate_counts` enumerates them in numpy
+over any graph, `candidate_queries` inside a query engine. All are executable as they stand, whatever characters the
+graph's names hold.
+
+Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "K-hop query path templates".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+
+from byokg.errors import ConfigError
+from byokg.graph.servers.cypher_schema import quoted, writable
+from byokg.graph.store import Direction, GraphStore
+from byokg.types import INVERSE, Cell, EntityId, Metapath
+
+Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]
+"""One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer, that meet in the
+target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
+
+PATHS: tuple[Template, ...] = ("one_hop", "two_hop", "three_hop")
+TEMPLATES: tuple[Template, ...] = (*PATHS, "between", "intersection", "mediated")
+
+DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
+"""What a year or date looks like where it is text."""
+
+DATE = re.compile(DATES)
+_ORDERED_KINDS = ("int", "float", "date")
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one store's queries name nodes."""
+
+    id_property: str | None = "id"
+    """Property that holds a node's id; None where the server's own ids do."""
+    identity: str = "elementId"
+    """Function that gives a server's own id."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A linked entity that a candidate starts from."""
+
+    id: EntityId
+    name: str
+    type: str = ""
+    key: str | None = "name"
+    """Property that holds the name as it is; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One hop."""
+
+    relation: str
+    direction: Direction
+    """How its edges lie, seen from the anchor's side; BOTH where some walks take one way and some the other."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A path out of an anchor."""
+
+    anchor: Anchor
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """Where a value of a target stands."""
+
+    place: Literal["node", "edge", "neighbour"]
+    """In a property of the target, or of the edge that was walked last; or it is the name of a neighbour."""
+    key: str
+    """The property, or the relation that leads to the neighbour, whichever way it lies."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a question asks of targets beyond a path that leads to them."""
+
+    years: tuple[int, ...] = ()
+    """Years that a value of theirs may have to say."""
+    extremes: bool = False
+    """Whether the first or last in some order may be asked for."""
+    count: bool = False
+    """Whether their number may be."""
+
+    @classmethod
+    def of(cls, question: str) -> Conditions:
+        """Read them off a question's words."""
+        words = set(re.findall(r"[a-z]+", question.casefold()))
+        counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
+        years = tuple(dict.fromkeys(int(year) for year in re.findall(r"(?<![\d.])[12]\d{3}(?![\d.])", question)))
+        return cls(years, bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts)
+
+
+_ORDERED = frozenset("first last latest next previous earlier later before after since until now current".split())
+_MOST = re.compile(r"[a-z]{3,}est|most|least")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A query over the graph that finds something.
+
+    `hits` of its `total` results are among the `gold` correct answers; all three count distinct nodes, except that a
+    counting candidate has one result. Without gold answers, `hits` and `gold` are 0.
+    """
+
+    template: Template
+    legs: tuple[Leg, ...]
+    total: int
+    hits: int = 0
+    gold: int = 0
+    tail: tuple[Step, ...] = ()
+    """Hops from where the legs meet to the target."""
+    end_type: str = ""
+    """Type that targets have; empty for any."""
+    year: tuple[Attribute, int] | None = None
+    """A value that says this year, or a date in it."""
+    extreme: tuple[Attribute, bool] | None = None
+    """Only the target with the highest value, or the lowest if False; the lower id of equal ones."""
+    count: bool = False
+    """Whether the answer is the number of targets."""
+    directed: bool = False
+    """Whether edges have to lie as `Step.direction` says; A.2 takes either way."""
+    dialect: Dialect = field(default=Dialect(), compare=False, repr=False)
+
+    @property
+    def precision(self) -> float:
+        """Return the share of results that are correct, in [0, 1]."""
+        return self.hits / self.total if self.total else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Return the share of correct answers that are found, in [0, 1]."""
+        return self.hits / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Return the harmonic mean of both, in [0, 1]."""
+        return 2 * self.hits / (self.total + self.gold) if self.hits else 0.0
+
+    @property
+    def metapath(self) -> Metapath:
+        """Return the relations from the first anchor to the target, `^` where every edge lies towards the anchor."""
+        return tuple(
+            f"{INVERSE if step.direction is Direction.IN else ''}{step.relation}"
+            for step in (*self.legs[0].steps, *self.tail)
+        )
+
+    @cached_property
+    def query(self) -> str:
+        """Return it as Cypher without parameters, executable as it stands: what a language model reads and writes."""
+        return _Writer(self, literal).query(ranked=False)
+
+    @cached_property
+    def _parametrised(self) -> tuple[str, dict[str, Cell]]:
+        keys: dict[str, str] = {}
+
+        def put(value: str) -> str:
+            return f"${keys.setdefault(value, f'p{len(keys) + 1}')}"
+
+        text = _Writer(self, put).query(ranked=True)
+        return text, {key: value for value, key in keys.items()}
+
+    @property
+    def text(self) -> str:
+        """Return it as Cypher with `parameters`, for running: those that most walks reach come first, then by id."""
+        return self._parametrised[0]
+
+    @property
+    def parameters(self) -> dict[str, Cell]:
+        """Return the values of the parameters of `text`."""
+        return self._parametrised[1]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What was found around the anchors of one question."""
+
+    items: tuple[Candidate, ...]
+    truncated: tuple[str, ...] = ()
+    """What was not walked because it exceeds the budget, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Which candidates are looked for, and how much may be read for them.
+
+    Raises:
+        ConfigError: a template is unknown, or the budget leaves nothing.
+    """
+
+    names: tuple[Template, ...] = ("one_hop", "two_hop", "between", "intersection", "mediated")
+    typed: bool = True
+    """Also those whose ends are of one type, where ends have several."""
+    directed: bool = False
+    """Whether a relation walked one way and the other makes two candidates; A.2 makes one."""
+    budget: int = 2_000_000
+    """Pairs of a walk's beginning and an edge that lengthens it, for each hop; a hub is not walked through beyond."""
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.names if name not in TEMPLATES]:
+            raise ConfigError(f"template {unknown[0]!r} is not known; choose from {', '.join(TEMPLATES)}")
+        if self.budget < 1:
+            raise ConfigError(f"budget={self.budget} walks nothing; use 1 or more")
+
+
+def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
+    """Return where a graph holds years, dates and numbers, `sample` edges of each relation looked at."""
+    schema = store.schema()
+    found = [
+        Attribute("node", detail.name)
+        for details in schema.node_property_details.values()
+        for detail in details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    found += [
+        Attribute("edge", detail.name)
+        for relation in schema.relations
+        for detail in relation.property_details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    batch = store.sample_edges(sample)
+    dated = np.array([DATE.fullmatch(node.name) is not None for node in store.nodes(store.ids(batch.tail))], np.bool_)
+    size = np.bincount(batch.relation, minlength=len(store.relations))
+    share = np.bincount(batch.relation, dated, len(store.relations)) / np.maximum(1, size)
+    found += [Attribute("neighbour", store.relations[number]) for number in np.flatnonzero(share > 0.5).tolist()]
+    return tuple(dict.fromkeys(found))
+
+
+class CandidateRanker(Protocol):
+    """Says which candidates are likely to answer a question."""
+
+    def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+        """Return positions of candidates with scores, best first; those left out are not to be asked."""
+
+
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates by F1, then by size: fewer results, fewer hops, and then by what is written."""
+    return sorted(candidates, key=lambda one: (-one.f1, one.total, _hops(one), len(one.query), one.query))
+
+
+def _hops(candidate: Candidate) -> int:
+    return sum(len(leg.steps) for leg in candidate.legs) + len(candidate.tail)
+
+
+# Cypher
+
+
+def literal(value: str) -> str:
+    """Return a text as a query writes it, in quotes."""
+    return f'"{value.translate(_ESCAPES)}"'
+
+
+def name_in_cypher(name: str) -> str:
+    """Return a label, relation or property name as a query writes it: in backticks where it needs them."""
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def _node(type: str, inside: str = "") -> str:
+    label = f":{name_in_cypher(type)}" if writable(type) else ""
+    return f"{label} {inside}" if inside else label
+
+
+class _Writer:
+    """Writes one candidate; `put` writes a value, as a literal or as a parameter."""
+
+    def __init__(self, candidate: Candidate, put: Callable[[str], str]) -> None:
+        self._candidate = candidate
+        self._put = put
+        self._nodes = 0
+        self._edges = 0
+        self._conditions: list[str] = []
+        self._last = ""
+        self.target = ""
+
+    def query(self, ranked: bool) -> str:
+        """Write all of it.
+
+        Args:
+            ranked: return for each target the number of walks, too, most first.
+        """
+        one = self._candidate
+        parts = self._parts(_node(one.end_type))
+        target = self.target
+        identity = self._identity(target)
+        if one.year:
+            attribute, year = one.year
+            value = self._value(parts, attribute, target)
+            told, begins = self._put(str(year)), self._put(f"{year}-")
+            parts[-1][1].append(f"(toString({value}) = {told} OR toString({value}) STARTS WITH {begins})")
+        order = ""
+        if one.extreme:
+            attribute, highest = one.extreme
+            value = self._value(parts, attribute, target)
+            if attribute.place == "neighbour":
+                parts[-1][1].append(f"{value} =~ {self._put(DATES)}")
+            else:
+                parts[-1][1].append(f"{value} IS NOT NULL")
+            order = f" ORDER BY {value}{' DESC' if highest else ''}, {identity} LIMIT 1"
+        matched = " ".join(f"MATCH {match}" + (f" WHERE {' AND '.join(told)}" if told else "") for match, told in parts)
+        if one.count:
+            return f"{matched} RETURN count(DISTINCT {target}) AS count"
+        if order:
+            return f"{matched} RETURN {target}{order}"
+        if ranked:
+            return f"{matched} RETURN {target}, count(*) AS walks ORDER BY walks DESC, {identity}"
+        return f"{matched} RETURN DISTINCT {target}"
+
+    def _parts(self, target: str) -> list[tuple[str, list[str]]]:
+        """Write each MATCH with its conditions; edges of one MATCH differ from each other, those of two need not."""
+        one = self._candidate
+        first = one.legs[0]
+        if one.template in PATHS:
+            self.target = f"x{len(first.steps) + 1}"
+            return [self._leg(first, target)]
+        if one.template == "intersection":
+            self.target = f"x{len(first.steps) + 1}"
+            left = self._leg(first, target)
+            start = self._nodes + 1
+            right = self._leg(one.legs[1], "", self.target)
+            left[1].append(f"{self.target} <> x1")
+            right[1].append(f"{self.target} <> x{start}")
+            return [(match, list(dict.fromkeys(told))) for match, told in (left, right)]
+        second = one.legs[1]
+        left_end, condition = self._anchor(first.anchor)
+        middle = self._next()
+        left_edge = self._edge(first.steps[0])
+        end, another = self._anchor(second.anchor)
+        right_edge = self._edge(second.steps[0], turned=True)
+        met = "" if one.tail else target
+        match = f"{left_end}{left_edge}({middle}{met}){right_edge}{end}"
+        conditions = [*condition, *another, f"{middle} <> x1", f"{middle} <> x3", *self._taken()]
+        self.target = middle
+        parts = [(match, conditions)]
+        if one.tail:
+            self.target = "x4"
+            edge = self._edge(one.tail[0])
+            parts.append(
+                (f"({middle}){edge}(x4{target})", ["x4 <> x1", "x4 <> x3", *self._taken()]),
+            )
+            self._nodes = 4
+        return parts
+
+    def _leg(self, leg: Leg, target: str, into: str = "") -> tuple[str, list[str]]:
+        """Write a path from its anchor to the target, which has a variable already where `into` says so."""
+        match, conditions = self._anchor(leg.anchor)
+        start = f"x{self._nodes}"
+        for at, step in enumerate(leg.steps):
+            last = at == len(leg.steps) - 1
+            node = into if last and into else self._next()
+            match += f"{self._edge(step)}({node}{target if last else ''})"
+            if at or last:
+                conditions.append(f"{node} <> {start}")
+        return match, [*conditions, *self._taken()]
+
+    def _anchor(self, anchor: Anchor) -> tuple[str, list[str]]:
+        variable, dialect = self._next(), self._candidate.dialect
+        inside, conditions = {}, []
+        if anchor.key is not None:
+            inside[anchor.key] = anchor.name
+        if anchor.key is None or anchor.id != anchor.name:
+            if dialect.id_property is None:
+                conditions.append(f"{dialect.identity}({variable}) = {self._put(anchor.id)}")
+            else:
+                inside[dialect.id_property] = anchor.id
+        held = ", ".join(f"{name_in_cypher(key)}: {self._put(value)}" for key, value in inside.items())
+        return f"({variable}{_node(anchor.type, f'{{{held}}}' if held else '')})", conditions
+
+    def _next(self) -> str:
+        self._nodes += 1
+        return f"x{self._nodes}"
+
+    def _taken(self) -> list[str]:
+        taken, self._conditions = self._conditions, []
+        return taken
+
+    def _edge(self, step: Step, turned: bool = False) -> str:
+        self._edges += 1
+        one = self._candidate
+        variable = f"r{self._edges}"
+        asked = any(told is not None and told[0].place == "edge" for told in (one.year, one.extreme))
+        self._last = variable
+        if writable(step.relation):
+            inside = f"{variable if asked else ''}:{name_in_cypher(step.relation)}"
+        else:
+            inside = variable
+            self._conditions.append(f"type({variable}) = {self._put(step.relation)}")
+        way = step.direction if one.directed else Direction.BOTH
+        if turned and way is not Direction.BOTH:
+            way = Direction.IN if way is Direction.OUT else Direction.OUT
+        return f"{'<' if way is Direction.IN else ''}-[{inside}]-{'>' if way is Direction.OUT else ''}"
+
+    def _value(self, parts: list[tuple[str, list[str]]], attribute: Attribute, target: str) -> str:
+        """Write where a value stands; one that is a neighbour's name needs a MATCH of its own."""
+        if attribute.place == "node":
+            return f"{target}.{name_in_cypher(attribute.key)}"
+        if attribute.place == "edge":
+            return f"{self._last}.{name_in_cypher(attribute.key)}"
+        value = self._next()
+        edge = f"({target})-[:{name_in_cypher(attribute.key)}]-({value})"
+        parts.append((edge, [f"{value} <> {target}"]))
+        return f"{value}.name"
+
+    def _identity(self, variable: str) -> str:
+        dialect = self._candidate.dialect
+        if dialect.id_property is None:
+            return f"{dialect.identity}({variable})"
+        return f"{variable}.{name_in_cypher(dialect.id_property)}"

@@ -1,0 +1,98 @@
+"""Weak labels: for each question the candidate query that finds its gold answers best.
+
+Only questions and answers are needed, no gold queries: candidates are enumerated around the topic entities, and ranked
+by F1 against the answers. What trains on this reads the JSON lines that `write_labels` wrote.
+
+Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from byokg.evaluation.datasets.base import Example
+from byokg.files import json_line, write_file
+from byokg.graph.store import GraphStore
+from byokg.retrieval.candidate_counts import find_candidates
+from byokg.retrieval.candidates import Candidate, Templates, best_first
+from byokg.types import EntityId
+
+Anchors = Callable[[Example], Sequence[EntityId]]
+"""Gives the entities that a question's candidates start from, as ids of the graph."""
+
+Gold = Callable[[Example], Sequence[EntityId]]
+"""Gives the nodes that are a question's answers."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A training question with its best candidates."""
+
+    example: Example
+    best: tuple[Candidate, ...]
+    """Best first; empty where no candidate finds a gold answer."""
+    considered: int
+    """Candidates there were."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON holds it; the query and its statistics are those of the best candidate."""
+        held: dict[str, Any] = {"id": self.example.id, "question": self.example.question, "considered": self.considered}
+        held["queries"] = [
+            {
+                "query": one.query,
+                "template": one.template,
+                "anchors": [leg.anchor.id for leg in one.legs],
+                "metapath": list(one.metapath),
+                "hits": one.hits,
+                "total": one.total,
+                "gold": one.gold,
+                "precision": one.precision,
+                "recall": one.recall,
+                "f1": one.f1,
+            }
+            for one in self.best
+        ]
+        return held
+
+
+def labels(
+    store: GraphStore,
+    examples: Iterable[Example],
+    anchors: Anchors,
+    gold: Gold,
+    templates: Templates | None = None,
+    keep: int = 1,
+    min_f1: float = 0.0,
+) -> Iterator[Label]:
+    """Yield a label for each question, in order.
+
+    Args:
+        store: the graph.
+        examples: questions with answers.
+        anchors: where candidates start.
+        gold: which nodes are answers.
+        templates: which candidates are looked for; None takes the defaults.
+        keep: candidates kept for each question.
+        min_f1: F1 that a candidate has to exceed.
+    """
+    for example in examples:
+        found = find_candidates(store, anchors(example), gold(example), templates).items
+        best = best_first(one for one in found if one.hits and one.f1 > min_f1)[:keep]
+        yield Label(example, tuple(best), len(found))
+
+
+def write_labels(made: Iterable[Label], out: Path) -> tuple[int, int]:
+    """Write labels as JSON lines; return how many questions there were, and how many have a query."""
+    counts = [0, 0]
+
+    def lines() -> Iterator[bytes]:
+        for label in made:
+            counts[0] += 1
+            counts[1] += bool(label.best)
+            yield json_line(label.record())
+
+    write_file(out, lines())
+    return counts[0], counts[1]
