@@ -57,6 +57,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "entities_prime": ("question",),
         "entities_mag": ("question",),
         "judge": ("expected", "given", "question"),
+        # Choosing among queries that exist.
+        "candidate_numbers": ("picks", "candidates", "question"),
+        "candidate_choice": ("question",),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),

@@ -35,6 +35,8 @@ SAMPLE = {
     "query": "MATCH (f:Movie {name: 'Heat'}) RETURN f",
     "problem": "no node type 'Movie'; nearest: 'Film'",
     "calls": "10",
+    "picks": "5",
+    "candidates": "1. MATCH (a {name: 'Heat'})-[:directed_by]->(x) RETURN x\n2. MATCH (a)-[:acts_in]->(x) RETURN x",
     "expected": '[{"name": "Michael Mann"}]',
     "given": "Michael Mann",
 }
@@ -203,7 +205,11 @@ CHECKLIST = {
         "filtering, counting, sorting",
         "graph context",
     ),
-    "task_sparql": ("Write classes, predicates and prefixes as the schema does", "filtering, counting, sorting", "graph context"),
+    "task_sparql": (
+        "Write classes, predicates and prefixes as the schema does",
+        "filtering, counting, sorting",
+        "graph context",
+    ),
     "task_answers": (
         "Write only the answers",
         "no reasons",

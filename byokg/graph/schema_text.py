@@ -216,6 +216,10 @@ class SchemaRenderer:
         """
         return self._rendered(question, budget_tokens, tuple(around))
 
+    def ranked(self, question: str) -> list[str]:
+        """Return all relations, the most relevant to a question first."""
+        return [self._entries[at].relation.name for at in self._order(question, {})]
+
     def _render(self, question: str, budget_tokens: int, around: tuple[EntityId, ...]) -> SchemaText:
         near = self._near.around(around) if self._near is not None and around else {}
         nameless = self._near is not None and bool(self._near.company)
