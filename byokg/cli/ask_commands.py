@@ -410,7 +410,7 @@ def _written(artifacts: Mapping[str, Any]) -> Iterator[Text]:
     for query in artifacts["queries"]:
         yield Text(f"{query['language']}: {on_one_line(query['text'])}")
     if artifacts["draft_answers"]:
-        yield Text(f"draft answers: {' | '.join(map(plain, artifacts['draft_answers']))}")
+        yield Text(f"draft answers: {' | '.join(map(on_one_line, artifacts['draft_answers']))}")
     if artifacts["bfsql"]:
         yield Text(f"bfsql: {on_one_line(artifacts['bfsql'])}")
 
