@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,7 @@ class NumberingStore(ABC):
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
         self._cache: SchemaCache | None = None
+        self._listed = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name}>"
@@ -73,9 +75,28 @@ class NumberingStore(ABC):
         return self._name
 
     @property
-    @abstractmethod
     def relations(self) -> Sequence[str]:
-        """Return relation labels; a relation number is a position in this list, which only ever grows."""
+        """Return relation labels; a relation number is a position in this list, which only ever grows.
+
+        A label of a relation that was met is there at once; all are listed only when more than that is asked of it.
+        """
+        return RelationLabels(self)
+
+    @abstractmethod
+    def _known_labels(self) -> Sequence[str]:
+        """Return the labels of the relations that have numbers."""
+
+    @abstractmethod
+    def _list_relations(self) -> None:
+        """Number all relations that the graph has."""
+
+    def _all_labels(self) -> Sequence[str]:
+        """Return the labels of all relations."""
+        if not self._listed:
+            with self._schema_lock:
+                self._list_relations()
+                self._listed = True
+        return self._known_labels()
 
     def keep_schema(self, cache: SchemaCache) -> None:
         """Look for the schema in a cache before it is read, and keep it there afterwards."""
@@ -86,6 +107,7 @@ class NumberingStore(ABC):
         self._edge_memory.forget()
         with self._schema_lock:
             self._schema = None
+            self._listed = False
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
@@ -143,11 +165,14 @@ class NumberingStore(ABC):
 
     def _relation_keys(self, relations: RelationArray) -> list[str]:
         """Return what the server calls relations, each once, in number order. Raises `RelationNotFound`."""
-        known, keys = self.relations, self._relations.keys()
+        keys = self._relations.keys()
         wanted = np.unique(np.asarray(relations, np.int64)).tolist()
-        for number in wanted:
-            if not 0 <= number < len(keys):
-                raise RelationNotFound(f"number {number}", self._name, known)
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < len(keys):
+            known = self._all_labels()
+            keys = self._relations.keys()
+            for number in wanted:
+                if not 0 <= number < len(keys):
+                    raise RelationNotFound(f"number {number}", self._name, known)
         return [keys[number] for number in wanted]
 
     def _number_relations(self, keys: Sequence[str]) -> Int64:
@@ -166,6 +191,45 @@ class NumberingStore(ABC):
             np.zeros(count, np.bool_),
             self._space,
         )
+
+
+class RelationLabels(Sequence[str]):
+    """The labels of a store's relations; those that were not met yet are asked for when they are needed."""
+
+    def __init__(self, store: NumberingStore) -> None:
+        self._store = store
+
+    def __len__(self) -> int:
+        return len(self._store._all_labels())
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, int) and 0 <= place < len(known := self._store._known_labels()):
+            return known[place]
+        return self._store._all_labels()[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._store._all_labels()))
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._store._known_labels() or label in self._store._all_labels()
+
+    def index(self, label: str, start: int = 0, stop: int = sys.maxsize) -> int:
+        """Return the number of a relation. Raises `ValueError` for one that the graph does not have."""
+        known = self._store._known_labels()
+        labels = known if label in known else self._store._all_labels()
+        return labels.index(label, start, stop)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:

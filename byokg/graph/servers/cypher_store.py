@@ -155,11 +155,11 @@ class CypherStore(NumberingStore):
 
     # What GraphStore asks
 
-    @property
-    def relations(self) -> Sequence[str]:
-        """Return relation types; a relation number is a position in this list, which only ever grows."""
-        self._known_schema()
+    def _known_labels(self) -> Sequence[str]:
         return self._relations.keys()
+
+    def _list_relations(self) -> None:
+        self._known_schema()
 
     def schema(self) -> Schema:
         """Return labels and relation types with counts, read once; see `cypher_schema` and `refresh`.
