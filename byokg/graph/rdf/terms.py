@@ -80,9 +80,7 @@ TYPE_PREDICATES = (
 )
 """What leads to a node's class, by vocabulary: a graph that has one of a vocabulary is of that vocabulary."""
 
-GENERIC_TYPES = frozenset(
-    {OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource", FREEBASE + "common.topic"}
-)
+GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource", FREEBASE + "common.topic"})
 """Classes that say nothing about a node; another one is its type where it has one."""
 
 WELL_KNOWN = {

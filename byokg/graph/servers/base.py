@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -12,8 +13,16 @@ from typing import Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential,
+    wait_random,
+)
 
-from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.read_cache import EdgeMemory, SchemaCache
 from byokg.graph.store import (
@@ -29,6 +38,9 @@ from byokg.types import EntityId
 
 Int64 = npt.NDArray[np.int64]
 Result = TypeVar("Result")
+
+_ATTEMPTS = 5
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 class NumberingStore(ABC):
@@ -230,6 +242,24 @@ class RelationLabels(Sequence[str]):
 
     def __repr__(self) -> str:
         return repr(list(self))
+
+
+def patiently(call: Callable[[float], Result], timeout_s: float, met: bool = False) -> Result:
+    """Call until it works, with growing pauses after `StoreUnavailable`, for at most `timeout_s` in all.
+
+    Args:
+        call: gets the seconds that are left.
+        timeout_s: when to give up.
+        met: the server has answered before, so that it is worth waiting for: it may be starting again.
+    """
+    deadline = time.monotonic() + timeout_s
+    attempts = Retrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_exponential(_FIRST_PAUSE_S, _LONGEST_PAUSE_S) + wait_random(0, _FIRST_PAUSE_S),
+        stop=stop_before_delay(timeout_s) if met else stop_after_attempt(_ATTEMPTS) | stop_before_delay(timeout_s),
+        reraise=True,
+    )
+    return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:

@@ -55,9 +55,9 @@ _LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
 """Servers that take a time limit, with its units in a second."""
 _VIRTUOSO_BATCH = 100
 """Virtuoso's time to look at nodes grows more than linearly."""
-_VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*)", re.DOTALL)
+_VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
 _VIRTUOSOS_OWN = re.compile(
-    r"http://www\.openlinksw\.com/|http://localhost:8890/|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
+    r"http://www\.openlinksw\.com/|http://localhost:8890/|http://localuriqaserver/|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
     r"|urn:(?:activitystreams-owl|core:services|rules)|virtrdf"
 )
 """Graphs that are in every Virtuoso."""
@@ -275,6 +275,9 @@ class SparqlEndpoint(SparqlStore):
         if len(rows) < self._page:
             self._cut_at = len(rows)
         return rows, False
+
+    def _page_rows(self) -> int:
+        return (self._cut_at or self._page) - 1  # as many again would have to be counted
 
     def _map(self, work: Callable[[Item], T], items: Sequence[Item]) -> Iterable[T]:
         if len(items) < 2:

@@ -23,6 +23,7 @@ from byokg.graph.rdf.terms import (
     node_id,
     preferred,
 )
+from byokg.graph.read_cache import digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
 from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_class, best_name, read_literal, values_of
@@ -99,6 +100,15 @@ class SparqlNames(NumberingStore):
     def _map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterable[Result]:
         """Do something for each item, perhaps several at a time, and return the results in order."""
         return [work(item) for item in items]
+
+    @property
+    def names_key(self) -> str:
+        """Tell apart graphs whose nodes have other ids or names; see `NamedStore`."""
+        return digest(self._name, self._naming.names, self._naming.aliases, sorted(self._languages or ()))
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return None: SPARQL knows no full-text index."""
+        return None
 
     def named(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the nodes that are called just so, for each text; see `NamedStore`."""

@@ -132,9 +132,9 @@ def _look_further(
                 (variables, sparql.relation_ends(words, tail, sample, repeats, counted)) for tail in (False, True)
             ]
     of_ends = len(questions)
-    literals = sorted(found.literals)
+    literals = sorted(found.literals.keys() - words.names[:1])
     named = literals if sample is None and len(literals) <= _FEW_PREDICATES else None
-    if named != []:
+    if named != []:  # not that of names alone
         if any_type:
             questions.append(("?t ?k ?least ?most", sparql.node_properties(words, True, named, sample, True)))
         questions.append(("?k ?least ?most", sparql.node_properties(words, False, named, sample, any_type)))

@@ -48,6 +48,10 @@ _TYPES_SPELLED = 40
 
 _BATCH = 1000
 """Nodes asked about in one request."""
+_TOGETHER = 200
+"""Predicates asked about in one request."""
+_ROWS = 100_000
+"""Rows of an answer."""
 _WINDOWS = 50
 """Places of relations sampled in one request."""
 _STATEMENTS = 100_000
@@ -194,6 +198,60 @@ class SparqlStore(SparqlNames):
             Node(entity, *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES)))
             for entity, iri in zip(asked, iris, strict=True)
         ]
+
+    def all_nodes(self) -> Iterator[list[Node]]:
+        """Yield every node once, in pages; see `ScannedStore`."""
+        words = self._words()
+        found: dict[str, list[Binding]] = {}
+        for types in (True, False):
+            for predicates in self._in_groups(self._value_counts(types)):
+                where = sparql.all_values(predicates, types, self._languages)
+                for rows in self._pages("?n ?k ?v", where):
+                    for row in rows:
+                        found.setdefault(row["n"]["value"], []).append(row)
+        self._class_names(
+            row["v"]["value"] for rows in found.values() for row in rows if row["k"]["value"] in words.types
+        )
+        for iris in self._every_node():
+            self._nodes.add(iris)
+            described = self._describe(row for iri in iris for row in found.pop(iri, ()))
+            yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES))) for iri in iris]
+
+    def all_edges(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, in pages of whole relations; see `ScannedStore`."""
+        reified = self._words().reified
+        variables = "?s ?p ?o ?e" if reified else "?s ?p ?o"
+        counts = {
+            self._relations.key(number): relation.count for number, relation in enumerate(self.schema().relations)
+        }
+        for relations in self._in_groups(counts):
+            rows = [row for page in self._pages(variables, sparql.all_edges(relations, reified)) for row in page]
+            head, relation, tail, edge = self._numbered(rows)
+            yield self._sampled(head, relation, tail, edge, np.lexsort((edge, relation)))
+
+    def _value_counts(self, types: bool) -> Mapping[str, int]:
+        """Return the predicates that end in literals, or lead to classes, and how often, as far as that is known."""
+        if types:
+            return dict.fromkeys(self._words().types, 1)
+        rows = self._gather("?p ?kind ?count", lambda _: sparql.predicate_kinds(False, False), [""])
+        return {row["p"]["value"]: int(row["count"]["value"]) for row in rows if row["kind"]["value"] == "l"}
+
+    def _in_groups(self, counts: Mapping[str, int]) -> Iterator[list[str]]:
+        """Yield predicates in groups of which one request gives all rows, if it can."""
+        group: list[str] = []
+        rows = 0
+        for predicate, count in sorted(counts.items()):
+            if group and (rows + count > self._page_rows() or len(group) == _TOGETHER):
+                yield group
+                group, rows = [], 0
+            group.append(predicate)
+            rows += count
+        if group:
+            yield group
+
+    def _page_rows(self) -> int:
+        """Return how many rows one request may give."""
+        return _ROWS
 
     def _existing(self, iris: Sequence[str]) -> set[str]:
         """Return those that are nodes."""
