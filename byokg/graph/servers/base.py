@@ -114,6 +114,14 @@ class NumberingStore(ABC):
         """Look for the schema in a cache before it is read, and keep it there afterwards."""
         self._cache = cache
 
+    def holds_schema(self) -> bool:
+        """Tell whether the schema was read, or is kept and still counts, so that asking for it takes no long look."""
+        return self._schema is not None or (self._cache is not None and self._cache.has(self._cache_key()))
+
+    @abstractmethod
+    def _cache_key(self) -> str:
+        """Return under what the schema is kept."""
+
     def refresh(self) -> None:
         """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
         self._edge_memory.forget()

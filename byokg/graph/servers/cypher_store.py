@@ -300,11 +300,14 @@ class CypherStore(CypherNames):
                 self._schema = replace(schema, relations=tuple(ordered))
             return self._schema
 
+    def _cache_key(self) -> str:
+        return digest(self.name)
+
     def _find_schema(self) -> tuple[Catalogue, Schema]:
         """Return what there is, and its schema: the one that was kept, if there is still the same."""
         catalogue = self._server.catalogue(self._timeout_s)
         counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
-        key, fingerprint = digest(self.name), digest(*counts)
+        key, fingerprint = self._cache_key(), digest(*counts)
         kept = self._cache.find(key, fingerprint) if self._cache else None
         if kept is not None:
             return catalogue, kept.schema

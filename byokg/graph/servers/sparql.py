@@ -57,12 +57,14 @@ _VIRTUOSO_BATCH = 100
 """Virtuoso's time to look at nodes grows more than linearly."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
 _VIRTUOSOS_OWN = re.compile(
-    r"http://www\.openlinksw\.com/|http://localhost:8890/|http://localuriqaserver/|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
+    r"http://www\.openlinksw\.com/|http://localhost:8890/(?:DAV/?$|sparql)|http://localuriqaserver/|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
     r"|urn:(?:activitystreams-owl|core:services|rules)|virtrdf"
 )
 """Graphs that are in every Virtuoso."""
 _NAMES_GRAPHS = re.compile(r"\b(?:FROM|GRAPH)\b", re.IGNORECASE)
 """In a query that may choose its graphs by itself."""
+_NO_GRAPH = "urn:byokg:nothing"
+"""Read in the place of graphs where nobody has put any into a Virtuoso."""
 _MANY_GRAPHS = 20
 _LISTING_S = 3.0
 """How long Virtuoso may list its graphs."""
@@ -173,6 +175,9 @@ class SparqlEndpoint(SparqlStore):
         """Close connections. The store cannot be used again."""
         self._client.close()
 
+    def _cache_key(self) -> str:
+        return self._key
+
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
         with self._schema_lock:
@@ -241,8 +246,8 @@ class SparqlEndpoint(SparqlStore):
         else:
             graphs = sparql.values_of(answer.table.bindings, "g")
         own = tuple(sorted(graph for graph in graphs if not _VIRTUOSOS_OWN.match(graph)))
-        if own and len(graphs) < _MANY_GRAPHS:
-            self._graphs = own
+        if 0 < len(graphs) < _MANY_GRAPHS:
+            self._graphs = own or (_NO_GRAPH,)
             _LOG.info("%s: reading %s, and not the graphs that Virtuoso keeps for itself", self._name, ", ".join(own))
         else:
             _LOG.warning(

@@ -35,9 +35,6 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_NODE_PAGE = 10_000
-"""Nodes listed in one request where not all come at once."""
-
 
 @dataclass(frozen=True)
 class Naming:
@@ -180,19 +177,15 @@ class SparqlNames(NumberingStore):
 
     def _every_node(self) -> Iterator[list[str]]:
         """Yield the IRIs of all nodes in text order, in as few lists as the store allows."""
-        reified = self._words().reified
-        rows, complete = self._select("?n", sparql.every_node(reified), self._timeout_s)
-        if complete:
-            iris = values_of(rows, "n")
-            yield sorted(iri for iri in iris if not iri.startswith(EDGE))
-            return
-        last = ""
-        # Each page starts after the last IRI of the one before, so it does not matter how many the store cuts off.
-        while iris := values_of(
-            self._select("?n", sparql.every_node(reified, last), self._timeout_s, (_NODE_PAGE, 0))[0], "n"
-        ):
-            yield [iri for iri in iris if not iri.startswith(EDGE)]
-            last = max(iris)
+        where = sparql.every_node(self._words().reified)
+        rows, whole = self._select("?n", where, self._timeout_s)
+        pages = (
+            [sorted(rows, key=lambda row: str(row["n"]["value"]))]
+            if whole
+            else self._in_pages("?n", where, max(len(rows), 1))
+        )
+        for page in pages:
+            yield [iri for iri in values_of(page, "n") if not iri.startswith(EDGE)]
 
     def _words(self, timeout_s: float | None = None) -> Vocabulary:
         """Return which predicates name nodes and give types: as the settings say, else what the graph has."""

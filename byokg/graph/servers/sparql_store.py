@@ -24,7 +24,7 @@ from byokg.graph.rdf.terms import (
     node_id,
     node_iri,
 )
-from byokg.graph.read_cache import around
+from byokg.graph.read_cache import around, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.sparql_names import Naming, SparqlNames
 from byokg.graph.servers.sparql_schema import Question, look_at
@@ -94,6 +94,9 @@ class SparqlStore(SparqlNames):
     @abstractmethod
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         """Run a checked query of a user and return up to one row more than allowed."""
+
+    def _cache_key(self) -> str:
+        return digest(self._name)
 
     # GraphStore
 

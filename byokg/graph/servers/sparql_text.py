@@ -104,16 +104,15 @@ def existing(iris: Sequence[str], reified: bool) -> str:
     return f"{_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"
 
 
-def every_node(reified: bool, after: str | None = None) -> str:
-    """Match each node once as ?n; with `after`, those whose IRI comes later.
+def every_node(reified: bool) -> str:
+    """Match each node once as ?n.
 
     Each side is made distinct by itself, and subjects are tested for being no blank node: an engine may take minutes to
     test all subjects for being IRIs, which is the same.
     """
-    later = "" if after is None else f" FILTER(STR(?n) > {of_value(after)})"
     edge = f"FILTER(?q NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}) && isIRI(?n))"
-    heads = f"SELECT DISTINCT ?n WHERE {{ ?n ?p ?v FILTER(!isBlank(?n)){_no_statement('?n', reified)}{later} }}"
-    tails = f"SELECT DISTINCT ?n WHERE {{ ?s ?q ?n . {edge}{_no_statement('?s', reified)}{later} }}"
+    heads = f"SELECT DISTINCT ?n WHERE {{ ?n ?p ?v FILTER(!isBlank(?n)){_no_statement('?n', reified)} }}"
+    tails = f"SELECT DISTINCT ?n WHERE {{ ?s ?q ?n . {edge}{_no_statement('?s', reified)} }}"
     return f"{{ SELECT DISTINCT ?n WHERE {{ {{ {heads} }} UNION {{ {tails} }} }} }}"
 
 
