@@ -445,9 +445,8 @@ class _ToOurLog(logging.Handler):
 def _keep_from_terminal() -> None:
     """Let the driver's notifications and its notes on connections not appear among answers."""
     driver = logging.getLogger("neo4j")
-    if not driver.handlers:
-        driver.addHandler(_ToOurLog())
-        driver.propagate = False
+    driver.addHandler(_ToOurLog())
+    driver.propagate = False
 
 
 def _split(uri: str) -> tuple[str, str | None]:

@@ -57,7 +57,8 @@ _VIRTUOSO_BATCH = 100
 """Virtuoso's time to look at nodes grows more than linearly."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
 _VIRTUOSOS_OWN = re.compile(
-    r"http://www\.openlinksw\.com/|http://localhost:8890/(?:DAV/?$|sparql)|http://localuriqaserver/|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
+    r"http://www\.openlinksw\.com/|http://localhost:8890/(?:DAV/?$|sparql)|http://localuriqaserver/"
+    r"|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
     r"|urn:(?:activitystreams-owl|core:services|rules)|virtrdf"
 )
 """Graphs that are in every Virtuoso."""

@@ -48,7 +48,7 @@ class TestContract(GraphStoreContract):
     @pytest.fixture(autouse=True)
     def keeps_ids(self, request: pytest.FixtureRequest, server: RdfServer) -> None:
         if server.kind == "virtuoso" and "any_character_may_stand_in_an_id" in request.node.name:
-            pytest.skip("Virtuoso writes some characters of IRIs otherwise than they were loaded")
+            pytest.skip("Virtuoso keeps no IRI of some thousand characters")
 
 
 #   Bieber -nationality-> Canada <-nationality- Twain; Bieber is of the notable type Artist
