@@ -93,7 +93,7 @@ def test_counts_and_edges_are_those_of_the_same_graph_in_files(freebase: SparqlE
         labels = [store.relations[number] for number in counts.relation.tolist()]
         shown = sorted(zip(counts.origin.tolist(), labels, counts.inverse.tolist(), counts.count.tolist(), strict=True))
         assert shown == [
-            (ids.index(FREEBASE + mid), f"fb:{relation}", inverse, count)
+            (ids.index(EntityId(FREEBASE + mid)), f"fb:{relation}", inverse, count)
             for mid, relation, inverse, count in sorted(
                 [
                     ("m.01", "common.topic.notable_types", False, 1),
