@@ -1,9 +1,11 @@
 """How many writes the query guard refuses, how many reads it lets through, and how long it takes over each.
 
-python benchmarks/graph_guard.py [--data DIR] [--json FILE] [--repeat N]
+python benchmarks/graph_guard.py [--data DIR] [--json FILE] [--repeat N] [--heads N]
 
-Runs the corpus of the tests, and the gold queries of Northwind and movies where DIR holds them. Exit code 1 when a
-write passes or a read is refused.
+Runs the corpus of the tests, and the gold queries of Northwind and movies where DIR holds them; then texts of 200,000
+characters that are meant to cost time: each fragment of `tests/graph/guard/hostile_texts.py` behind N heads, and
+queries of the corpus with a part repeated. Exit code 1 when a write passes, a read is refused, or a text takes longer
+than a second of processor time.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -25,10 +28,11 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.rows import Row as Figure  # noqa: E402
 from benchmarks.rows import labelled, write_rows  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard.guard import check_cypher, check_sparql  # noqa: E402
-from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck  # noqa: E402
+from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck, hostile_texts  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     parser.add_argument("--repeat", type=int, default=5, help="checks of each query to time (default: %(default)s)")
+    parser.add_argument("--heads", type=int, default=2, help="what each long fragment stands behind, in number")
     options = parser.parse_args()
     groups = [
         ("Cypher: reads that look hostile", "pass", check_cypher, corpus_cypher.READS),
@@ -93,6 +98,7 @@ def main() -> int:
                     (f"Cypher: gold of {name}", "pass", check_cypher, [json.loads(x)["cypher"] for x in lines])
                 )
     rows = [measure(*group, options.repeat) for group in groups]
+    found_large, kind = large(options.heads)
     table = Table("queries", "expected", "passed", "refused", "wrong", "median µs", "slowest µs", title="Query guard")
     for row in rows:
         counts = (row.passed, row.refused, row.wrong)
@@ -110,8 +116,30 @@ def main() -> int:
             ("slowest µs", row.slowest_us),
         )
     ]
-    write_rows(found, options.json)
-    return 1 if any(row.wrong for row in rows) else 0
+    for figure in found_large:
+        print(f"{figure.name}: {figure.value:.3g} {figure.unit}")
+    print(f"the slowest: {kind}")
+    write_rows([*found, *found_large], options.json)
+    return 1 if any(row.wrong for row in rows) or any(one.unit == "s" and one.value > 1 for one in found_large) else 0
+
+
+def large(heads: int) -> tuple[list[Figure], str]:
+    """Judge texts of full length; return figures, and which text took longest."""
+    taken: dict[str, list[float]] = {"cypher": [], "sparql": []}
+    slowest, which = 0.0, ""
+    for language, kind, text in hostile_texts.texts(seed=0, heads=heads, queries=100 * heads):
+        start = time.thread_time()
+        with suppress(QueryRefused):
+            (check_cypher if language == "cypher" else check_sparql)(text, 1001)
+        taken[language].append(time.thread_time() - start)
+        if taken[language][-1] > slowest:
+            slowest, which = taken[language][-1], kind
+    rows: list[Figure] = []
+    for language, seconds in taken.items():
+        name = f"{language}, up to 200,000 characters"
+        rows += Figure(f"{name}: texts", len(seconds)), Figure(f"{name}: median", median(seconds), "s")
+        rows += (Figure(f"{name}: slowest", max(seconds), "s"),)
+    return rows, which
 
 
 if __name__ == "__main__":

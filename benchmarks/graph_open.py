@@ -22,8 +22,7 @@ from rich.table import Table
 from benchmarks.rows import Row, write_rows
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
-from byokg.graph.paths import grow, start
-from byokg.graph.traversal import follow_metapath
+from byokg.graph.paths import follow, grow, start
 from byokg.types import EntityId
 
 FILM = [EntityId("Inception")]
@@ -92,7 +91,7 @@ def measure(source: Path, repeat: int) -> list[Measurement]:
                 1e6,
                 "µs",
             )
-        record("one 3-hop metapath", lambda: follow_metapath(graph, FILM, METAPATH), 100 * repeat, 1e6, "µs")
+        record("one 3-hop metapath", lambda: follow(graph, FILM, METAPATH), 100 * repeat, 1e6, "µs")
         size = sum(file.stat().st_size for file in out.iterdir()) / 1e6
     counts = [("triples", graph.edge_count, ""), ("entities", graph.node_count, ""), ("size on disk", size, "MB")]
     return found + [Measurement(name, value, value, unit) for name, value, unit in counts]

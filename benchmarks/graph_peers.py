@@ -72,7 +72,8 @@ def triples(source: Path) -> Iterator[list[str]]:
 def byokg(source: Path, asked: Asked) -> Answers:
     """Build the graph in a process of its own, which counts as loading, and open it."""
     from byokg.graph.columnar.graph import ColumnarGraph
-    from byokg.graph.paths import shortest_paths
+    from byokg.graph.pathql.evaluate import paths
+    from byokg.graph.pathql.query import connecting
     from byokg.graph.store import Direction
     from byokg.graph.traversal import k_hop_edges, neighbours
     from byokg.types import EntityId
@@ -94,11 +95,7 @@ def byokg(source: Path, asked: Asked) -> Answers:
         "one": lambda: neighbours(graph, ten, Direction.OUT),
         "two": lambda: k_hop_edges(graph, hubs, 2, Direction.OUT).edges,
         "two texts": two_texts,
-        "paths": lambda: [
-            pair.paths[0]
-            for pair in shortest_paths(graph, sources, targets, max_hops=100, direction=Direction.OUT)
-            if pair.paths
-        ],
+        "paths": lambda: list(paths(graph, connecting(sources, targets, 1, 100, None, Direction.OUT))),
     }
 
 

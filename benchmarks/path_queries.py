@@ -1,13 +1,14 @@
 """Path queries beside libraries and engines on the same graphs: milliseconds, median / 95th percentile.
 
-python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--pairs N] [--peers] [--json FILE]
+python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--pairs N] [--peers] [--neo4j URI] [--json FILE]
 
 FREEBASE_CORE is `graph_full.tsv` or `.tsv.xz`, or a graph folder made of it. Pairs lie at distances 2, 3 and 4 along
 the edges. Every figure of byokg is that of a query as text, read, run, and its paths spelled out; where paths to all
 nodes are found, they are counted and not spelled out. The generated graph has a million nodes, five relations, uniform
 heads, and tails by Zipf (rank^-0.75). With --peers, libraries that are installed answer what they can on the first
-graph: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx, Oxigraph, and
-ArcadeDB, which runs in a process of its own with one relation for all.
+graph, and igraph and rustworkx on the generated one: they hold the nodes' numbers only, and their own results. They are
+igraph, networkx, rustworkx, Oxigraph, and ArcadeDB, which runs in a process of its own with one relation for all; so
+does an empty Neo4j at URI, which is filled first.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import count, paths
-from byokg.graph.pathql.search import PathLimits
 
 Pair = tuple[str, str]
 Times = tuple[float, float]
@@ -123,18 +124,21 @@ def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object
     yield "reachable by r+", out("ANY SHORTEST", f"VIA {first}"), 3
     yield "one shortest path to every node", out("ANY SHORTEST", "VIA ?p"), 3
     yield "r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7
+    some = " ".join(f"<{one}>" for one in graph.ids(np.random.default_rng(5).integers(0, graph.node_count, 10)))
+    ten = f"PATHS ANY START ?x {{ VALUES ?x {{ {some} }} }} END ?y MATCHING {first}/{second}"
+    yield "r1/r2 from 10 sources", lambda _: len(paths(graph, ten, NO_BOUND)), 7
 
 
-def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, Times]]:
-    """Yield library, what was asked, and its time, for those that are installed."""
+def libraries(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, Times]]:
+    """Yield library, what was asked, and its time, for those that hold a graph of millions of edges."""
     bounds, _, tail = graph.outgoing
-    head = np.arange(graph.node_count).repeat(np.diff(bounds))
-    edges = list(zip(head.tolist(), tail.tolist(), strict=True))
+    edges = np.column_stack((np.arange(graph.node_count).repeat(np.diff(bounds)), tail))
     numbers = {pair: tuple(graph.numbers(list(pair)).tolist()) for pair in asked}  # type: ignore[arg-type]
     try:
         import igraph
 
         held = igraph.Graph(n=graph.node_count, edges=edges, directed=True)
+        yield "igraph", "one shortest path to every node", timed(lambda pair: held.bfs(numbers[pair][0]), asked, 1)
         yield "igraph", "any shortest", timed(lambda pair: held.get_shortest_path(*numbers[pair]), asked, 5)
         yield "igraph", "all shortest", timed(lambda pair: held.get_all_shortest_paths(*numbers[pair]), asked, 1)
     except ImportError:
@@ -144,7 +148,7 @@ def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, st
 
         rust = rustworkx.PyDiGraph()
         rust.add_nodes_from(range(graph.node_count))
-        rust.add_edges_from_no_data(edges)
+        rust.add_edges_from_no_data(list(map(tuple, edges.tolist())))
 
         def search(pair: Pair) -> object:
             source, target = numbers[pair]
@@ -153,6 +157,15 @@ def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, st
         yield "rustworkx", "any shortest", timed(search, asked, 1)
     except ImportError:
         print("rustworkx is not installed", file=sys.stderr)
+
+
+def peers(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, Times]]:
+    """Yield library, what was asked, and its time, for those that are installed."""
+    yield from libraries(graph, asked)
+    bounds, _, tail = graph.outgoing
+    head = np.arange(graph.node_count).repeat(np.diff(bounds))
+    edges = list(zip(head.tolist(), tail.tolist(), strict=True))
+    numbers = {pair: tuple(graph.numbers(list(pair)).tolist()) for pair in asked}  # type: ignore[arg-type]
     import networkx
 
     plain = networkx.DiGraph(edges)
@@ -207,6 +220,42 @@ def arcadedb(
             yield name, timed(partial(search, function), asked, 3)
 
 
+def neo4j(uri: str, graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, Times]]:
+    """Fill an empty Neo4j with the nodes' numbers, and yield what it was asked and its time."""
+    from neo4j import GraphDatabase
+
+    bounds, _, tail = graph.outgoing
+    edges = np.column_stack((np.arange(graph.node_count).repeat(np.diff(bounds)), tail)).tolist()
+    numbers = {pair: graph.numbers(list(pair)).tolist() for pair in asked}  # type: ignore[arg-type]
+    with GraphDatabase.driver(uri) as driver, driver.session() as session:
+        session.run("CREATE CONSTRAINT FOR (n:N) REQUIRE n.id IS UNIQUE").consume()
+        session.run("UNWIND range(0, $last) AS i CREATE (:N {id: i})", last=graph.node_count - 1).consume()
+        text = "UNWIND $rows AS r MATCH (a:N {id: r[0]}), (b:N {id: r[1]}) CREATE (a)-[:R]->(b)"
+        for first in range(0, len(edges), 50_000):
+            session.run(text, rows=edges[first : first + 50_000]).consume()
+
+        def search(function: str, pair: Pair) -> None:
+            match = f"MATCH (a:N {{id: $a}}), (b:N {{id: $b}}) MATCH p = {function}((a)-[*]->(b)) RETURN p"
+            assert list(session.run(match, dict(zip("ab", numbers[pair], strict=True))))
+
+        for function, name in (("shortestPath", "any shortest"), ("allShortestPaths", "all shortest")):
+            yield name, timed(partial(search, function), asked, 5)
+
+
+def closure(graph: ColumnarGraph, subject: str) -> list[Row]:
+    """Measure the largest of the closures of 20 nodes along the three relations of most edges."""
+    counts = np.bincount(graph.topology.relation[: graph.edge_count], minlength=len(graph.relations))
+    via = "|".join(f"<{graph.relations[number]}>" for number in np.argsort(-counts)[:3])
+    sizes: dict[str, int] = {}
+    for node in graph.ids(np.random.default_rng(6).integers(0, graph.node_count, 20)):
+        sizes[str(node)] = len(paths(graph, f"PATHS ANY SHORTEST START ?x = <{node}> END ?y VIA {via}", NO_BOUND))
+    source, size = max(sizes.items(), key=lambda item: item[1])
+    text = f"PATHS ANY SHORTEST START ?x = <{source}> END ?y VIA {via}"
+    times = timed(lambda _: len(paths(graph, text, NO_BOUND)), [(source, source)], 7)
+    told(f"{size:,} nodes by (r1|r2|r3)+", times)
+    return rows(f"{subject}: {size:,} nodes by (r1|r2|r3)+", times)
+
+
 def measured(graph: ColumnarGraph, subject: str, count: int) -> list[Row]:
     """Measure every kind of query on a graph, and print it."""
     asked = pairs(graph, count)
@@ -215,6 +264,7 @@ def measured(graph: ColumnarGraph, subject: str, count: int) -> list[Row]:
         times = timed(work, asked, repeats)
         told(name, times)
         figures += rows(f"{subject}: {name}", times)
+    figures += closure(graph, subject)
     hub = graph.ids(np.array([int(np.argmax(np.diff(graph.topology.in_index)))]))[0]
     began = time.perf_counter()
     found = paths(graph, f"PATHS SHORTEST 5 TRAIL START ?x = <{hub}> END ?y = <{asked[0][1]}> VIA UNDIRECTED ?p")
@@ -230,6 +280,7 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=3_000_000, help="of the generated graph; 0 leaves it out")
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--neo4j", metavar="URI", help="an empty Neo4j, among the peers")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     figures: list[Row] = []
@@ -244,10 +295,17 @@ def main() -> None:
             for library, asked, times in peers(first, pairs(first, chosen.pairs)):
                 told(f"{library}: {asked}", times)
                 figures += rows(f"freebase_core, {library}: {asked}", times)
+        if chosen.neo4j:
+            for asked, times in neo4j(chosen.neo4j, first, pairs(first, chosen.pairs)):
+                told(f"Neo4j: {asked}", times)
+                figures += rows(f"freebase_core, Neo4j: {asked}", times)
         if chosen.edges:
             second = generated(chosen.edges)
             print(second)
             figures += measured(second, "generated", chosen.pairs)
+            for library, asked, times in libraries(second, pairs(second, chosen.pairs)) if chosen.peers else ():
+                told(f"{library}: {asked}", times)
+                figures += rows(f"generated, {library}: {asked}", times)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"peak memory {peak:,} MB, with the graphs")
     write_rows([*figures, Row("peak memory, with the graphs", peak, "MB")], chosen.json)

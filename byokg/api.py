@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import build_names
+from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
-from byokg.graph.traversal import Walks, follow_metapath, neighbours, triples
+from byokg.graph.traversal import neighbours, triples
 from byokg.llm.model import LanguageModel
 from byokg.open import close, open_graph, open_queryable
 from byokg.pipeline.loop import Loop
@@ -23,10 +25,10 @@ from byokg.types import Answer, EntityId, Node, Question, Triple
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
-    from byokg.graph.pathql.query import Rule
+    from byokg.graph.pathql.budget import PathLimits
+    from byokg.graph.pathql.query import InferenceRule
     from byokg.graph.pathql.result import PathResult
     from byokg.graph.pathql.rules import Inferred
-    from byokg.graph.pathql.search import PathLimits
 
 
 class KnowledgeGraph:
@@ -48,8 +50,10 @@ class KnowledgeGraph:
 
     @classmethod
     def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
-        """Import a file or folder (see `importers`), save it to `out`, and open that."""
-        return cls(build_graph(source, out, overwrite))
+        """Import a file or folder (see `importers`), save it with an index of its names to `out`, and open that."""
+        graph = build_graph(source, out, overwrite)
+        build_names(graph)
+        return cls(graph)
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[str, str, str]]) -> KnowledgeGraph:
@@ -84,10 +88,13 @@ class KnowledgeGraph:
 
     def follow(self, entity: str, metapath: Sequence[str]) -> Walks:
         """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
-        return follow_metapath(self.store, [EntityId(entity)], metapath)
+        return follow(self.store, [EntityId(entity)], metapath)
 
     def paths(
-        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+        self,
+        query: str,
+        limits: PathLimits | None = None,
+        rules: str | Sequence[InferenceRule] | Inferred | None = None,
     ) -> PathResult:
         """Run a path query: `PATHS START ?x = :Alice END ?y VIA ?p` (see docs/path-queries.md).
 
@@ -144,7 +151,10 @@ class Byokg:
         return self.pipeline.ask(text)
 
     def paths(
-        self, query: str, limits: PathLimits | None = None, rules: str | Sequence[Rule] | Inferred | None = None
+        self,
+        query: str,
+        limits: PathLimits | None = None,
+        rules: str | Sequence[InferenceRule] | Inferred | None = None,
     ) -> PathResult:
         """Run a path query on the graph; see `KnowledgeGraph.paths`."""
         return self.graph.paths(query, limits, rules)

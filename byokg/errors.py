@@ -3,6 +3,7 @@
 ByokgError
 ├── ConfigError            a setting is wrong or missing
 ├── MissingExtra           an optional package is not installed
+├── NoCandidates           there is no query to choose from
 ├── EmbedderFailed         a remote embedding model raised or replied nonsense
 ├── IndexUnusable          a saved index of names is missing, damaged, or made for something else
 ├── CacheUnusable          the cache of vectors cannot be read or written
@@ -18,7 +19,8 @@ ByokgError
 │   ├── LlmUnusable        a reply came and was paid, but is not what was asked for; it is in `reply`
 │   │   ├── LlmTruncated   it ends at the limit of tokens
 │   │   ├── LlmRefused     the model, or a filter, declines
-│   │   └── LlmEmpty       it has neither text nor tool calls
+│   │   ├── LlmEmpty       it has neither text nor tool calls
+│   │   └── LlmOffChoice   it is none of the texts that the server was to choose from
 │   ├── ReplyMissing       replies are replayed only, and this one was never recorded
 │   ├── ReplyPending       the reply comes later: the call was put aside to be answered with others
 │   └── BudgetExceeded     the call would cost more than the run may
@@ -100,6 +102,16 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(module, extra, purpose) from error
+
+
+class NoCandidates(ByokgError):
+    """A query is to be chosen, and there is none."""
+
+    def __init__(self, question: str = "") -> None:
+        about = f" for {question!r}" if question else ""
+        super().__init__(
+            f"there is no candidate query{about} to choose from; link an entity that the graph has edges of"
+        )
 
 
 class EmbedderFailed(ByokgError):
@@ -229,6 +241,14 @@ class LlmEmpty(LlmUnusable):
         super().__init__(model, "the reply is empty", reply)
 
 
+class LlmOffChoice(LlmUnusable):
+    """The reply is none of the texts that the server was told to choose from."""
+
+    def __init__(self, model: str, reply: Reply, server: str) -> None:
+        reason = f"it wrote what it was not given to choose from: {_start(reply.text)}"
+        super().__init__(model, f"{reason}; does it take constraints as {server!r} does?", reply)
+
+
 class ReplyMissing(LlmError):
     """Replies are replayed only, and none was recorded for this call. Nothing was sent."""
 
@@ -288,7 +308,10 @@ class GraphCorrupt(GraphError):
     """The folder looks like a graph but cannot be read as one."""
 
     def __init__(self, place: str | Path, reason: str) -> None:
-        super().__init__(f"graph in {str(place)!r} cannot be read: {reason}; rebuild it with: byokg graph build")
+        super().__init__(
+            f"graph in {str(place)!r} cannot be read: {reason}; check it with: byokg graph info, "
+            "or rebuild it with: byokg graph build"
+        )
         self.place = str(place)
 
 

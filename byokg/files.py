@@ -11,6 +11,7 @@ import fcntl
 import glob
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import os
@@ -22,7 +23,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -281,6 +282,29 @@ def open_decompressed(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
+class _Without(io.RawIOBase):
+    """A text of which some lines are empty."""
+
+    def __init__(self, stream: BinaryIO, lines: frozenset[int]) -> None:
+        self._lines, self._waiting = enumerate(iter(stream.readline, b""), 1), b""
+        self._left_out = lines
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; return with how many bytes."""
+        while not self._waiting:
+            number, line = next(self._lines, (0, b""))
+            if not line:
+                return 0
+            self._waiting = b"\n" if number in self._left_out else line
+        count = min(len(buffer), len(self._waiting))
+        buffer[:count], self._waiting = self._waiting[:count], self._waiting[count:]
+        return count
+
+
 @dataclass(frozen=True)
 class TextFile:
     """A text file in UTF-8 that is imported, compressed or not.
@@ -290,6 +314,8 @@ class TextFile:
     """
 
     path: Path
+    left_out: frozenset[int] = field(default=frozenset(), kw_only=True)
+    """Lines that are read as empty ones, counting from 1."""
 
     def __post_init__(self) -> None:
         if not is_utf8(str(self.path)):
@@ -322,7 +348,8 @@ class TextFile:
 
     def open(self) -> BinaryIO:
         """Open the decompressed bytes."""
-        return open_decompressed(self.path)
+        stream = open_decompressed(self.path)
+        return cast(BinaryIO, io.BufferedReader(_Without(stream, self.left_out))) if self.left_out else stream
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -45,14 +45,21 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task_answers": (),
         "task_bfsql": (),
         # Agentic retrieval.
-        "relation_selection": ("limit", "relations", "question"),
-        "entity_selection": ("limit", "graph_context", "question"),
+        "relation_selection": ("limit", "explored", "relations", "question"),
+        "entity_selection": ("limit", "most", "explored", "graph_context", "question"),
         "bfs_agent": ("calls", "question"),
         # Answering.
         "answer": ("graph_context", "question"),
+        "lean": ("tasks", "schema_part", "graph_context", "turn", "question"),
         "direct": ("question",),
         "direct_cot": ("question",),
+        "subgraph_answer": ("graph_context", "question"),
+        "entities_prime": ("question",),
+        "entities_mag": ("question",),
         "judge": ("expected", "given", "question"),
+        # Choosing among queries that exist.
+        "candidate_numbers": ("picks", "candidates", "question"),
+        "candidate_choice": ("question",),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),

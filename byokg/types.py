@@ -290,6 +290,11 @@ class Step:
     got: Mapping[str, object]
 
 
+Support = Literal["supported", "found", "unsupported"]
+"""`supported`: evidence that the answer cites holds it. `found`: other evidence that was shown does. `unsupported`:
+none does."""
+
+
 @dataclass(frozen=True)
 class AnswerItem:
     """One answer: the name shown, the node it is (if any), and the evidence behind it."""
@@ -298,11 +303,22 @@ class AnswerItem:
     id: EntityId | None
     score: float
     citations: tuple[str, ...] = ()
-    """Ids of the evidence items that contain this answer."""
+    """Ids of the evidence items that contain this answer: those that it cites, or where none of these does, others."""
+    cited: int = 0
+    """How many lines of evidence were cited for it, right or wrong."""
+    miscited: tuple[str, ...] = ()
+    """Ids of the cited lines that do not contain it, as they were written."""
+
+    @property
+    def support(self) -> Support:
+        """Tell what the answer rests on."""
+        if not self.citations:
+            return "unsupported"
+        return "supported" if self.cited > len(self.miscited) else "found"
 
     @property
     def grounded(self) -> bool:
-        """Tell whether retrieved evidence supports the answer."""
+        """Tell whether retrieved evidence contains the answer, be it cited or not."""
         return bool(self.citations)
 
 

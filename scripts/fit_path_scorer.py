@@ -55,7 +55,8 @@ def cases(linker: OfflineLinker, store: ColumnarGraph, examples: Sequence[Exampl
         question = example.asked("gold")
         if not set(question.topic_ids) <= known:
             continue
-        grown, features, named = linker.considered(question)
+        considered = linker.considered(question)
+        grown, features, named = considered.growths, considered.features, considered.named
         if not grown:
             continue
         right = np.concatenate([_right(part.bounds, part.ends, gold) for part in grown])

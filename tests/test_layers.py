@@ -38,8 +38,9 @@ PARTS = {
         ("syntax",),
         ("guard",),
         ("bfsql", "pathql", "servers"),
-        ("engines",),
+        ("engines", "paths"),
     ),
+    "cli": (("",), ("mcp",)),
     "evaluation": (("datasets",), ("",), ("report",)),
 }
 """Order of the folders and files inside a layer that has sub-folders; "" stands for all files that are not named."""

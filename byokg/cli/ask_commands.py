@@ -20,8 +20,8 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
 from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import follow
 from byokg.graph.store import GraphStore
-from byokg.graph.traversal import follow_metapath
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED
 from byokg.retrieval.verbalize import (
@@ -50,6 +50,9 @@ from byokg.types import (
     Question,
 )
 from byokg.types import Path as GraphPath
+
+NO_ANSWER = 1
+"""Exit code."""
 
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
@@ -84,6 +87,8 @@ def ask(
     byokg ask "Who directed Heat?" graph.path=DIR
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
+
+    The exit code is 1 if there is no answer.
     """
     if not question.strip():
         raise ConfigError("the question is empty")
@@ -105,6 +110,8 @@ def ask(
             show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
         else:
             show(answer, bench.store, stdout())
+    if not answer.items:
+        raise typer.Exit(NO_ANSWER)
 
 
 def trace(
@@ -152,7 +159,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     trace = json.loads(answered(answer, seconds=0.0).trace)
     return {
         "question": question,
-        "answers": [asdict(item) | {"grounded": item.grounded} for item in answer.items],
+        "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
         "rounds": trace["rounds"],
     }
 
@@ -214,6 +221,8 @@ def _show_answers(answer: Answer, console: Console) -> None:
             line.append(f"  {item.id}", "not bold dim")
         if answer.rounds and not item.grounded:
             line.append("  (not supported by the graph)", "not bold dim")
+        elif item.support == "found" and item.miscited:
+            line.append("  (in the evidence, but not in what it cites)", "not bold dim")
         console.print(line, soft_wrap=True)
     if (more := len(answer.items) - _ANSWERS) > 0:
         console.print(Text(f"(+{more:,} more {'answer' if more == 1 else 'answers'}; all of them: --json)", "dim"))
@@ -264,9 +273,9 @@ def _walks(
         mentions = {entity.mention for entity in linked if entity.id == item.source}
         # Not through what another piece of the question names, unless the answer is to be had no other way.
         avoid = [item.source, *(entity.id for entity in linked if entity.mention not in mentions)]
-        walks = follow_metapath(store, [item.source], item.relations, avoid=avoid)
+        walks = follow(store, [item.source], item.relations, avoid=avoid)
         if not set(lacking) <= set(store.ids(walks.ends)):
-            walks = follow_metapath(store, [item.source], item.relations)
+            walks = follow(store, [item.source], item.relations)
         kept |= {path.end: path for path in walks.paths(store.numbers(lacking))}
     return [kept[end] for end in answers]
 

@@ -8,10 +8,12 @@ job are read as for a single run, before the first one starts.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -28,13 +30,15 @@ from rich.table import Table
 
 from byokg.cli.components import config_dirs, groups
 from byokg.cli.config import Settings, read_settings, show_settings
-from byokg.cli.evaluation import evaluate
-from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, stderr, stdout
+from byokg.cli.evaluation import FAILURES_LISTED, evaluate, prompt_digests, set_up
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, shown, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
-from byokg.evaluation.records import read_config
+from byokg.evaluation.records import Prediction, read_config, read_timings
+from byokg.evaluation.report.summary import taken
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
+from byokg.files import json_line, write_file
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -104,6 +108,111 @@ def eval_(
         print(show_settings(settings), end="")
         return
     evaluate(settings, stdout(), stderr(), quiet, sample if estimate else None)
+
+
+def answer(
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="Questions: plain lines, JSON lines, JSON or CSV.")
+    ],
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    graph: Annotated[str, typer.Option(metavar="PLACE", help="Folder or address of the graph, as graph.path=.")] = "",
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Answers: JSON lines, or by its ending .csv or .txt.")
+    ] = Path("answers.jsonl"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Answer a file of questions that have no gold answers.
+
+    byokg answer questions.txt --graph DIR --out answers.jsonl
+
+    byokg answer questions.csv --graph DIR --out answers.csv pipeline=byokg llm=anthropic llm.model=MODEL workers=8
+
+    What led to each answer is kept in a run folder beside the file; byokg trace shows it. The same command continues
+    what was interrupted.
+    """
+    place = [f"graph.path={graph}"] if graph else []
+    answer_file(questions, read_settings([*(words or []), *place]), out, stderr(), quiet)
+
+
+def answer_file(questions: Path, settings: Settings, out: Path, err: Console, quiet: bool) -> None:
+    """Answer a file of questions without gold answers, and write the answers to `out`; progress goes to `err`.
+
+    Raises:
+        ConfigError: the settings do not fit together, or name no graph.
+        DatasetError: the questions cannot be read.
+        RunError: the run folder beside `out` cannot be used.
+        RunIncomplete, KeyboardInterrupt: the run was stopped; how to continue it has been said.
+    """
+    from byokg.evaluation.datasets.folder import unanswered
+    from byokg.evaluation.runner import RunSettings, answer_all
+
+    def note(text: str) -> None:
+        if not quiet:
+            print_line(err, text)
+
+    if settings.run.graph.path is None and not settings.options["dataset"]:
+        raise ConfigError("no graph is named; add --graph DIR, or the address of a server")
+    asked = unanswered(questions)
+    examples = asked.examples[: settings.run.limit]
+    folder = out.with_name(f"{out.name}.run")
+    dataset = settings.build("dataset") if settings.options["dataset"] else None
+    with set_up(settings, dataset, note, together=True) as bench:
+        grants = settings.run.linking
+        run = RunSettings(
+            dataset=questions.name,
+            dataset_checksum=asked.checksum,
+            graph_checksum=bench.graph_checksum(),
+            entities=grants.entities,
+            hops=grants.hops,
+            seed=settings.run.seed,
+            config={**settings.recorded(), "embedder": bench.embedder.name, **prompt_digests(bench)},
+        )
+        meter = None if bench.asks is None else bench.asks.meter
+        try:
+            with shown(questions.name, len(examples), err, quiet) as progress:
+                found = answer_all(
+                    bench.pipeline,
+                    examples,
+                    folder,
+                    run,
+                    settings.run.workers,
+                    progress,
+                    meter,
+                    settings.run.deadline_s,
+                )
+        except (KeyboardInterrupt, RunIncomplete):
+            print_line(err, f"what is answered is recorded in {folder}; the same command continues there")
+            raise
+    texts = {example.id: example.question for example in examples}
+    write_file(out, _answer_lines(found, texts, out.suffix))
+    failed = [each for each in found if not each.has_outcome]
+    for each in failed[:FAILURES_LISTED]:
+        note(f"failed {each.id}: {each.error.message if each.error else each.status}")
+    without = sum(each.has_outcome and not each.answers for each in found)
+    note(f"{len(found):,} questions, {len(failed):,} failed, {without:,} without an answer: {out}; traces: {folder}")
+
+
+def _answer_lines(found: Sequence[Prediction], texts: Mapping[str, str], ending: str) -> Iterator[bytes]:
+    """Yield the lines of a file of answers: JSON lines, CSV, or for `.txt` the answers of each question in a line."""
+    if ending == ".csv":
+        rows = io.StringIO()
+        writer = csv.writer(rows, lineterminator="\n")
+        writer.writerow(["id", "question", "answers", "answer_ids", "grounded", "status"])
+        for each in found:
+            ids = "; ".join(id or "" for id in each.answer_ids)
+            grounded = "; ".join("yes" if one else "no" for one in each.grounded)
+            writer.writerow([each.id, texts[each.id], "; ".join(each.answers), ids, grounded, each.status])
+        yield rows.getvalue().encode("utf-8", "backslashreplace")
+        return
+    for each in found:
+        if ending == ".txt":
+            line = "; ".join(" ".join(answer.split()) for answer in each.answers)
+            yield f"{line}\n".encode("utf-8", "backslashreplace")
+            continue
+        error = {} if each.error is None else {"error": f"{each.error.type}: {each.error.message}"}
+        fields = {"id": each.id, "question": texts[each.id], "status": each.status, "answers": each.answers}
+        yield json_line({**fields, "answer_ids": each.answer_ids, "grounded": each.grounded, **error})
 
 
 def merge(
@@ -352,15 +461,23 @@ def _digest(text: str) -> str:
 
 
 def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
-    """Return one row for each job; figures are percentages."""
+    """Return one row for each job: percentages, and what a question took."""
     rows: list[tuple[str, ...]] = []
+    asked = False
     for job, outcome in zip(grid.jobs, outcomes, strict=True):
         try:
             summary = read_metrics(job.folder).overall
+            took = taken(list(read_timings(job.folder)))
         except RunError:
             rows.append((job.name, "incomplete" if outcome.incomplete else "failed"))
             continue
+        asked = asked or took["calls"] > 0
         shown = (percent(summary.estimates[name].value) for name in _SHOWN)
-        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown))
-    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN))]
-    return table(columns, rows, f"{len(grid.jobs)} runs")
+        evidence = summary.retrieval.get("recall")
+        costs = f"{took['seconds']:.2f}", f"{took['calls']:.2f}", f"{took['input_tokens'] + took['output_tokens']:,.0f}"
+        recall = "" if evidence is None else percent(evidence.value)
+        rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown, recall, *costs))
+    columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN), "evid.", "sec.")]
+    columns += figures("calls", "tokens") if asked else []
+    caption = "evid.: share of gold answers in the evidence, %; sec. and what follows: mean of a question"
+    return table(columns, [row[: len(columns)] for row in rows], f"{len(grid.jobs)} runs", caption)

@@ -65,7 +65,7 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
         ConfigError: there is no question of such an id or type.
         DatasetError: the data set cannot be read.
     """
-    from byokg.evaluation.runner import named
+    from byokg.evaluation.datasets.base import named
 
     examples = dataset.examples()
     for reason, count in dataset.left_out().items():
@@ -75,7 +75,7 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    from byokg.evaluation.runner import drawn
+    from byokg.evaluation.datasets.base import drawn
 
     return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
@@ -87,7 +87,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
     """
     from byokg.evaluation.audit import executed, with_answer
-    from byokg.evaluation.runner import drawn
+    from byokg.evaluation.datasets.base import drawn
 
     kept = list(examples)
     if "executable" in run.require and kept:
@@ -240,7 +240,7 @@ def source_digest(source: Path) -> str:
     return digest.hexdigest()
 
 
-_FAILURES_LISTED = 5
+FAILURES_LISTED = 5
 _HASH_DIGITS = 8
 
 
@@ -443,7 +443,7 @@ def _run(
         hops=grants.hops,
         seed=settings.run.seed,
         shard=shard,
-        config={**settings.recorded(), "embedder": bench.embedder.name, **_prompts(bench)},
+        config={**settings.recorded(), "embedder": bench.embedder.name, **prompt_digests(bench)},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
     count = _token_counter(settings, bench)
@@ -499,7 +499,7 @@ def _token_counter(settings: Settings, bench: Bench) -> Callable[[str], int]:
     return token_counter(name, None if bench.asks is None else bench.asks.model.chat_model)
 
 
-def _prompts(bench: Bench) -> dict[str, Any]:
+def prompt_digests(bench: Bench) -> dict[str, Any]:
     """Return what a run's record keeps of prompts: a digest of the text of each."""
     return {} if bench.asks is None else {"prompts": bench.asks.prompts.digests()}
 
@@ -577,10 +577,10 @@ def _list_failures(metrics: Metrics, folder: Path, out: Console) -> None:
 
     if not metrics.overall.failed:
         return
-    failed = (prediction for prediction in read_predictions(folder) if prediction.status != "ok")
-    for prediction in itertools.islice(failed, _FAILURES_LISTED):
+    failed = (prediction for prediction in read_predictions(folder) if not prediction.has_outcome)
+    for prediction in itertools.islice(failed, FAILURES_LISTED):
         reason = f"{prediction.error.type}: {prediction.error.message}" if prediction.error else prediction.status
         print_line(out, f"failed {prediction.id}: {reason}")
-    rest = metrics.overall.failed - _FAILURES_LISTED
+    rest = metrics.overall.failed - FAILURES_LISTED
     if rest > 0:
         print_line(out, f"(+{rest:,} more failed; all are in {folder / PREDICTIONS})")

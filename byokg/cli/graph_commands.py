@@ -221,6 +221,9 @@ def build(
     id_property: IdProperty = None,
     name_property: NameProperty = None,
     aliases: Aliases = None,
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N bad lines, and list them.")
+    ] = 0,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
@@ -247,7 +250,7 @@ def build(
         with new_folder(
             folder, overwrite, refuse_taken
         ) as partial:  # graph, names and engines appear together, or not at all
-            graph = _make(source, partial, settings)
+            graph = _make(source, partial, settings, skip_bad)
             seconds = time.perf_counter() - began
             indexed = _index_names(graph, aliases or [])
             for language in wanted:
@@ -265,7 +268,7 @@ def build(
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
-def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
+def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int) -> ColumnarGraph:
     """Import files, or copy what a server holds, into a folder."""
     from byokg.open import is_address
 
@@ -274,7 +277,13 @@ def _make(source: str, out: Path, settings: dict[str, Any]) -> ColumnarGraph:
 
         if settings:
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
-        return import_into(source, out)
+        bad: list[Exception] = []
+        graph = import_into(source, out, skip_bad, bad.append)
+        if bad:
+            note(f"left out {len(bad):,} bad lines:")
+        for error in bad:
+            note(f"  {error}")
+        return graph
     from byokg.cli.terminal import copied
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.exporter import copy_graph

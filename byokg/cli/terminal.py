@@ -216,7 +216,7 @@ class _Lines:
             return
         self._reached = reached
         self._console.print(
-            f"{self._title}: {done.done:,}/{done.total:,}  {figures()}",
+            f"{self._title}: {done.done:,}/{done.total:,}  {figures()}".rstrip(),
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -224,8 +224,8 @@ class _Lines:
 
 
 def _figures(done: Done) -> str:
-    failed = f", {done.failed:,} failed" if done.failed else ""
-    return f"Hit {100 * done.hit:.1f} %{failed}"
+    hit = [] if done.hit is None else [f"Hit {100 * done.hit:.1f} %"]
+    return ", ".join(hit + ([f"{done.failed:,} failed"] if done.failed else []))
 
 
 # Reading whole graphs

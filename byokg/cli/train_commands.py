@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,8 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print
 
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Example
+    from byokg.graph.store import GraphStore
+    from byokg.index.names import NameIndex
     from byokg.types import EntityId
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
@@ -46,10 +48,8 @@ def labels_(
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
-    from byokg.retrieval.candidate_counts import Templates
-    from byokg.retrieval.candidates import PATHS
+    from byokg.retrieval.candidates import PATHS, Templates
     from byokg.training.labels import labels, write_labels
-    from byokg.types import EntityId as Id
 
     settings = read_settings(words or [])
 
@@ -68,14 +68,8 @@ def labels_(
         def anchors(example: Example) -> Sequence[EntityId]:
             return [id for id in example.topic_ids if holds(store, [id])]
 
-        def gold(example: Example) -> Sequence[EntityId]:
-            if example.answer_ids and any(holds(store, [id]) for id in example.answer_ids):
-                return example.answer_ids
-            nodes = [id for name in example.answers for id in store.ids(names.exact(name)) or [Id(name)]]
-            return list(dict.fromkeys(nodes))
-
         templates = Templates((*PATHS[:hops], "between", "intersection", "mediated"), directed=directed)
-        made = labels(store, examples, anchors, gold, templates, keep, min_f1)
+        made = labels(store, examples, anchors, _gold(store, names), templates, keep, min_f1)
         questions, labelled = write_labels(made, out)
     finally:
         close(store)
@@ -83,3 +77,96 @@ def labels_(
         print_json({"dataset": dataset.name, "questions": questions, "labelled": labelled, "file": str(out)})
     else:
         print_line(stdout(), f"{labelled:,} of {questions:,} questions have a query that finds an answer: {out}")
+
+
+@app.command("ranker")
+def ranker_(
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ranker goes; replaced if it is there.")] = Path(
+        "ranker"
+    ),
+    chains: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains."),
+    ] = None,
+    inverses: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Times that each question is looked at.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another ranker.")] = 0,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+) -> None:
+    """Train the ranker of relation paths that answers questions without a language model.
+
+    byokg train ranker dataset=atlas dataset.split=dev --out ranker
+
+    byokg train ranker dataset=metaqa dataset.root=DIR dataset.hops=all dataset.split=dev --out ranker
+
+    Right is a path whose ends are the gold answers; minutes on one core. Use it with: byokg eval pipeline.ranker=DIR
+    """
+    from byokg.cli.config import Grants, read_settings
+    from byokg.cli.evaluation import keyed, narrowed, picked, set_up
+    from byokg.errors import ConfigError
+    from byokg.graph.name_indexes import name_index
+    from byokg.linking.kg_linker import OfflineLinker
+    from byokg.open import close
+    from byokg.pipeline.loop import Loop
+    from byokg.training.ranker import (
+        FitSettings,
+        answer_cases,
+        chain_cases,
+        fit_ranker,
+        read_chains,
+        read_inverses,
+        write_ranker,
+    )
+
+    settings = read_settings(words or [])
+
+    def say(text: str) -> None:
+        if not quiet:
+            note(text)
+
+    dataset = settings.build("dataset")
+    candidates = picked(dataset, settings.run, say)
+    further = read_chains(chains) if chains is not None else ([], "")
+    same = read_inverses(inverses) if inverses is not None else {}
+    bench = set_up(settings, dataset, say)
+    try:
+        linker = bench.pipeline.stages[0].linker if isinstance(bench.pipeline, Loop) else None
+        if not isinstance(linker, OfflineLinker):
+            raise ConfigError("a ranker is trained for the pipeline that needs no language model; use pipeline=offline")
+        store, names = bench.store, name_index(bench.store)
+        examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
+        examples = keyed(examples, store, lambda: names, Grants(), say)
+        fit = FitSettings(seed=seed) if epochs is None else FitSettings(seed=seed, epochs=epochs)
+        cases = list(chain_cases(linker, store, further[0], same))
+        cases += answer_cases(linker, store, examples, _gold(store, names))
+        fitted = fit_ranker(cases, store, linker.scorer.steps, bench.embedder, fit)
+        source = " ".join(filter(None, [f"{dataset.name} {dataset.checksum}", further[1]]))
+        write_ranker(out, fitted, bench.embedder, fit, source)
+    finally:
+        close(bench.store)
+    if as_json:
+        result = {"questions": fitted.trained, "held_out": fitted.held_out, "f1_before": fitted.before}
+        print_json({**result, "f1_after": fitted.after, "folder": str(out)})
+        return
+    held = f"; F1 of the best path of {fitted.held_out:,} others: {fitted.before:.3f} before, {fitted.after:.3f} after"
+    print_line(stdout(), f"trained on {fitted.trained:,} questions{held if fitted.held_out else ''}: {out}")
+
+
+def _gold(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:
+    """Return what gives the nodes that are a question's answers: by id, and else by name."""
+    from byokg.evaluation.datasets.folder import holds
+    from byokg.types import EntityId as Id
+
+    def gold(example: Example) -> Sequence[EntityId]:
+        if example.answer_ids and any(holds(store, [id]) for id in example.answer_ids):
+            return example.answer_ids
+        nodes = [id for name in example.answers for id in store.ids(names.exact(name)) or [Id(name)]]
+        return list(dict.fromkeys(nodes))
+
+    return gold

@@ -16,7 +16,8 @@ from byokg.errors import QueryFailed
 from byokg.evaluation.datasets.base import Example, as_cell
 from byokg.evaluation.datasets.benchmarks import first_column
 from byokg.evaluation.datasets.folder import holds
-from byokg.graph.paths import shortest_paths
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.query import connecting
 from byokg.graph.store import GraphStore, QueryLimits, QueryStore
 from byokg.index.names import NameIndex
 from byokg.text import read_literal
@@ -192,7 +193,7 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     if len(present) < len(nodes):
         kinds.append("some answers not in graph")
     targets = list(dict.fromkeys(id for each in present for id in each))[:_TARGETS]
-    if topics and not any(pair.paths for pair in shortest_paths(store, topics, targets, max_hops=max_hops)):
+    if topics and not paths(store, connecting(topics, targets, max_hops=max_hops)):
         kinds.append("answer out of reach")
     return kinds
 

@@ -5,34 +5,49 @@ SubgraphRAG, ToG and others write them.
 
 | field | read as |
 |---|---|
-| `id`, `qid`, `question_id`, `QuestionId`, `uniq_id` | the question's id; if there is none, its `question` |
-| `prediction`, `predictions`, `pred`, `answers`, `results`, `response` | a list of answers, or a text cut into lines |
+| `id`, `qid`, `question_id`, `QuestionId`, `uniq_id` | the question's id |
+| `question`, `RawQuestion` | the question's text, which stands for an id where there is none |
+| `prediction`, `predictions`, `pred`, `answers`, `response` | a list of answers, or a text cut into lines |
+| `results` | as the ToG family writes it: JSON that holds an `Answer`, or a sentence with the answer in braces |
 | `answer_ids`, `prediction_ids` | ids of predicted answers, best first, if a system gives them |
 | `ground_truth`, `gold`, `a_entity`, `answer` | gold names, a list or one |
 | `gold_ids` | ids of gold answers, if they are there |
-| `question`, `type`, `answer_type` | as in `Example`, if they are there |
+| `type`, `answer_type` | as in `Example`, if they are there |
 
-A line whose prediction is null is a question without a prediction. Gold answers of a data set go before those of the
-file. Files may be compressed (`.xz`, `.gz`); a JSON list of such records is read, too.
+A line whose prediction is null is a question without a prediction; an empty line of a text is no answer. Gold answers
+of a data set go before those of the file. Files may be compressed (`.xz`, `.gz`); a JSON list of such records is read,
+too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
-from byokg.evaluation.records import Prediction, Status
+from byokg.evaluation.records import OUTCOMES, Prediction, Status
 from byokg.types import EntityId
 
 _IDS = ("id", "qid", "question_id", "QuestionId", "uniq_id")
-_PREDICTIONS = ("prediction", "predictions", "pred", "answers", "results", "response")
+_QUESTIONS = ("question", "RawQuestion")
+_RESULTS = "results"
+_PREDICTIONS = ("prediction", "predictions", "pred", "answers", _RESULTS, "response")
 _PREDICTED_IDS = ("answer_ids", "prediction_ids")
 _GOLDS = ("ground_truth", "gold", "a_entity", "answer")
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_SUFFICIENT = frozenset(("yes", "no"))
+"""What the ToG family puts in braces before the answer."""
+
+_STRANGERS = 0.05
+"""Share of a file's questions, known by their text alone, that a data set may lack: it may be a part of the whole."""
+
+_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -43,15 +58,15 @@ class Case:
     gold: tuple[str, ...]
     """Gold names, at least one."""
     answers: tuple[str, ...] = ()
-    """Predicted names best first; of another system's file, the lines of its prediction."""
+    """Predicted names best first; of a text in another system's file, its lines, or the answers marked in it."""
     status: Status = "ok"
-    """Without `ok` there is no prediction: the question failed, or is missing from the file."""
+    """`failed` and `skipped` have no prediction; a question that is missing from the file failed."""
     answer_ids: tuple[str | None, ...] = ()
     """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
     """What the language model answered before it saw the graph, if that was recorded."""
-    written: bool = False
-    """The prediction is one text that a language model wrote, cut into lines, and not a list of answers."""
+    reply: str | None = None
+    """The prediction as one text that a language model wrote; None if it is a list of answers."""
     question: str = ""
     gold_ids: tuple[str, ...] = ()
     parses: tuple[tuple[str, ...], ...] = ()
@@ -62,11 +77,28 @@ class Case:
     """What the gold query returned, if there is one."""
     type: str = ""
     answer_type: str = ""
+    cluster: str = ""
+    """Shared by questions that belong together; empty if the question stands alone."""
+
+    @property
+    def written(self) -> bool:
+        """Tell whether the prediction is a text and not a list of answers."""
+        return self.reply is not None
+
+    @property
+    def has_outcome(self) -> bool:
+        """Tell whether there is a prediction, be it an empty one."""
+        return self.status in OUTCOMES
 
     @property
     def text(self) -> str:
-        """Return the prediction as one text, a line an answer."""
-        return "\n".join(self.answers)
+        """Return the prediction as one text; of a list, a line an answer."""
+        return "\n".join(self.answers) if self.reply is None else self.reply
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return what publications take for the answers: the list, or all lines of the text, empty ones too."""
+        return self.answers if not self.reply else tuple(self.reply.split("\n"))
 
     @property
     def ranked_ids(self) -> tuple[str, ...]:
@@ -103,7 +135,7 @@ def by_question(examples: Sequence[Example], predictions: Iterable[Prediction]) 
     return found
 
 
-def case_of(example: Example, prediction: Prediction | None, written: bool = False) -> Case:
+def case_of(example: Example, prediction: Prediction | None, reply: str | None = None) -> Case:
     """Put one question and its prediction together; without one, the case counts as failed."""
     made = prediction or Prediction(example.id, "failed")
     return Case(
@@ -113,7 +145,7 @@ def case_of(example: Example, prediction: Prediction | None, written: bool = Fal
         status=made.status,
         answer_ids=made.answer_ids,
         drafts=made.drafts,
-        written=written,
+        reply=reply,
         question=example.question,
         gold_ids=example.answer_ids,
         parses=example.parses,
@@ -121,52 +153,90 @@ def case_of(example: Example, prediction: Prediction | None, written: bool = Fal
         rows=example.rows,
         type=example.type,
         answer_type=example.answer_type,
+        cluster=example.cluster,
     )
 
 
-def read_external(path: Path, examples: Sequence[Example] | None = None, left_out: int = 0) -> list[Case]:
+def read_external(
+    path: Path,
+    examples: Sequence[Example] | None = None,
+    left_out: int = 0,
+    note: Callable[[str], None] = lambda text: None,
+) -> list[Case]:
     """Read another system's file of predictions.
 
     Args:
         path: the file.
         examples: questions with gold answers; all of them count, also those that the file leaves out. Without them the
-            gold answers are taken from the file, and what it leaves out is not known.
+            gold answers are taken from the file, and what it leaves out is not known. Predictions without an id are
+            for the questions of the same text.
         left_out: questions that the data set leaves out, having no gold answers; so many predictions for questions that
             are not among `examples` are passed over.
+        note: told in one line what is passed over: second lines that repeat a prediction, and questions known by their
+            text that the data set lacks.
 
     Returns:
         Cases in the order of the questions, or of the file.
 
     Raises:
-        RunError: a record is not of the shape above, two have one id, a record is for a question that was not asked, or
-            there is nothing to score.
+        RunError: a record is not of the shape above, two predict otherwise for one question, a record is for a question
+            that was not asked, or there is nothing to score.
         DatasetError: the file cannot be read.
     """
     records: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    by_text: set[str] = set()
+    repeated = []
     for place, record in _records(path):
-        id = _id(record, place)
+        id, is_text = _id(record, place)
         if id in records:
-            raise RunError(f"{place}: id {id!r} is already used in {records[id][0]}; keep one prediction a question")
+            earlier, before = records[id]
+            if _prediction(id, before, earlier) != _prediction(id, record, place):
+                raise RunError(
+                    f"{place}: id {id!r} is already used in {earlier}, for another prediction; keep one a question"
+                )
+            repeated.append(id)
+            continue
         records[id] = place, record
+        if is_text:
+            by_text.add(id)
     if not records:
         raise RunError(f"{path}: holds no prediction; give the file that a system wrote, or a run folder")
+    if repeated:
+        note(f"{path.name}: {len(repeated):,} predictions stand there twice, and count once: {_some(repeated)}")
     if examples is None:
         return [_case(id, record, place) for id, (place, record) in records.items()]
-    asked = {example.id for example in examples}
-    strangers = [id for id in records if id not in asked]
-    if len(strangers) > left_out:
+    asked: dict[str, str] = {example.id: example.id for example in examples}
+    if by_text:
+        asked |= {example.id: _asked(example.question) for example in examples if example.id not in records}
+    strangers = [id for id in records if id not in set(asked.values())]
+    unknown = [id for id in strangers if id not in by_text]
+    allowed = left_out if unknown else max(left_out, int(_STRANGERS * len(records)))
+    if len(strangers) > allowed:
+        first = (unknown or strangers)[0]
         raise RunError(
-            f"{records[strangers[0]][0]}: question {strangers[0]!r} is not in the data set, nor are "
+            f"{records[first][0]}: question {first!r} is not in the data set, nor are "
             f"{len(strangers) - 1:,} more; name the data set, and the split, that was predicted"
         )
+    if by_text.intersection(strangers):
+        note(f"{path.name}: {len(strangers):,} questions are not in the data set, and passed over: {_some(strangers)}")
     cases = []
     for example in examples:
-        if example.id in records:
-            place, record = records[example.id]
+        if (id := asked[example.id]) in records:
+            place, record = records[id]
             cases.append(case_of(example, *_prediction(example.id, record, place)))
         else:
             cases.append(case_of(example, None))
     return cases
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f" (+{len(ids) - _LISTED:,} more)" if len(ids) > _LISTED else ""
+    return ", ".join(map(repr, ids[:_LISTED])) + more
+
+
+def _asked(question: str) -> str:
+    """Return a question's text as it is matched: without case, outer marks and repeated spaces."""
+    return " ".join(question.casefold().split()).rstrip(" ?.!")
 
 
 def _records(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
@@ -186,11 +256,15 @@ def _records(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     return found
 
 
-def _id(record: Mapping[str, Any], place: str) -> str:
-    for name in (*_IDS, "question"):
+def _id(record: Mapping[str, Any], place: str) -> tuple[str, bool]:
+    """Return a record's id, or its question's text if it has none, and which of the two it is."""
+    for name in _IDS:
         if isinstance(record.get(name), str | int):
-            return str(record[name])
-    raise RunError(f"{place}: has no id; it is read from {', '.join(_IDS)} or question")
+            return str(record[name]), False
+    for name in _QUESTIONS:
+        if isinstance(record.get(name), str):
+            return _asked(record[name]), True
+    raise RunError(f"{place}: has no id; it is read from {', '.join((*_IDS, *_QUESTIONS))}")
 
 
 def _case(id: str, record: Mapping[str, Any], place: str) -> Case:
@@ -202,33 +276,66 @@ def _case(id: str, record: Mapping[str, Any], place: str) -> Case:
         )
     example = Example(
         id=id,
-        question=str(record.get("question") or ""),
+        question=next((str(record[name]) for name in _QUESTIONS if record.get(name)), ""),
         answers=gold,
         answer_ids=tuple(map(EntityId, _texts(record.get("gold_ids") or [], "gold_ids", place))),
         type=str(record.get("type") or ""),
         answer_type=str(record.get("answer_type") or ""),
     )
-    prediction, written = _prediction(id, record, place)
-    return case_of(example, prediction, written)
+    return case_of(example, *_prediction(id, record, place))
 
 
-def _prediction(id: str, record: Mapping[str, Any], place: str) -> tuple[Prediction, bool]:
-    """Return what was predicted, and whether it is one text."""
+def _prediction(id: str, record: Mapping[str, Any], place: str) -> tuple[Prediction, str | None]:
+    """Return what was predicted, and the whole text if it is one."""
     name = next((name for name in _PREDICTIONS if name in record), None)
     if name is None:
         raise RunError(f"{place}: has no prediction; it is read from {', '.join(_PREDICTIONS)}")
     value = record[name]
     if value is None:
-        return Prediction(id, "failed"), False
-    written = isinstance(value, str)
-    answers = tuple(value.split("\n")) if written else _texts(value, name, place)
-    if answers == ("",):
-        answers = ()
+        return Prediction(id, "failed"), None
+    reply: str | None = None
+    if not isinstance(value, str):
+        answers = _texts(value, name, place)
+    elif name == _RESULTS:
+        answers, reply = _marked(value)
+    else:
+        answers, reply = _lines(value), value
     given = next((record[field] for field in _PREDICTED_IDS if record.get(field)), None)
     ids = () if given is None else _texts(given, "answer_ids", place)
     if ids and len(ids) != len(answers):
         raise RunError(f"{place}: has {len(ids)} ids for {len(answers)} answers; give one id for each, or none")
-    return Prediction(id, "ok", answers, ids), written
+    return Prediction(id, "ok", answers, ids), reply
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line for line in text.split("\n") if line.strip())
+
+
+def _marked(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the answers marked in a text of the ToG family, and the text that its metric looks at.
+
+    JSON holds them as `Answer`, a sentence in braces, where a first `{Yes}` only says that what was found suffices.
+    """
+    try:
+        held = _answer_in(json.loads(text))
+    except ValueError:
+        braced = (each.strip() for each in _BRACES.findall(text))
+        named = [each for each in braced if each and each.casefold() not in _SUFFICIENT]
+        return tuple(named[:1]) or _lines(text), text
+    if held is None:
+        return (), "null"
+    answers = tuple(str(each) for each in (held if isinstance(held, list) else [held]) if str(each).strip())
+    return answers, "\n".join(answers)
+
+
+def _answer_in(value: object) -> object:
+    """Return the first field `Answer` of nested objects; None if there is none."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name.casefold() in ("answer", "answers") and not isinstance(each, dict):
+                return each
+        return next((found for each in value.values() if (found := _answer_in(each)) is not None), None)
+    return None
 
 
 def _texts(value: Any, name: str, place: str) -> tuple[str, ...]:

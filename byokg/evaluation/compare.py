@@ -3,37 +3,37 @@
 All profiles score the same predictions with the same resampled questions. One more has a language model judge the
 answers: right, right in part, wrong.
 
-Of two runs: what differs, by how much, and on which questions. Of a published figure: what keeps it from being compared
-with a run of ours.
+Of two runs: what differs, by how much, and on which questions.
 
 Source: ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher), for the judge.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from importlib import resources
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import yaml
 
-from byokg.errors import ConfigError, LlmUnusable, RunError
+from byokg.errors import LlmUnusable, RunError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.metrics import (
+from byokg.evaluation.comparability import contract, differing
+from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.profiles import Metric, Profile
+from byokg.evaluation.run_folder import Run, changed_settings
+from byokg.evaluation.significance import (
     PAIRED_RESAMPLES,
     RESAMPLES,
+    Codes,
     Difference,
-    Estimate,
     Values,
-    bootstrap,
+    cluster_codes,
+    effective_n,
+    holm,
+    intervals,
     paired_difference,
 )
-from byokg.evaluation.profiles import Metric, Profile
-from byokg.evaluation.run_folder import METRICS_FILE, Run, changed_settings
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_score
@@ -72,6 +72,10 @@ class ProfileScores:
     """(N, M) of N questions and M metrics, 0 if a question is not counted."""
     weights: Values
     """(N, M), how much each value counts in its mean; 0 if a question is not counted."""
+    clusters: int
+    """Clusters that the counted questions form; `n` if each stands alone."""
+    effective_n: float
+    """As many independent questions say as much, if a cluster is answered alike."""
 
 
 def score_cases(
@@ -95,13 +99,14 @@ def score_cases(
     weights = np.hstack([table[1] for table in tables])
     low, high = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     counted = np.flatnonzero(weights.sum(axis=0))
+    codes = cluster_codes([case.cluster for case in cases])
     if len(counted):
-        low[counted], high[counted] = bootstrap(values[:, counted], seed, resamples, weights[:, counted])
+        low[counted], high[counted] = intervals(values[:, counted], seed, resamples, weights[:, counted], codes)
     scored = []
     column = 0
     for profile, table in zip(profiles, tables, strict=True):
         ends = slice(column, column + len(profile.metrics))
-        scored.append(_scores(cases, profile, *table, low[ends], high[ends]))
+        scored.append(_scores(cases, profile, *table, codes, low[ends], high[ends]))
         column = ends.stop
     return scored
 
@@ -119,7 +124,7 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
     weights = np.zeros_like(values)
     pooled = [column for column, metric in enumerate(profile.metrics) if metric.pooled]
     for row, case in enumerate(cases):
-        if case.status == "ok":
+        if case.has_outcome:
             if profile.scorable(case):
                 values[row] = profile.score(case)
                 weights[row] = 1.0
@@ -131,10 +136,10 @@ def _table(cases: Sequence[Case], profile: Profile) -> tuple[Values, Values]:
 
 
 def _scores(
-    cases: Sequence[Case], profile: Profile, values: Values, weights: Values, low: Values, high: Values
+    cases: Sequence[Case], profile: Profile, values: Values, weights: Values, codes: Codes, low: Values, high: Values
 ) -> ProfileScores:
     counted = weights[:, 0] > 0
-    without = np.array([case.status != "ok" for case in cases])
+    without = np.array([not case.has_outcome for case in cases])
     n = int(counted.sum())
     skipped = int((without & ~counted).sum()) if profile.nulls == "skipped" else 0
     means = weighted_means(values, weights)
@@ -152,6 +157,8 @@ def _scores(
         groups=_groups(cases, profile, values, weights),
         values=values,
         weights=weights,
+        clusters=len(np.unique(codes[counted])),
+        effective_n=effective_n(codes[counted]) if n else 0.0,
     )
 
 
@@ -217,7 +224,7 @@ def judge_cases(
         except LlmUnusable:
             return None
 
-    predicted = [case for case in cases if case.status == "ok"]
+    predicted = [case for case in cases if case.has_outcome]
     asked = [case for case in predicted if case.text.strip()]
     scores = {case.id: 0.0 for case in predicted}
     unreadable = []
@@ -248,94 +255,8 @@ def _expected(case: Case) -> str:
     return "\n".join(case.gold)
 
 
-_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.commit")
-
-
-@dataclass(frozen=True)
-class Anchor:
-    """One published figure."""
-
-    dataset: str
-    system: str
-    model: str
-    """The language model it asks, where that is stated."""
-    metric: str
-    value: float
-    """In [0, 1]."""
-    profile: str | None
-    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
-    n: int
-    """Questions that it was measured on."""
-    graph: str
-    entities: Literal["gold", "linked"] | None
-    """Whether topic entities were given; None if that is not stated."""
-    trained: bool
-    """Whether the system was trained on questions of this kind."""
-    source: str
-    checked: bool
-    """Whether the figure was read in its source."""
-    unlike: str = ""
-    """Why nobody can ask the same questions."""
-
-
-def read_anchors(dataset: str) -> list[Anchor]:
-    """Return what was published about a data set, in the order of the file.
-
-    Args:
-        dataset: the beginning of its name: `webqsp`, `metaqa`, `metaqa 2-hop`.
-
-    Raises:
-        ConfigError: nothing is known about such a data set.
-    """
-    groups = yaml.safe_load((resources.files("byokg.evaluation") / "anchors.yaml").read_text("utf-8"))
-    known = [anchor for group in groups for anchor in _anchors(group)]
-    wanted = _words(dataset)
-    found = [anchor for anchor in known if _words(anchor.dataset)[: len(wanted)] == wanted and wanted]
-    if not found:
-        names = ", ".join(dict.fromkeys(anchor.dataset for anchor in known))
-        raise ConfigError(f"--anchors {dataset}: nothing published is recorded about it; there is {names}")
-    return found
-
-
-def obstacles(anchor: Anchor, dataset: str, n: int, entities: str, published_graph: bool) -> tuple[str, ...]:
-    """Return why a run cannot be compared with a published figure; empty if it can.
-
-    Args:
-        anchor: the figure.
-        dataset: name of the run's data set.
-        n: questions of the run.
-        entities: whether the run's topic entities were `gold` or `linked`.
-        published_graph: whether the user says that the run's graph is the published one; no file tells.
-    """
-    found = []
-    words = _words(anchor.dataset)
-    if _words(dataset)[: len(words)] != words:
-        found.append(f"these runs asked {dataset!r}")
-    elif n != anchor.n:
-        found.append(f"{anchor.n:,} questions there, {n:,} here")
-    if anchor.unlike:
-        found.append(anchor.unlike)
-    if anchor.profile is None:
-        found.append("how it was scored is not known")
-    if anchor.entities is not None and anchor.entities != entities:
-        found.append(f"topic entities {anchor.entities} there, {entities} here")
-    if not published_graph:
-        found.append(f"the graph there is {anchor.graph}; nothing says that ours is the same")
-    if not anchor.checked:
-        found.append("the figure was not checked in its source")
-    return tuple(found)
-
-
-def _anchors(group: dict[str, Any]) -> list[Anchor]:
-    shared = {key: value for key, value in group.items() if key != "figures"}
-    return [
-        Anchor(**shared, system=each["system"], model=each.get("model", ""), value=round(each["value"] / 100, 6))
-        for each in group["figures"]
-    ]
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[\w-]+", name.casefold())
+_SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.", "graph.checksum", "entities", "hops")
+"""Of two runs' records: what says nothing, and what their contracts say in words."""
 
 
 @dataclass(frozen=True)
@@ -346,6 +267,8 @@ class TypeDifference:
     first: float
     second: float
     difference: Difference
+    holm: float
+    """Its p value corrected for the number of groups."""
 
 
 @dataclass(frozen=True)
@@ -368,6 +291,10 @@ class Comparison:
     lost: tuple[str, ...]
     settings: Mapping[str, tuple[str, str]]
     """What the two runs were told differently, by dotted name."""
+    apart: tuple[str, ...] = ()
+    """What else keeps their figures apart: graph, questions, what was granted, code; empty if nothing does."""
+    holm: Mapping[str, float] = field(default_factory=dict)
+    """By metric, the p value corrected for the number of runs compared with the first."""
 
 
 def compare_runs(
@@ -406,29 +333,9 @@ def compare_runs(
                 f"{first.name!r} and {other.name!r} cannot be compared: {'; '.join(reasons)}; "
                 "--force compares the questions that they share"
             )
-    return [_compared(first, other, profile, metric, seed, resamples) for other in others]
-
-
-def differing(first: Run, second: Run) -> tuple[str, ...]:
-    """Return why two runs are not about the same questions, scored alike; empty if they are."""
-    reasons = []
-    mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
-    if first.dataset["name"] != second.dataset["name"]:
-        reasons.append(f"one asked {first.dataset['name']!r}, the other {second.dataset['name']!r}")
-    elif first.dataset != second.dataset:
-        reasons.append(f"the question files of {first.dataset['name']!r} differ")
-    if mine.keys() != theirs.keys():
-        reasons.append(
-            f"the questions differ ({len(mine.keys() & theirs.keys()):,} in both, "
-            f"{len(mine.keys() - theirs.keys()):,} and {len(theirs.keys() - mine.keys()):,} in one alone)"
-        )
-    changed = [id for id in mine if id in theirs and mine[id].answers != theirs[id].answers]
-    if changed:
-        reasons.append(f"the gold answers of {len(changed):,} questions differ ({changed[0]!r} first)")
-    for run in (first, second):
-        if run.metrics is None:
-            reasons.append(f"{run.name!r} is not finished: it has no {METRICS_FILE}")
-    return tuple(reasons)
+    compared = [_compared(first, other, profile, metric, seed, resamples) for other in others]
+    corrected = {name: holm([one.differences[name].p for one in compared]) for name in names}
+    return [replace(one, holm={name: corrected[name][place] for name in names}) for place, one in enumerate(compared)]
 
 
 def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int, resamples: int) -> Comparison:
@@ -448,15 +355,19 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
     column = names.index(metric)
     one, other = before.values[:, column], after.values[:, column]
 
+    codes = cluster_codes([case.cluster for case in cases])
+
     def difference(rows: Sequence[int]) -> list[Difference]:
         weights = before.weights[rows], after.weights[rows]
-        return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples)
+        return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples, codes[rows])
 
-    def in_group(group: str, rows: Sequence[int]) -> TypeDifference:
+    def in_group(group: str, one: Difference, corrected: float) -> TypeDifference:
         first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
-        return TypeDifference(len(rows), first_mean, second_mean, difference(rows)[column])
+        return TypeDifference(len(rows[group]), first_mean, second_mean, one, corrected)
 
     rows = group_rows(cases, profile)
+    apart = [difference(rows[group])[column] for group in before.groups]
+    corrected = holm([each.p for each in apart])
     return Comparison(
         first=first,
         second=second,
@@ -464,7 +375,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
         left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
-        by_type={group: in_group(group, rows[group]) for group in before.groups},
+        by_type={group: in_group(group, apart[place], corrected[place]) for place, group in enumerate(before.groups)},
         won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
         lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
         settings={
@@ -472,6 +383,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
             for key, values in changed_settings(first.config, second.config).items()
             if not key.startswith(_SETTINGS_LEFT_OUT)
         },
+        apart=contract(first, profile.name).differences(contract(second, profile.name)),
     )
 
 

@@ -32,7 +32,8 @@ from rapidfuzz import fuzz
 from byokg.errors import ByokgError, ConfigError, RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import holds
-from byokg.evaluation.metrics import RESAMPLES, Estimate, bootstrap
+from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.significance import RESAMPLES, bootstrap
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_literal

@@ -1,4 +1,4 @@
-"""The `strict` metric profile, means with intervals, where questions are lost, and whether two systems differ.
+"""The `strict` metric profile, means with intervals, and where questions are lost.
 
 Strict means normalised answers compared as whole strings, never as substrings. An answer is right when its normalised
 name equals a normalised gold name. Names decide, ids do not: data sets give their gold answers as names, some give ids
@@ -12,9 +12,6 @@ first answer; all others treat the answers as a set.
 Every question counts in every metric, with one denominator: a question without an outcome (failed or
 skipped) scores zero and is counted. It is also attributed to the first stage that lost it (not linked, linked but not
 retrieved, retrieved but not answered), so these counts add up to the number of questions.
-
-Two systems that answered the same questions are compared question by question, with a paired bootstrap and, for metrics
-of 0 and 1, McNemar's exact test.
 """
 
 from __future__ import annotations
@@ -24,13 +21,12 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
-from math import comb
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-Values = npt.NDArray[np.float64]
+from byokg.evaluation.significance import RESAMPLES, Codes, Values, cluster_codes, effective_n, intervals
+from byokg.types import Support
 
 Stage = Literal["failed", "not_linked", "not_retrieved", "not_answered", "answered"]
 """`failed`: there is no outcome. `not_linked`: none of the annotated topic entities was linked. `not_retrieved`: no
@@ -45,13 +41,13 @@ METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
 RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
 """Names in reports; see `retrieval_metrics`."""
 
+GROUNDING_METRICS = ("answered", "supported", "citation_precision", "citation_recall")
+"""Names in reports; see `Grounding`."""
+
 PROFILE = "strict"
 
-RESAMPLES = 1000
-
-PAIRED_RESAMPLES = 10_000
-
 _RANKS = (1, 5, 10, 20, None)
+
 
 UNSTATED = "(none)"
 """Where the breakdowns put questions that state no type, or no hop count."""
@@ -108,6 +104,41 @@ class Retrieved:
 
 
 @dataclass(frozen=True)
+class Grounding:
+    """What the answers to one question rest on, as its prediction records it."""
+
+    support: tuple[Support, ...]
+    """Of each answer, best first; empty where the question was not answered."""
+    cited: int
+    """Lines of evidence cited, for all answers together."""
+    right: int
+    """Those among them that hold the answer that they are cited for."""
+
+    @property
+    def precision(self) -> float | None:
+        """Return the share of citations that hold their answer, in [0, 1]; None if nothing was cited."""
+        return self.right / self.cited if self.cited else None
+
+    @property
+    def recall(self) -> float | None:
+        """Return the share of answers cited rightly among those that the evidence holds; None if it holds none."""
+        held = sum(each != "unsupported" for each in self.support)
+        return self.support.count("supported") / held if held else None
+
+
+@dataclass(frozen=True)
+class Selective:
+    """How right a system is that answers only what rests on so much."""
+
+    least: Support
+    """What the first answer has to rest on; else the question counts as not answered."""
+    coverage: float
+    """Share of questions answered, in [0, 1]."""
+    accuracy: float
+    """Share of these whose first answer is right, in [0, 1]; 0 where none is answered."""
+
+
+@dataclass(frozen=True)
 class Scores:
     """What one question scores; every field is in [0, 1]."""
 
@@ -140,6 +171,10 @@ class Outcome:
     """Share of the annotated topic entities that were linked, in [0, 1]; None if none had to be found."""
     retrieved: Retrieved | None = None
     """Which gold answers the evidence contains; None if that was not recorded."""
+    grounding: Grounding | None = None
+    """What the answers rest on; None if that was not recorded."""
+    cluster: str = ""
+    """Shared by questions that belong together; empty if the question stands alone."""
 
     @property
     def stage(self) -> Stage:
@@ -150,7 +185,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over questions and its 95 % percentile-bootstrap interval; shares are in [0, 1]."""
+    """A mean over questions and its 95 % interval; shares are in [0, 1].
+
+    The interval is the percentile bootstrap's, over clusters, or Wilson's if all questions have 0 or all have 1: no
+    resample of these would ever differ from the others.
+    """
 
     value: float
     ci95: tuple[float, float]
@@ -178,6 +217,13 @@ class Summary:
     """Of the questions that `retrieval` averages tokens over, as ByoKG-RAG reports them; None if there are none."""
     loss: Mapping[Stage, int] = field(default_factory=dict)
     """Questions by the stage that lost them, all stages in order; empty if no evidence was recorded."""
+    grounding: Mapping[str, PartEstimate] = field(default_factory=dict)
+    """By names of `GROUNDING_METRICS`, those that any question has: `answered` is the share of questions with answers,
+    `supported` that of these whose first answer is supported; citations are averaged over questions that have any."""
+    clusters: int | None = None
+    """Clusters that the questions form; None if each stands alone."""
+    effective_n: float | None = None
+    """As many independent questions say as much, if a cluster is answered alike; None if each stands alone."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +319,11 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     if not outcomes:
         raise ValueError("there are no questions to average over")
     recorded = any(outcome.retrieved is not None for outcome in outcomes)
-    table = np.array([(*astuple(outcome.scores), *_parts(outcome, recorded)) for outcome in outcomes], np.float64)
+    rests = any(outcome.grounding is not None for outcome in outcomes)
+    table = np.array(
+        [(*astuple(one.scores), *_parts(one, recorded), *_grounding(one, rests)) for one in outcomes], np.float64
+    )
+    codes = cluster_codes([outcome.cluster for outcome in outcomes])
     types: dict[str, list[int]] = {}
     hops: dict[int | None, list[int]] = {}
     for row, outcome in enumerate(outcomes):
@@ -281,10 +331,10 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
         hops.setdefault(outcome.hops, []).append(row)
 
     def summary(rows: Sequence[int]) -> Summary:
-        return _summary([outcomes[row] for row in rows], table[rows], recorded, seed, resamples)
+        return _summary([outcomes[row] for row in rows], table[rows], codes[rows], recorded, seed, resamples)
 
     return Metrics(
-        overall=_summary(outcomes, table, recorded, seed, resamples),
+        overall=_summary(outcomes, table, codes, recorded, seed, resamples),
         by_type={} if types.keys() == {UNSTATED} else {key: summary(types[key]) for key in sorted(types)},
         by_hops={}
         if hops.keys() == {None}
@@ -306,12 +356,41 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
     return (outcome.linked, *(found.recall(k) for k in _RANKS), support, found.tokens)
 
 
-def _summary(outcomes: Sequence[Outcome], table: Values, recorded: bool, seed: int, resamples: int) -> Summary:
+def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
+    """Return the selective-accuracy curve: what is answered and how much of it is right, the most cautious first.
+
+    Empty where it was not recorded what answers rest on, or nothing rests on evidence.
+    """
+    firsts = [one.grounding.support[0] if one.grounding and one.grounding.support else None for one in outcomes]
+    if not any(first in ("supported", "found") for first in firsts):
+        return ()
+    points = []
+    levels: tuple[Support, ...] = get_args(Support)
+    for place, level in enumerate(levels):
+        answered = [one for one, first in zip(outcomes, firsts, strict=True) if first in levels[: place + 1]]
+        right = sum(one.scores.hits_at_1 for one in answered)
+        points.append(Selective(level, len(answered) / len(outcomes), right / len(answered) if answered else 0.0))
+    return tuple(points)
+
+
+def _grounding(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
+    """Return the figures of `GROUNDING_METRICS`."""
+    found = outcome.grounding
+    if found is None:
+        return (0.0 if recorded else None, None, None, None)
+    supported = float(found.support[0] == "supported") if found.support else None
+    return (float(bool(found.support)), supported, found.precision, found.recall)
+
+
+def _summary(
+    outcomes: Sequence[Outcome], table: Values, codes: Codes, recorded: bool, seed: int, resamples: int
+) -> Summary:
     stated = ~np.isnan(table)
     values = np.where(stated, table, 0.0)
     counts = stated.sum(axis=0)
     means = values.sum(axis=0) / np.maximum(counts, 1)
-    low, high = bootstrap(values, seed, resamples, stated.astype(np.float64))
+    low, high = intervals(values, seed, resamples, stated.astype(np.float64), codes)
+    sizes = np.unique(codes, return_counts=True)[1]
 
     def part(column: int) -> PartEstimate | None:
         if not counts[column]:
@@ -319,8 +398,8 @@ def _summary(outcomes: Sequence[Outcome], table: Values, recorded: bool, seed: i
         return PartEstimate(float(means[column]), (float(low[column]), float(high[column])), int(counts[column]))
 
     first = len(METRICS)
-    columns = {name: column for column, name in enumerate(RETRIEVAL_METRICS, start=first + 1)}
-    parts = {name: part(column) for name, column in columns.items()}
+    columns = {name: column for column, name in enumerate((*RETRIEVAL_METRICS, *GROUNDING_METRICS), start=first + 1)}
+    parts = {name: one for name, column in columns.items() if (one := part(column)) is not None}
     tokens = table[stated[:, columns["tokens"]], columns["tokens"]]
     return Summary(
         n=len(outcomes),
@@ -330,139 +409,10 @@ def _summary(outcomes: Sequence[Outcome], table: Values, recorded: bool, seed: i
             for column, metric in enumerate(METRICS)
         },
         linked=part(first),
-        retrieval={name: one for name, one in parts.items() if one is not None},
+        retrieval={name: parts[name] for name in RETRIEVAL_METRICS if name in parts},
         median_tokens=float(np.median(tokens)) if len(tokens) else None,
         loss=count_stages(outcome.stage for outcome in outcomes) if recorded else {},
+        grounding={name: parts[name] for name in GROUNDING_METRICS if name in parts},
+        clusters=len(sizes) if len(sizes) < len(outcomes) else None,
+        effective_n=effective_n(codes) if len(sizes) < len(outcomes) else None,
     )
-
-
-def bootstrap(
-    table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None
-) -> tuple[Values, Values]:
-    """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
-
-    Arguments as for `resampled_means`.
-
-    Returns:
-        Lower and upper ends, (M,) each; NaN for a column without weight.
-    """
-    means = resampled_means(table, seed, resamples, weights)
-    if not np.isnan(means).any():
-        low, high = np.quantile(means, (0.025, 0.975), axis=0)
-        return low, high
-    ends = np.full((2, table.shape[1]), np.nan)
-    for column in range(table.shape[1]):
-        known = means[~np.isnan(means[:, column]), column]
-        if len(known):
-            ends[:, column] = np.quantile(known, (0.025, 0.975))
-    return ends[0], ends[1]
-
-
-def resampled_means(table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None) -> Values:
-    """Return each column's mean in every resample of the rows.
-
-    A resample is held as how often it drew each row, one at a time, so memory stays at O(N); all columns see the same
-    resamples.
-
-    Args:
-        table: (N, M) scores, N questions by M metrics.
-        seed: of the generator.
-        resamples: R, how many times N rows are drawn with replacement.
-        weights: (N, M), how much each score counts in its column's mean, 0 or more; None weighs all equally.
-
-    Returns:
-        (R, M); NaN if a resample has no weight in a column.
-    """
-    generator = np.random.default_rng(seed)
-    n, columns = table.shape
-    summed, kinds = table, np.zeros(0, np.intp)
-    if weights is not None:
-        # Most columns are weighed alike: each kind of weights is summed once.
-        distinct, kinds = np.unique(weights, axis=1, return_inverse=True)
-        summed = np.hstack((table * weights, distinct))
-    by_column = np.ascontiguousarray(summed.T)
-    means = np.empty((resamples, columns))
-    for number in range(resamples):
-        drawn = np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n).astype(np.float64)
-        # Not a matrix product: on a busy machine its threads wait for each other, and their sums differ in last bits.
-        sums = np.einsum("cn,n->c", by_column, drawn)
-        total = sums[columns:][kinds.ravel()] if weights is not None else np.full(columns, float(n))
-        means[number] = np.where(total > 0, sums[:columns] / np.where(total > 0, total, 1.0), np.nan)
-    return means
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The mean of the second system less that of the first, in the metric's own unit."""
-
-    value: float
-    ci95: tuple[float, float]
-    """Percentile interval of the paired bootstrap."""
-    p: float
-    """Two-sided: McNemar's exact test where every value is 0 or 1, else the paired bootstrap."""
-    test: str
-    won: int
-    """Questions on which the second system has the higher value."""
-    lost: int
-
-
-def mcnemar(won: int, lost: int) -> float:
-    """Return the two-sided p value of McNemar's exact test, in (0, 1].
-
-    The binomial probability, with one half each, of a split of the questions that only one of two systems has right at
-    least as uneven as this one. Questions that both have right, or neither, say nothing.
-
-    Args:
-        won: questions that only the second system has right.
-        lost: those that only the first has right.
-
-    Source: McNemar, "Note on the sampling error of the difference between correlated proportions or percentages",
-        Psychometrika 12 (1947); exact form.
-    """
-    n = won + lost
-    tail = sum(comb(n, k) for k in range(min(won, lost) + 1))
-    return min(1.0, tail / (1 << max(n - 1, 0)))
-
-
-def paired_difference(
-    first: Values, second: Values, weights: tuple[Values, Values], seed: int = 0, resamples: int = PAIRED_RESAMPLES
-) -> list[Difference]:
-    """Compare two systems on the same questions, metric by metric.
-
-    Each resample draws questions, and with them what both systems made of them. The p value of the paired bootstrap is
-    the share of resamples whose difference is as far from the observed one as that is from none.
-
-    Args:
-        first: (N, M) values of the first system, N questions by M metrics.
-        second: likewise of the second, the same questions in the same order.
-        weights: (N, M) each, what each value counts in its mean.
-        seed: of the bootstrap.
-        resamples: drawn.
-
-    Returns:
-        One difference for each metric.
-
-    Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), "Hypothesis testing with the bootstrap".
-    """
-    columns = first.shape[1]
-    means = resampled_means(np.hstack((first, second)), seed, resamples, np.hstack(weights))
-    drawn = means[:, columns:] - means[:, :columns]
-    differences = []
-    for column in range(columns):
-        one, other = first[:, column], second[:, column]
-        value = _mean(other, weights[1][:, column]) - _mean(one, weights[0][:, column])
-        known = drawn[~np.isnan(drawn[:, column]), column]
-        won, lost = int((other > one).sum()), int((other < one).sum())
-        if np.isin((one, other), (0.0, 1.0)).all():
-            p, test = mcnemar(won, lost), "McNemar"
-        else:
-            # One is added to both, so that no finite number of resamples makes the chance none.
-            p, test = (1 + int((np.abs(known - value) >= abs(value)).sum())) / (len(known) + 1), "bootstrap"
-        low, high = np.quantile(known, (0.025, 0.975)) if len(known) else (0.0, 0.0)
-        differences.append(Difference(value, (float(low), float(high)), p, test, won, lost))
-    return differences
-
-
-def _mean(values: Values, weights: Values) -> float:
-    total = float(weights.sum())
-    return float(values @ weights) / total if total else 0.0

@@ -100,9 +100,9 @@ def normalise_letters(text: str) -> str:
 
 
 def _rog(case: Case) -> tuple[float, ...]:
-    text = normalise_letters(" ".join(case.answers))
-    matched = sum(normalise_letters(gold) in text for gold in case.gold) if case.answers else 0
-    return _substring_scores(matched / max(len(case.answers), 1), matched / len(case.gold))
+    text = normalise_letters(" ".join(case.lines))
+    matched = sum(normalise_letters(gold) in text for gold in case.gold) if case.lines else 0
+    return _substring_scores(matched / max(len(case.lines), 1), matched / len(case.gold))
 
 
 def _substring_scores(precision: float, recall: float) -> tuple[float, ...]:
@@ -112,17 +112,17 @@ def _substring_scores(precision: float, recall: float) -> tuple[float, ...]:
 
 
 def _gnn_rag(case: Case) -> tuple[float, ...]:
-    first = normalise_letters(case.answers[0]) if case.answers else None
+    first = normalise_letters(case.lines[0]) if case.lines else None
     right = first is not None and any(normalise_letters(gold) in first for gold in case.gold)
     return (*_rog(case), float(right))
 
 
 def _gcr(case: Case) -> tuple[float, ...]:
-    if not case.answers:
+    if not case.lines:
         return _substring_scores(0.0, 0.0)
     golds = [normalise_letters(gold) for gold in dict.fromkeys(case.gold)]
-    lines = [normalise_letters(line) for line in case.answers]
-    text = normalise_letters(" ".join(case.answers))
+    lines = [normalise_letters(line) for line in case.lines]
+    text = normalise_letters(" ".join(case.lines))
     recall = sum(gold in text for gold in golds) / len(golds)
     return _substring_scores(sum(any(gold in line for gold in golds) for line in lines) / len(lines), recall)
 
@@ -292,12 +292,13 @@ def _squeezed(text: str) -> str:
 def _tog(case: Case) -> tuple[float, ...]:
     """Compare without spaces and case; equal is right, and so is a part, either way.
 
-    Differs: an empty reply is wrong; the published code finds it inside every gold answer.
+    An empty reply of another system is inside every gold answer, as the published code has it. Differs: a list without
+    answers is wrong.
     """
     braces = _BRACES.search(case.text)
     said = _squeezed(braces[1] if braces else case.text)
     if not said:
-        return (0.0,)
+        return (float(case.written),)
     golds = [gold for gold in map(_squeezed, case.gold) if gold]
     return (float(any(gold in said or said in gold for gold in golds)),)
 

@@ -2,12 +2,12 @@
 
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
 - `questions.jsonl`, one line per question: what was asked, with gold answers and annotations.
-- `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `failed`, `skipped`), `answers`
-  (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
+- `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `abstained`, `failed`, `skipped`),
+  `answers` (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null if topic entities are not
   annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
   (what the language model answered in its first round, before it saw the graph), `retrieved` (null if the question
-  failed; else the fields of `metrics.Retrieved`).
+  failed; else the fields of `metrics.Retrieved`), `grounding` (likewise of `metrics.Grounding`).
 - `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
@@ -27,7 +27,7 @@ A line of `trace.jsonl` holds, after `schema` and `id`:
   `n_ends` or `n_rows` says how many there are.
 - `calls`, if language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
   lines of evidence in it, see `pipeline/context.py`) and `reply` (key of the recorded reply).
-- `answers`, best first, each with `name`, `id`, `score` and `citations`.
+- `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ import numpy as np
 import yaml
 
 from byokg.errors import RunError
-from byokg.evaluation.metrics import Retrieved
+from byokg.evaluation.metrics import Grounding, Retrieved
 from byokg.files import json_line
 from byokg.llm.usage import QuestionUsage
 from byokg.pipeline.context import shown_lines
@@ -77,7 +77,11 @@ TRACE = "trace.jsonl"
 TIMINGS = "timings.jsonl"
 UNFINISHED = "unfinished.json"
 
-Status = Literal["ok", "failed", "skipped"]
+Status = Literal["ok", "abstained", "failed", "skipped"]
+"""`abstained`: the pipeline ran, and gave no answer. `skipped`: nobody asked it."""
+
+OUTCOMES: tuple[Status, ...] = ("ok", "abstained")
+"""With these there is something to score."""
 
 _ID = re.compile(rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*")')
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
@@ -208,6 +212,12 @@ class Prediction:
     linked: LinkedTopics | None = None
     drafts: tuple[str, ...] = ()
     retrieved: Retrieved | None = None
+    grounding: Grounding | None = None
+
+    @property
+    def has_outcome(self) -> bool:
+        """Tell whether the pipeline answered, or gave no answer on purpose."""
+        return self.status in OUTCOMES
 
 
 @dataclass(frozen=True)
@@ -240,10 +250,11 @@ def answered(
         TypeError: a record holds something that JSON has no form for.
     """
     items = answer.items
+    cited, wrong = sum(item.cited for item in items), sum(len(item.miscited) for item in items)
     usage = usage or QuestionUsage(answer.usage)
     prediction = Prediction(
         id=answer.question_id,
-        status="ok",
+        status="ok" if items else "abstained",
         answers=tuple(item.name for item in items),
         answer_ids=tuple(item.id for item in items),
         grounded=tuple(item.grounded for item in items),
@@ -251,6 +262,7 @@ def answered(
         linked=_linked_topics(topics, {one.id for each in answer.rounds for one in each.linked.entities}),
         drafts=answer.rounds[0].artifacts.draft_answers if answer.rounds else (),
         retrieved=retrieved,
+        grounding=Grounding(tuple(item.support for item in items), cited, cited - wrong),
     )
     return Lines(
         predictions=_line(**vars(prediction)),
@@ -316,14 +328,15 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         record = as_tuples(json.loads(line))
         if record["schema"] > SCHEMA:
             raise RunError(f"{place}: schema {record['schema']}, this byokg reads up to {SCHEMA}; upgrade byokg")
-        # Runs of earlier versions have no linked, drafts and retrieved.
-        linked, retrieved = record.get("linked"), record.get("retrieved")
+        # Runs of earlier versions have no linked, drafts, retrieved and grounding.
+        linked, retrieved, grounding = record.get("linked"), record.get("retrieved"), record.get("grounding")
         return Prediction(
             **{name: record[name] for name in ("id", "status", "answers", "answer_ids", "grounded", "citations")},
             error=None if record["error"] is None else Failure(**record["error"]),
             linked=None if linked is None else LinkedTopics(**linked),
             drafts=record.get("drafts", ()),
             retrieved=None if retrieved is None else Retrieved(**retrieved),
+            grounding=None if grounding is None else Grounding(**grounding),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error

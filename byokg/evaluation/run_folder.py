@@ -4,15 +4,17 @@ Lines are appended to the three record files as questions finish, each with one 
 operating system, so a kill loses only the questions in flight and at most tears the last line. Opening
 the folder again cuts what is torn and keeps the questions that are in all three files. When the last
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
-as finished. Whole files are replaced by renaming, never rewritten in place.
+as finished. A larger `limit` goes on where the smaller one ended. Whole files are replaced by renaming, never rewritten
+in place.
 
 `questions.jsonl` says what was asked, so the folder can be scored again, compared and shown without the data set: one
 line a question, in the order asked, with the fields of `Example` that are not empty, under their names. Lists are as in
 the `folder` layout, so the file can be asked again with `dataset=folder`.
 
 `metrics.json` has `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
-`linked` with its own `n` if topic entities are annotated; `retrieval` by metric, with `n`, `value` and `ci95`,
-`median_tokens` if prompts were given graph context, and `loss`, the number of questions that each stage lost.
+`clusters` and `effective_n` if questions belong together; `linked` with its own `n` if topic entities are annotated;
+`retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` if prompts were given graph context, and `loss`,
+the number of questions that each stage lost.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from byokg.errors import RunError
 from byokg.evaluation.cases import Case, join
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
+    GROUNDING_METRICS,
     METRICS,
     PROFILE,
     RETRIEVAL_METRICS,
@@ -202,6 +205,8 @@ def is_finished(folder: Path) -> bool:
 def _summary(summary: Summary) -> dict[str, object]:
     record: dict[str, object] = {"n": summary.n, "failed": summary.failed}
     record |= {metric: vars(estimate) for metric, estimate in summary.estimates.items()}
+    if summary.clusters is not None:
+        record |= {"clusters": summary.clusters, "effective_n": summary.effective_n}
     if summary.linked is not None:
         record["linked"] = _part(summary.linked)
     if summary.loss:
@@ -209,6 +214,8 @@ def _summary(summary: Summary) -> dict[str, object]:
         if summary.median_tokens is not None:
             record["median_tokens"] = summary.median_tokens
         record["loss"] = dict(summary.loss)
+    if summary.grounding:
+        record["grounding"] = {name: _part(part) for name, part in summary.grounding.items()}
     return record
 
 
@@ -217,7 +224,7 @@ def _part(share: PartEstimate) -> dict[str, object]:
 
 
 def _read_summary(record: Mapping[str, Any]) -> Summary:
-    retrieval, loss = record.get("retrieval", {}), record.get("loss", {})
+    retrieval, loss, grounding = (record.get(name, {}) for name in ("retrieval", "loss", "grounding"))
     return Summary(
         record["n"],
         record["failed"],
@@ -226,6 +233,9 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
         {name: PartEstimate(**retrieval[name]) for name in RETRIEVAL_METRICS if name in retrieval},
         record.get("median_tokens"),
         {stage: loss[stage] for stage in STAGES if stage in loss},
+        clusters=record.get("clusters"),
+        effective_n=record.get("effective_n"),
+        grounding={name: PartEstimate(**grounding[name]) for name in GROUNDING_METRICS if name in grounding},
     )
 
 
@@ -313,6 +323,8 @@ def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
         RunError: the folder belongs to another run.
     """
     if not all((path / name).is_file() for name in (CONFIG, QUESTIONS, METRICS_FILE, *_RECORDS)):
+        return None
+    if _may_grow(read_config(path), config):
         return None
     _refuse_another_run(path, config)
     return read_metrics(path)
@@ -416,18 +428,26 @@ class RunFolder:
     def _claim(self, config: Mapping[str, Any]) -> None:
         """Check that the folder belongs to this run, or make it so."""
         if (self.path / CONFIG).exists():
-            _refuse_another_run(self.path, config)
-            if not (self.path / QUESTIONS).exists():
-                write_file(self.path / QUESTIONS, [self._questions])
-            return
-        strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
-        if strangers:
+            if not self._grows(config):
+                _refuse_another_run(self.path, config)
+                if not (self.path / QUESTIONS).exists():
+                    write_file(self.path / QUESTIONS, [self._questions])
+                return
+            (self.path / METRICS_FILE).unlink(missing_ok=True)
+        elif strangers := [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]:
             raise RunError(
                 f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
                 "them; choose another out="
             )
         write_file(self.path / QUESTIONS, [self._questions])
         write_file(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
+
+    def _grows(self, config: Mapping[str, Any]) -> bool:
+        """Tell whether the folder holds the first questions of this run, asked alike under a smaller limit."""
+        if not _may_grow(read_config(self.path), config):
+            return False
+        recorded = (self.path / QUESTIONS).read_bytes() if (self.path / QUESTIONS).is_file() else b""
+        return bool(recorded) and self._questions.startswith(recorded)
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
@@ -461,6 +481,19 @@ def _locked(path: Path) -> Iterator[None]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         yield
+
+
+def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Tell whether two configurations differ in nothing but that the second asks more questions."""
+    counts = []
+    for each in (there, now):
+        questions, settings = each.get("questions"), each.get("config")
+        if not isinstance(questions, Mapping) or not isinstance(settings, Mapping):
+            return False
+        rest = {name: value for name, value in settings.items() if name != "limit"}
+        counts.append((questions.get("n"), {**_belonging(each), "questions": None, "config": rest}))
+    (before, one), (after, other) = counts
+    return isinstance(before, int) and isinstance(after, int) and before < after and one == other
 
 
 def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:

@@ -17,7 +17,6 @@ import logging
 import math
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -98,62 +97,6 @@ class Shard:
         return examples[self.number - 1 :: self.count]
 
 
-def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
-    """Return the questions of these ids and types; an empty collection leaves all.
-
-    Raises:
-        ConfigError: no question has one of the ids or types; says which types there are.
-    """
-    missing = [id for id in ids if id not in {example.id for example in examples}]
-    if missing:
-        raise ConfigError(f"ids: no question {missing[0]!r} among {len(examples):,}; check dataset.split")
-    counts = Counter(example.type or "no type" for example in examples)
-    unknown = [type for type in types if type not in counts]
-    if unknown:
-        held = ", ".join(f"{type} ({count:,})" for type, count in sorted(counts.items()))
-        raise ConfigError(f"types: no question has the type {unknown[0]!r}; there are {held}")
-    return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
-
-
-def drawn(
-    examples: Sequence[Example],
-    per_type: int | None = None,
-    sample: int | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-) -> list[Example]:
-    """Return some of the questions, in the order given.
-
-    Args:
-        examples: the questions.
-        per_type: so many of each type are drawn; all of a type that has fewer.
-        sample: so many of those are drawn; all if there are fewer.
-        limit: of those, the first are taken.
-        seed: of the draws.
-    """
-    kept = list(examples)
-    if per_type is not None:
-        lots: dict[str, list[Example]] = {}
-        for example in kept:
-            lots.setdefault(example.type, []).append(example)
-        kept = _only(kept, (each for lot in lots.values() for each in _lowest(lot, per_type, seed)))
-    if sample is not None:
-        kept = _only(kept, _lowest(kept, sample, seed))
-    return kept[:limit]
-
-
-def _only(examples: Sequence[Example], chosen: Iterable[Example]) -> list[Example]:
-    ids = {example.id for example in chosen}
-    return [example for example in examples if example.id in ids]
-
-
-def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
-    def lot(example: Example) -> bytes:
-        return hashlib.sha256(f"{seed} {example.id}".encode("utf-8", "surrogatepass")).digest()
-
-    return sorted(examples, key=lot)[:count]
-
-
 class Pipeline(Protocol):
     """Answers one question. `run` is called from several threads at once when there are several workers."""
 
@@ -192,8 +135,8 @@ class Progress:
     done: int
     total: int
     failed: int
-    hit: float
-    """Share of the questions done so far with a right answer among the predicted, in [0, 1]."""
+    hit: float | None
+    """Share of the questions done so far with a right answer, in [0, 1]; None if nothing is scored."""
 
 
 def run_evaluation(
@@ -259,24 +202,64 @@ def run_evaluation(
         return metrics
     ask = _Asker(pipeline, settings, meter, deadline_s, count_tokens, gold_nodes)
     with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
-        tally = _Tally(len(by_id), on_progress)
-        recorded = set()
-        for prediction in folder.recorded():
-            recorded.add(prediction.id)
-            tally.add(outcome(by_id[prediction.id], prediction))
-        if recorded:
-            tally.report()
-        if meter is not None:
-            before = [folder.unfinished(), *read_usage(path)]
-            meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
-        todo = [example for example in examples if example.id not in recorded]
-        pending = _answer_all(ask, todo, workers, folder, tally)
-        if pending:
-            raise RunIncomplete(tally.done, len(by_id), pending)
-        folder.complete()
+        _record_all(ask, examples, workers, folder, on_progress)
         metrics = measure(examples, read_predictions(path), settings.seed)
         folder.finish(metrics)
     return metrics
+
+
+def answer_all(
+    pipeline: Pipeline,
+    examples: Sequence[Example],
+    out: str | Path,
+    settings: RunSettings,
+    workers: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
+    meter: UsageMeter | None = None,
+    deadline_s: float | None = None,
+) -> list[Prediction]:
+    """Answer questions that have no gold answers, and record the answers in a run folder, which is not scored.
+
+    Arguments and errors are those of `run_evaluation`. The same call continues what was interrupted.
+
+    Returns:
+        What was answered, in the order of the questions.
+    """
+    ask = _Asker(pipeline, settings, meter, deadline_s, estimate_tokens, None)
+    path = Path(out)
+    ids = [example.id for example in examples]
+    with RunFolder(path, _run_config(settings, examples), ids, questions_jsonl(examples)) as folder:
+        _record_all(ask, examples, workers, folder, on_progress)
+        return list(read_predictions(path))
+
+
+def _record_all(
+    ask: _Asker,
+    examples: Sequence[Example],
+    workers: int,
+    folder: RunFolder,
+    on_progress: Callable[[Progress], None] | None,
+) -> None:
+    """Answer what is not recorded yet, and put all of it into the order of the questions.
+
+    Raises:
+        RunIncomplete: the budget is spent, or questions wait for replies that come later.
+    """
+    by_id = {example.id: example for example in examples}
+    tally = _Tally(examples, on_progress)
+    recorded = set()
+    for prediction in folder.recorded():
+        recorded.add(prediction.id)
+        tally.add(outcome(by_id[prediction.id], prediction))
+    if recorded:
+        tally.report()
+    if ask.meter is not None:
+        before = [folder.unfinished(), *read_usage(folder.path)]
+        ask.meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
+    pending = _answer_all(ask, [each for each in examples if each.id not in recorded], workers, folder, tally)
+    if pending:
+        raise RunIncomplete(tally.done, len(by_id), pending)
+    folder.complete()
 
 
 def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed: int = 0) -> Metrics:
@@ -304,17 +287,25 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
-    if prediction is None or prediction.status != "ok":
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked)
-    scores = score(prediction.answers, example.answers)
-    return Outcome(scores, type=example.type, hops=example.hops, linked=linked, retrieved=prediction.retrieved)
+    if prediction is None or not prediction.has_outcome:
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.cluster)
+    return Outcome(
+        score(prediction.answers, example.answers) if example.answers else ZERO,
+        type=example.type,
+        hops=example.hops,
+        linked=linked,
+        retrieved=prediction.retrieved,
+        grounding=prediction.grounding,
+        cluster=example.cluster,
+    )
 
 
 class _Tally:
     """Running figures for the progress report."""
 
-    def __init__(self, total: int, on_progress: Callable[[Progress], None] | None) -> None:
-        self.total = total
+    def __init__(self, examples: Sequence[Example], on_progress: Callable[[Progress], None] | None) -> None:
+        self.total = len(examples)
+        self._scored = any(example.answers for example in examples)
         self._on_progress = on_progress
         self.done = self._failed = 0
         self._hits = 0.0
@@ -326,7 +317,8 @@ class _Tally:
 
     def report(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(self.done, self.total, self._failed, self._hits / self.done))
+            hit = self._hits / self.done if self._scored else None
+            self._on_progress(Progress(self.done, self.total, self._failed, hit))
 
 
 @dataclass(frozen=True)
@@ -366,8 +358,10 @@ class _Asker:
             took = self.meter.take(example.id) if self.meter else QuestionUsage(answer.usage)
             evidence = [item for each in answer.rounds for item in each.evidence]
             nodes = () if example.answer_ids or self.gold_nodes is None else self.gold_nodes(example)
-            found = retrieved(example, evidence, context_tokens(took, self.count_tokens), nodes)
-            scores = score([item.name for item in answer.items], example.answers)
+            found, scores = None, ZERO
+            if example.answers:
+                found = retrieved(example, evidence, context_tokens(took, self.count_tokens), nodes)
+                scores = score([item.name for item in answer.items], example.answers)
             return _Answered(example.id, answered(answer, seconds, took, topics, found), Outcome(scores))
         except (ReplyPending, BudgetExceeded):
             raise

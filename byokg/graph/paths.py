@@ -1,32 +1,31 @@
-"""Metapaths out of a node, grown hop by hop, and the shortest paths between given nodes.
+"""Metapaths out of a node: grown hop by hop while they are ranked, or followed to their ends.
 
 `grow` is for ranking metapaths before any of them is followed to the end: where a metapath reaches many nodes, only a
-sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. Follow
-the metapath that wins with `traversal.follow_metapath`.
-
-`shortest_paths` searches from both ends. Each pair of a source and a target is treated on its own, but all pairs are
-searched together: one store call takes several sources, or several targets, one hop further, of each pair the end that
-has met fewer nodes so far. The paths of a pair come in order of length, and those of one length in the order in which
-a depth-first search over the store's edges would meet them. So which paths are found depends neither on the other
-pairs nor on which end was searched deeper.
+sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. `follow`
+walks the metapath that wins, as the path expression that it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import changes, common, contains, distinct, sort_distinct
+from byokg.graph.int_sets import changes, sort_distinct
+from byokg.graph.pathql.automaton import compile_expression
+from byokg.graph.pathql.budget import PathLimits, SearchBudget
+from byokg.graph.pathql.moves import Moves, steps_along
+from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.query import Inverse, Link, NameTerm, PathExpression
+from byokg.graph.pathql.query import Sequence as Chain
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
-from byokg.graph.traversal import PathRows, cap, relation_numbers, select, spelled_paths
+from byokg.graph.store import Direction, GraphStore, NodeArray
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
 Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -109,280 +108,134 @@ def labels(store: GraphStore, steps: Sequence[int] | Int64) -> Metapath:
     )
 
 
-Kind = TypeVar("Kind", bound=np.generic)
-
-_ROWS = (1 << 12, 1 << 20)
-"""Partial paths kept while paths that visit nodes twice are sorted out; the second where the first was too few."""
-
-_REVERSED = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
-
-
 @dataclass(frozen=True)
-class PairPaths:
-    """The paths found from one source to one target, shortest first."""
+class Walks:
+    """All walks along one metapath of L hops, kept as the nodes reached at each hop.
 
-    source: EntityId
-    target: EntityId
-    paths: tuple[Path, ...]
-    truncated: bool = False
-    """True where a cap or limit may have left a path out."""
+    A walk may visit a node or an edge twice: `directed_by`, then `^directed_by` comes back to the film it left.
+    """
+
+    store: GraphStore
+    metapath: Metapath
+    ends: Int64
+    """(M,) distinct nodes where walks end, those of most walks first, then by node number."""
+    counts: Float64
+    """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
+    truncated: bool
+    """True where a cap left walks out."""
+    _moves: Moves
+    _levels: tuple[Int64, ...]
+    """For each hop, the vertices reached, ascending; the sources first."""
+    _parents: tuple[Int64, ...]
+    """For each hop, where in the level before it each vertex is reached from: by the first step in edge order."""
+    _labels: tuple[Int64, ...]
+    """For each hop, that step."""
+
+    def path(self, end: int) -> Path:
+        """Return one walk that ends at node number `end`."""
+        return self.paths([end])[0]
+
+    def paths(self, ends: Sequence[int] | NodeArray) -> list[Path]:
+        """Return one walk to each of P ends, the same one at every call; costs P · L whatever the fan-out.
+
+        Raises:
+            ValueError: no walk ends at one of them.
+        """
+        states, hops = self._moves.states, len(self.metapath)
+        asked = np.asarray(ends, np.int64)
+        vertices = asked * states + hops
+        place = np.searchsorted(self._levels[-1], vertices)
+        lost = np.flatnonzero(np.append(self._levels[-1], -1)[place] != vertices)
+        if len(lost):
+            raise ValueError(f"no walk along {self.metapath} ends at node number {asked[lost[0]]}")
+        nodes = np.empty((len(asked), hops + 1), np.int64)
+        labels = np.empty((len(asked), hops), np.int64)
+        for hop in range(hops, 0, -1):
+            nodes[:, hop] = self._levels[hop][place] // states
+            labels[:, hop - 1] = self._labels[hop - 1][place]
+            place = self._parents[hop - 1][place]
+        nodes[:, 0] = self._levels[0][place] // states
+        steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
+        found = []
+        for row, source in enumerate(self.store.ids(nodes[:, 0])):
+            walked = [(step.triples[0], step.inverse[0]) for step in steps[row * hops : (row + 1) * hops]]
+            found.append(Path(source, tuple(triple for triple, _ in walked), tuple(inverse for _, inverse in walked)))
+        return found
 
 
-def shortest_paths(
+def expression(store: GraphStore, metapath: Sequence[str]) -> PathExpression:
+    """Return a metapath as the expression that a path query matches.
+
+    A leading `^` walks a relation from tail to head. A relation whose own label starts with `^` is found when there is
+    none of the label after it.
+    """
+    links: list[PathExpression] = []
+    for step in metapath:
+        label = step.removeprefix(INVERSE)
+        turned = label != step and (label in store.relations or step not in store.relations)
+        links.append(Inverse(Link(NameTerm(label))) if turned else Link(NameTerm(step)))
+    return Chain(tuple(links))
+
+
+def follow(
     store: GraphStore,
     sources: Collection[EntityId],
-    targets: Collection[EntityId],
-    k: int = 1,
-    max_hops: int = 4,
-    relations: Collection[str] | None = None,
-    direction: Direction = Direction.BOTH,
-    per_node_cap: int | None = None,
-) -> list[PairPaths]:
-    """Find the `k` shortest paths from every source to every target.
+    metapath: Sequence[str],
+    max_frontier: int | None = None,
+    hub_cap: int | None = None,
+    avoid: Collection[EntityId] = (),
+) -> Walks:
+    """Walk one relation sequence out of every source, with the steps that a path query takes.
 
     Args:
-        store: graph to read, at most twice for each hop.
-        sources: where paths start; naming one twice changes nothing.
-        targets: where paths end.
-        k: paths of each pair. They visit no node twice; with k above 1 they may differ in length, and in one edge only.
-        max_hops: edges in a path at most.
-        relations: labels to walk; None walks all.
-        direction: which way edges are walked, seen from the source.
-        per_node_cap: edges to walk out of one node, and into one node, the first in edge order; None walks all.
+        store: graph to read; asked once per hop, whatever the fan-out.
+        sources: start entities; naming one twice changes nothing.
+        metapath: L relation labels, one per hop; see `expression`.
+        max_frontier: nodes to go on from after each hop, those of most walks, then of lowest number.
+        hub_cap: edges to walk out of one node at each hop, the first in edge order.
+        avoid: entities that walks may start from and never come to (topic entities, which are no answers).
 
     Returns:
-        One entry for each pair, by source and then by target. A node has one path to itself, of no edges.
+        The ends and how they are reached. No ends when a hop matches nothing.
 
     Raises:
-        EntityNotFound: an id is not in the store.
+        EntityNotFound: a source is not in the store.
         RelationNotFound: a label is not in the store.
+
+    Source: BYOKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
     """
-    search = _Search(store, sources, targets, k, relation_numbers(store, relations), direction, per_node_cap)
-    return search.run(max_hops)
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """The edges that lead from one frontier to the next."""
-
-    frontier: NodeArray
-    """Nodes left, ascending."""
-    batch: EdgeBatch
-    """Their edges; `origin` counts the frontier."""
-    other: NodeArray
-    """(E,) the node each edge leads to."""
-
-
-class _Side:
-    """The search from one source, or from one target."""
-
-    def __init__(self, node: int, once: bool) -> None:
-        self.start = np.array([node], np.int64)
-        self.frontier: NodeArray = self.start
-        self.layers: list[_Layer] = []
-        """One for each hop taken."""
-        self.truncated = False
-        self._once = once
-        self._seen: NodeArray = self.start
-
-    def met(self, hops: int) -> NodeArray:
-        """Return the nodes met at some hop, ascending."""
-        return self.layers[hops].frontier if hops < len(self.layers) else self.frontier
-
-    def grow(self, batch: EdgeBatch, truncated: bool) -> None:
-        """Go one hop further along the edges of the frontier."""
-        other = batch.other
-        # No path comes back to where it starts. Shortest paths come back to no node at all, which ends the search.
-        fresh = distinct(other)
-        fresh = fresh[~contains(self._seen, fresh)]
-        self.layers.append(_Layer(self.frontier, batch, other))
-        if self._once:
-            self._seen = distinct(np.concatenate((self._seen, fresh)))
-        self.frontier = fresh
-        self.truncated |= truncated
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """Edges that may be the step of a path at one place, in the order of a search from the source."""
-
-    near: NodeArray
-    far: NodeArray
-    relation: RelationArray
-    edge: Int64
-    inverse: npt.NDArray[np.bool_]
-
-
-def _standing(node: int) -> PathRows:
-    """Return the beginning of a path at a node, of no edges."""
-    none = np.empty((1, 0), np.int64)
-    return PathRows(np.array([[node]], np.int64), none, none, np.empty((1, 0), np.bool_))
-
-
-def _extended(rows: PathRows, steps: _Steps, limit: int) -> tuple[PathRows, bool]:
-    """Return the first `limit` continuations by one step to a node not visited; tell whether that cut any."""
-    ends = rows.nodes[:, -1]
-    starts = np.searchsorted(steps.near, ends)
-    bounds = (np.searchsorted(steps.near, ends, "right") - starts).cumsum()
-    total = int(bounds[-1]) if len(bounds) else 0
-    # The last row that has room for all of its continuations is the last one that is continued.
-    taken = np.arange(min(total, limit))
-    row = np.searchsorted(bounds, taken, "right")
-    step = taken - np.concatenate(([0], bounds))[row] + starts[row]
-    fresh = (rows.nodes[row] != steps.far[step][:, None]).all(axis=1)
-    row, step = row[fresh], step[fresh]
-    longer = PathRows(
-        _longer(rows.nodes, row, steps.far[step]),
-        _longer(rows.relation, row, steps.relation[step]),
-        _longer(rows.edge, row, steps.edge[step]),
-        _longer(rows.inverse, row, steps.inverse[step]),
+    relation = Names(store, {}).relation
+    automaton = compile_expression(expression(store, metapath), len(store.relations), lambda name: (relation(name),))
+    budget = SearchBudget(PathLimits(hub_cap=hub_cap), 0)
+    moves = steps_along(store, automaton, None, budget.capped)
+    states = moves.states
+    levels = [np.unique(store.numbers(sources)).astype(np.int64) * states]
+    avoided = np.asarray(store.numbers(avoid), np.int64) * states if avoid else levels[0][:0]
+    counts = np.ones(len(levels[0]))
+    parents, labels, cut = [], [], False
+    for hop in range(1, len(metapath) + 1):
+        check()
+        steps = moves.forward(levels[-1])
+        reached, first, group = np.unique(steps.far, return_index=True, return_inverse=True)
+        counts = np.bincount(group, counts[steps.origin], len(reached)).astype(np.float64)
+        if len(avoided):
+            kept = np.flatnonzero(np.isin(reached, avoided + hop, invert=True, kind="sort"))
+            reached, first, counts = reached[kept], first[kept], counts[kept]
+        if max_frontier is not None and len(reached) > max_frontier:
+            kept = np.sort(np.lexsort((reached, -counts))[:max_frontier])
+            reached, first, counts, cut = reached[kept], first[kept], counts[kept], True
+        levels.append(reached)
+        parents.append(steps.origin[first])
+        labels.append(steps.label[first])
+    order = np.lexsort((levels[-1], -counts))
+    return Walks(
+        store,
+        tuple(metapath),
+        levels[-1][order] // states,
+        counts[order],
+        cut or budget.truncated,
+        moves,
+        tuple(levels),
+        tuple(parents),
+        tuple(labels),
     )
-    return longer, total > limit
-
-
-def _longer(table: npt.NDArray[Kind], row: Int64, column: npt.NDArray[np.generic]) -> npt.NDArray[Kind]:
-    """Return some rows with one more column."""
-    longer = np.empty((len(row), table.shape[1] + 1), table.dtype)
-    longer[:, :-1], longer[:, -1] = table[row], column
-    return longer
-
-
-class _Search:
-    """All pairs of some sources and targets while they are being searched."""
-
-    def __init__(
-        self,
-        store: GraphStore,
-        sources: Collection[EntityId],
-        targets: Collection[EntityId],
-        k: int,
-        relations: RelationArray | None,
-        direction: Direction,
-        per_node_cap: int | None,
-    ) -> None:
-        self._store, self._k, self._relations = store, k, relations
-        self._cap = per_node_cap
-        self._ids = list(dict.fromkeys(sources)), list(dict.fromkeys(targets))
-        self._ways = direction, _REVERSED[direction]
-        # The shortest paths alone need each node once; others may come to it by way of more hops.
-        self._sides = [
-            [_Side(node, once=k == 1) for node in store.numbers(ids).tolist()] if ids else [] for ids in self._ids
-        ]
-        self._found: dict[tuple[int, int], list[PathRows]] = {
-            (source, target): [] for source in range(len(self._ids[0])) for target in range(len(self._ids[1]))
-        }
-        self._cut: set[tuple[int, int]] = set()
-
-    def run(self, max_hops: int) -> list[PairPaths]:
-        """Search, and spell out what was found."""
-        open_: dict[tuple[int, int], int] = {}  # and up to which length each pair has been joined
-        for pair in self._found:
-            source, target = self._pair(pair)
-            if source.start[0] == target.start[0]:
-                self._found[pair].append(_standing(int(source.start[0])))
-            elif self._k > 0:
-                open_[pair] = 0
-        while open_:
-            check()
-            self._grow(open_)
-            for pair, joined in list(open_.items()):
-                source, target = self._pair(pair)
-                together = len(source.layers) + len(target.layers)
-                for length in range(joined + 1, min(together, max_hops) + 1):
-                    self._join(pair, length)
-                    if self._lacking(pair) == 0:
-                        break
-                open_[pair] = together
-                ended = len(source.frontier) == 0 or len(target.frontier) == 0 or together >= max_hops
-                if ended or self._lacking(pair) == 0:
-                    del open_[pair]
-        return self._spelled()
-
-    def _lacking(self, pair: tuple[int, int]) -> int:
-        """Return how many paths are still to be found."""
-        return self._k - sum(len(rows.nodes) for rows in self._found[pair])
-
-    def _pair(self, pair: tuple[int, int]) -> tuple[_Side, _Side]:
-        return self._sides[0][pair[0]], self._sides[1][pair[1]]
-
-    def _grow(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Take the smaller side of each pair one hop further, with one call to the store for each end."""
-        chosen: tuple[set[int], set[int]] = set(), set()
-        for pair in pairs:
-            source, target = self._pair(pair)
-            end = int(len(target.frontier) < len(source.frontier))
-            chosen[end].add(pair[end])
-        for end in (0, 1):
-            check()
-            sides = [self._sides[end][at] for at in sorted(chosen[end])]
-            if not sides:
-                continue
-            batch = self._store.edges(
-                np.concatenate([side.frontier for side in sides]), self._ways[end], self._relations
-            )
-            bounds = np.cumsum([0, *(len(side.frontier) for side in sides)])
-            cuts = np.searchsorted(batch.origin, bounds).tolist()
-            for number, side in enumerate(sides):
-                part = select(batch, slice(cuts[number], cuts[number + 1]))
-                part = replace(part, origin=part.origin - bounds[number])
-                side.grow(*cap(part, self._cap, per_relation=False))
-
-    def _join(self, pair: tuple[int, int], length: int) -> None:
-        """Find the paths of one pair that have so many edges."""
-        source, target = self._pair(pair)
-        hops = min(len(source.layers), length)
-        forth, back = source.layers[:hops], target.layers[: length - hops]
-        meeting = common(source.met(hops), target.met(length - hops))
-        if len(meeting) == 0:
-            return
-        steps = [_forward(layer, rows) for layer, rows in _pruned(forth, meeting)[::-1]]
-        steps += [_backward(layer, rows) for layer, rows in _pruned(back, meeting)]
-        wanted = self._lacking(pair)
-        # Paths of the first length visit no node twice, so no beginning is in vain.
-        limits = (wanted,) if not self._found[pair] else tuple(max(limit, wanted) for limit in _ROWS)
-        for limit in limits:
-            rows, cut = _standing(int(source.start[0])), False
-            for step in steps:
-                check()
-                rows, cut_here = _extended(rows, step, limit)
-                cut |= cut_here
-            if not cut or len(rows.nodes) >= wanted:
-                break
-        if cut and len(rows.nodes) < wanted:
-            self._cut.add(pair)
-        first = slice(wanted)
-        self._found[pair].append(
-            PathRows(rows.nodes[first], rows.relation[first], rows.edge[first], rows.inverse[first])
-        )
-
-    def _spelled(self) -> list[PairPaths]:
-        spelled = iter(spelled_paths(self._store, [rows for found in self._found.values() for rows in found]))
-        result = []
-        for pair, found in self._found.items():
-            paths = tuple(path for _ in found for path in next(spelled))
-            truncated = pair in self._cut or (len(paths) < self._k and any(side.truncated for side in self._pair(pair)))
-            result.append(PairPaths(self._ids[0][pair[0]], self._ids[1][pair[1]], paths, truncated))
-        return result
-
-
-def _pruned(layers: Sequence[_Layer], ends: NodeArray) -> list[tuple[_Layer, Int64]]:
-    """Return, from the last layer to the first, the edges by which the search came to some of its last nodes."""
-    found = []
-    for layer in reversed(layers):
-        rows = np.flatnonzero(contains(ends, layer.other))
-        ends = layer.frontier[distinct(layer.batch.origin[rows])]
-        found.append((layer, rows))
-    return found
-
-
-def _forward(layer: _Layer, rows: Int64) -> _Steps:
-    batch = select(layer.batch, rows)
-    return _Steps(layer.frontier[batch.origin], layer.other[rows], batch.relation, batch.edge, batch.inverse)
-
-
-def _backward(layer: _Layer, rows: Int64) -> _Steps:
-    """Turn edges found from the target into steps towards it."""
-    batch = select(layer.batch, rows)
-    near, far, inverse = layer.other[rows], layer.frontier[batch.origin], ~batch.inverse
-    order = np.lexsort((batch.edge, far, batch.relation, inverse, near))
-    return _Steps(near[order], far[order], batch.relation[order], batch.edge[order], inverse[order])

@@ -1,4 +1,4 @@
-"""Walking any `GraphStore`: one hop, k hops, or along one metapath; paths between nodes are found by `paths`.
+"""Walking any `GraphStore`: one hop, or k hops; metapaths are followed by `paths`, and paths found by `pathql`.
 
 Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
 end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
@@ -17,10 +17,9 @@ from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
-from byokg.types import INVERSE, EntityId, Metapath, Path, Triple
+from byokg.types import EntityId, Triple
 
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 # One hop
@@ -201,177 +200,6 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
         _one_space([batch for batch, _ in parts]),
     )
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
-
-
-# Paths
-
-
-@dataclass(frozen=True)
-class PathRows:
-    """P paths, or beginnings of paths, of L edges each."""
-
-    nodes: NodeArray
-    """(P, L + 1)."""
-    relation: npt.NDArray[np.integer]
-    """(P, L)."""
-    edge: Int64
-    """(P, L)."""
-    inverse: npt.NDArray[np.bool_]
-    """(P, L)."""
-
-
-def spelled_paths(store: GraphStore, tables: Sequence[PathRows]) -> list[list[Path]]:
-    """Spell out tables of paths with ids, labels and properties, asking the store once for all of them."""
-    ids = iter(store.ids(_flat([rows.nodes for rows in tables])))
-    edges = _flat([rows.edge for rows in tables])
-    numbers, properties = iter(edges.tolist()), iter(store.edge_properties(edges))
-    labels = store.relations
-    spelled = []
-    for rows in tables:
-        paths = []
-        for relations, inverse in zip(rows.relation.tolist(), rows.inverse.tolist(), strict=True):
-            visited = [next(ids) for _ in range(len(relations) + 1)]
-            triples = []
-            for at, relation in enumerate(relations):
-                head, tail = (visited[at + 1], visited[at]) if inverse[at] else (visited[at], visited[at + 1])
-                triples.append(Triple(head, labels[relation], tail, next(numbers), next(properties)))
-            paths.append(Path(visited[0], tuple(triples), tuple(inverse)))
-        spelled.append(paths)
-    return spelled
-
-
-def _flat(tables: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    return np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
-
-
-# One metapath
-
-
-@dataclass(frozen=True)
-class Walks:
-    """All walks along one metapath of L hops, kept as the nodes reached at each hop.
-
-    A walk may visit a node or an edge twice: `directed_by`, then `^directed_by` comes back to the film it left.
-    """
-
-    store: GraphStore
-    metapath: Metapath
-    ends: NodeArray
-    """(M,) distinct nodes where walks end, those of most walks first, then by node number."""
-    counts: Float64
-    """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
-    frontiers: tuple[NodeArray, ...]
-    """L + 1 arrays of distinct node numbers, ascending: the sources, then what each hop reaches."""
-    truncated: bool
-    """True where a cap left walks out."""
-    _inverse: tuple[bool, ...]
-    _edges: tuple[Int64, ...]
-    """For each hop, one edge by which each node of the next frontier is reached: the first in edge order."""
-    _parents: tuple[Int64, ...]
-    """For each hop, where in the frontier before it that edge leaves from."""
-
-    def path(self, end: int) -> Path:
-        """Return one walk that ends at node number `end`."""
-        return self.paths([end])[0]
-
-    def paths(self, ends: Sequence[int] | NodeArray) -> list[Path]:
-        """Return one walk to each of P ends, the same one at every call; costs P · L whatever the fan-out.
-
-        Raises:
-            ValueError: no walk ends at one of them.
-        """
-        asked = np.asarray(ends, np.int64)
-        places = np.searchsorted(self.frontiers[-1], asked)
-        lost = np.flatnonzero(np.append(self.frontiers[-1], -1)[places] != asked)
-        if len(lost):
-            raise ValueError(f"no walk along {self.metapath} ends at node number {asked[lost[0]]}")
-        hops = len(self.metapath)
-        nodes = np.empty((hops + 1, len(asked)), np.int64)
-        edges = np.empty((hops, len(asked)), np.int64)
-        for hop in range(hops, 0, -1):
-            nodes[hop] = self.frontiers[hop][places]
-            edges[hop - 1] = self._edges[hop - 1][places]
-            places = self._parents[hop - 1][places]
-        nodes[0] = self.frontiers[0][places]
-        numbers = [_relation_number(self.store, _split_step(self.store, step)[0]) for step in self.metapath]
-        shape = (len(asked), hops)
-        steps = PathRows(nodes.T, np.broadcast_to(numbers, shape), edges.T, np.broadcast_to(self._inverse, shape))
-        (paths,) = spelled_paths(self.store, [steps])
-        return paths
-
-
-def follow_metapath(
-    store: GraphStore,
-    sources: Collection[EntityId],
-    metapath: Sequence[str],
-    max_frontier: int | None = None,
-    hub_cap: int | None = None,
-    avoid: Collection[EntityId] = (),
-) -> Walks:
-    """Walk one relation sequence out of every source.
-
-    Args:
-        store: graph to read; asked once per hop, whatever the fan-out.
-        sources: start entities; naming one twice changes nothing.
-        metapath: L relation labels, one per hop; a leading `^` walks the relation from tail to head. A relation whose
-            own label starts with `^` is found when there is none of the label after it.
-        max_frontier: nodes to go on from after each hop, those of most walks, then of lowest number.
-        hub_cap: edges to walk out of one node at each hop, the first in edge order.
-        avoid: entities that walks may start from and never come to (topic entities, which are no answers).
-
-    Returns:
-        The ends and how they are reached. No ends when a hop matches nothing.
-
-    Raises:
-        EntityNotFound: a source is not in the store.
-        RelationNotFound: a label is not in the store.
-
-    Source: BYOKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
-    """
-    steps = [_split_step(store, step) for step in metapath]
-    frontiers: list[NodeArray] = [np.unique(store.numbers(sources))]
-    counts = np.ones(len(frontiers[0]))
-    avoided = store.numbers(avoid)
-    edges, parents, truncated = [], [], False
-    for label, inverse in steps:
-        check()
-        relation = np.array([_relation_number(store, label)])
-        batch = store.edges(frontiers[-1], Direction.IN if inverse else Direction.OUT, relation)
-        batch, cut = cap(batch, hub_cap, per_relation=True)
-        reached, first, group = np.unique(batch.other, return_index=True, return_inverse=True)
-        counts = np.bincount(group, counts[batch.origin], len(reached)).astype(np.float64)
-        if len(avoided):
-            kept = np.flatnonzero(np.isin(reached, avoided, invert=True, kind="sort"))
-            reached, first, counts = reached[kept], first[kept], counts[kept]
-        if max_frontier is not None and len(reached) > max_frontier:
-            kept = np.sort(np.lexsort((reached, -counts))[:max_frontier])
-            reached, first, counts, cut = reached[kept], first[kept], counts[kept], True
-        frontiers.append(reached)
-        edges.append(batch.edge[first])
-        parents.append(batch.origin[first])
-        truncated |= cut
-    order = np.lexsort((frontiers[-1], -counts))
-    return Walks(
-        store=store,
-        metapath=tuple(metapath),
-        ends=frontiers[-1][order],
-        counts=counts[order],
-        frontiers=tuple(frontiers),
-        truncated=truncated,
-        _inverse=tuple(inverse for _, inverse in steps),
-        _edges=tuple(edges),
-        _parents=tuple(parents),
-    )
-
-
-def _split_step(store: GraphStore, step: str) -> tuple[str, bool]:
-    """Return the relation label of a metapath step, and whether it is walked from tail to head."""
-    if not step.startswith(INVERSE):
-        return step, False
-    label = step.removeprefix(INVERSE)
-    if label not in store.relations and step in store.relations:
-        return step, False
-    return label, True
 
 
 # Caps, and putting batches together

@@ -23,12 +23,14 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
+from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
-from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_query
+from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
 from byokg.prompts import PromptLibrary
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_question
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, ProposedPath, Question
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
 
 _ARTICLES = frozenset("the a an".split())
 _LETTERS = 4
@@ -227,6 +229,19 @@ class _Topic:
     mention: int
 
 
+@dataclass(frozen=True)
+class Considered:
+    """The P metapaths that were scored for a question."""
+
+    reading: Reading
+    growths: list[Growth]
+    """The metapaths in parts, with the nodes they reach."""
+    features: Float
+    """(P, F) in the order of `Weights`."""
+    named: npt.NDArray[np.bool_]
+    """(P,) whether they end at nodes that have names."""
+
+
 class OfflineLinker:
     """Proposes mentions and metapaths for a question, by what the graph holds and what its labels mean.
 
@@ -265,7 +280,7 @@ class OfflineLinker:
         self._store = store
         self._entities = entities
         self._spotter = spotter
-        self._scorer = scorer
+        self.scorer = scorer
         self._max_hops = max_hops
         self._beam = beam
         self._sample = sample
@@ -284,37 +299,40 @@ class OfflineLinker:
             raise ConfigError(
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
-        mentions, scorer, grown = self._explore(question)
+        _, mentions, scorer, grown = self._explore(question)
         return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops))
 
-    def considered(self, question: Question) -> tuple[list[Growth], Float, npt.NDArray[np.bool_]]:
-        """Return what was scored, for fitting and diagnosis.
+    def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
+        """Return what is scored for a question, for training and diagnosis.
 
-        Returns:
-            P metapaths in parts, their features (P, F) in the order of `Weights`, and whether they end at nodes
-            that have names: (P,).
+        Args:
+            question: the question.
+            start: a mention, and the node to grow from, in place of what the question comes with.
         """
-        _, scorer, grown = self._explore(question)
+        reading, _, scorer, grown = self._explore(question, start)
         parts = [aligned for *_, aligned in grown]
         if not parts:
-            return [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_)
+            return Considered(reading, [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_))
         named = [~scorer.nameless(growth.steps[:, -1]) for _, growth, _ in grown]
-        return [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named)
+        return Considered(reading, [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named))
 
     def _explore(
-        self, question: Question
-    ) -> tuple[tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
+        self, question: Question, start: tuple[Mention, int] | None = None
+    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
         """Read the question and grow metapaths out of every topic entity."""
-        mentions, topics = self._mentions(question)
+        if start is None:
+            mentions, topics = self._mentions(question)
+        else:
+            mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
         reading = read_question(question.text, [mention for mention, _ in mentions], missing)
-        scorer = self._scorer.question(reading)
+        scorer = self.scorer.question(reading)
         grown: list[tuple[_Topic, Growth, Aligned]] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops)]
-        return tuple(mention for mention, _ in mentions), scorer, grown
+        return reading, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of what it means, and the nodes to start from."""
@@ -360,7 +378,7 @@ class OfflineLinker:
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
-                promise = np.where(nameless, np.inf, scorer.scores([aligned])[0])
+                promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
@@ -400,6 +418,9 @@ PathLanguage = Literal["metapaths", "paths"]
 
 STAGE = "kg_linker"
 
+_STATEMENTS = 2
+"""Statements of one language that are run, of several that a model wrote one after the other: the last ones."""
+
 
 class LlmLinker:
     """Asks a language model for all artifacts of a round in one call.
@@ -416,6 +437,8 @@ class LlmLinker:
         prompts: the prompts; None takes those that ship with the package.
         schema_tokens: budget of the schema's text.
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
+        relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
+        solved: writes solved questions that are similar to a question, to stand below the schema.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -431,6 +454,8 @@ class LlmLinker:
         prompts: PromptLibrary | None = None,
         schema_tokens: int = 2000,
         path_language: PathLanguage = "metapaths",
+        relations: RelationMatcher | None = None,
+        solved: Callable[[str], str] = lambda question: "",
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -452,6 +477,8 @@ class LlmLinker:
         self._schema_tokens = schema_tokens
         if path_language not in get_args(PathLanguage):
             raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
+        self._relations = relations
+        self._solved = solved
         self._path_queries = path_language == "paths" and "paths" in tasks
 
     def propose(self, question: Question, context: Context) -> Artifacts:
@@ -463,14 +490,15 @@ class LlmLinker:
         Raises:
             LlmError: the model gave no usable reply.
         """
-        reply = self._model.reply(self._messages(question, context), stage=STAGE, question_id=question.id)
-        return self._read(reply.text, question, bool(context.rounds))
+        messages, schema = self._messages(question, context), reply_schema(self.tags)
+        reply = self._model.reply(messages, stage=STAGE, question_id=question.id, schema=schema)
+        return self.read(reply.text, question, bool(context.rounds))
 
     def _messages(self, question: Question, context: Context) -> list[Message]:
         later = bool(context.rounds)
         values = {
-            "tasks": self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later)),
-            "schema": self._schema.render(question.text, self._schema_tokens).text,
+            "tasks": self.tasks_text(later),
+            "schema": self.schema_text(question, context),
             "question": question.text,
         }
         if later:
@@ -478,6 +506,22 @@ class LlmLinker:
         else:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
+
+    @property
+    def tags(self) -> list[str]:
+        """Return between which tags the results of the tasks stand, in the order of the tasks."""
+        queries = ["pathql"] if self._path_queries else ["paths"]
+        of = {"paths": queries, "query": [TAGS[language] for language in self._languages]}
+        return [tag for task in self._tasks for tag in of.get(task, [task])]
+
+    def tasks_text(self, later: bool) -> str:
+        """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""
+        return self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later))
+
+    def schema_text(self, question: Question, context: Context) -> str:
+        """Return the part of the schema that matters for a round, and solved questions that are similar."""
+        schema = self._schema.render(question.text, self._schema_tokens).text
+        return "\n\n".join(part for part in (schema.rstrip("\n"), self._solved(question.text)) if part)
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""
@@ -487,7 +531,8 @@ class LlmLinker:
             return ["task_pathql"]
         return ["task_entities_context" if later and task == "entities" else f"task_{task}"]
 
-    def _read(self, text: str, question: Question, later: bool) -> Artifacts:
+    def read(self, text: str, question: Question, later: bool) -> Artifacts:
+        """Read artifacts out of a reply to a prompt with these tasks; a FINISH counts in `later` rounds."""
         asked = set(self._tasks)
         entities = read_list(text, "entities") if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
@@ -496,20 +541,23 @@ class LlmLinker:
         plain = "paths" in asked and not any(query.language == "paths" for query in queries)
         return Artifacts(
             mentions=(*given, *(locate(name, question.text) for name in entities.items)),
-            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in read_paths(text)) if plain else (),
+            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in self._paths(text)) if plain else (),
             queries=queries,
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
             bfsql=_bfsql(text) if "bfsql" in asked else None,
             finished=later and entities.finished,
         )
 
+    def _paths(self, text: str) -> tuple[Metapath, ...]:
+        relations = self._relations
+        return read_paths(text, None if relations is None else relations.spelled)
+
     def _queries(self, text: str) -> Iterator[GraphQuery]:
-        """Yield the queries that were written, one for each language asked for."""
+        """Yield the queries that were written: mostly one for each language asked for."""
         for language in self._languages:
-            if query := read_query(text, TAGS[language]):
-                yield GraphQuery(language, query)
-        if self._path_queries and (query := read_query(text, "pathql")):
-            yield GraphQuery("paths", query)
+            yield from (GraphQuery(language, query) for query in read_queries(text, TAGS[language])[-_STATEMENTS:])
+        if self._path_queries:
+            yield from (GraphQuery("paths", query) for query in read_queries(text, "pathql"))
 
 
 def _bfsql(text: str) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from decimal import Decimal
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ import numpy.typing as npt
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_meaning import Steps
 from byokg.text import Reading
+
+if TYPE_CHECKING:
+    from byokg.linking.path_ranker import PathRanker
 
 Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -84,10 +88,22 @@ class Aligned:
     """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
     best: Float
     """(N,) the best explanation of each content word by any of the metapaths."""
+    metapaths: Int64
+    """(P, L) their steps."""
 
 
 class PathScorer:
-    """Scores metapaths of one graph against questions; safe to share between threads."""
+    """Scores metapaths of one graph against questions; safe to share between threads.
+
+    Args:
+        steps: what the steps of the graph mean.
+        embedder: gives the vectors of questions.
+        weights: how much each feature counts.
+        settings: how words are matched with hops.
+        importance: how much a word tells, about 1 on average.
+        ranker: trained on questions, if there is one; it has the last word on which metapath is best, and none on
+            which ones are looked at.
+    """
 
     def __init__(
         self,
@@ -96,8 +112,10 @@ class PathScorer:
         weights: Weights | None = None,
         settings: AlignmentSettings | None = None,
         importance: Callable[[str], float] = lambda word: 1.0,
+        ranker: PathRanker | None = None,
     ) -> None:
         self.steps = steps
+        self.ranker = ranker
         self.importance = importance
         self.weights = weights or Weights()
         self.settings = settings or AlignmentSettings()
@@ -135,6 +153,7 @@ class QuestionScorer:
     def __init__(self, scorer: PathScorer, reading: Reading, vector: npt.NDArray[np.float64]) -> None:
         self._scorer = scorer
         self._vector = vector
+        self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
         steps, words = scorer.steps, reading.words
         self._orders = [order[:_MAX_WORDS] for order in reading.orders]
         self._phrase = reading.phrase
@@ -208,7 +227,8 @@ class QuestionScorer:
             "to_and_fro": back > 1,
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
-        return Aligned(np.stack(columns_in_order, axis=1).astype(np.float32), either.max(axis=1, initial=0.0))
+        side_by_side: Float = np.stack(columns_in_order, axis=1).astype(np.float32)
+        return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths)
 
     def features(self, aligned: Sequence[Aligned]) -> Float:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
@@ -217,7 +237,16 @@ class QuestionScorer:
         return rows
 
     def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
-        """Turn features into scores that can be compared with each other: one (P,) array for each `Aligned`."""
+        """Score metapaths so that they can be compared with each other: one (P,) array for each `Aligned`."""
+        ranker = self._scorer.ranker
+        if ranker is None or self._learnt is None:
+            return self.promise(aligned)
+        features = self.features(aligned).astype(np.float64)
+        scores = ranker.scores(self._learnt, features, [part.metapaths for part in aligned])
+        return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
+
+    def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
+        """Score metapaths without what was learnt, which knows whole paths only: for deciding which to lengthen."""
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
         scores = np.zeros(len(features))

@@ -114,7 +114,7 @@ class Steps:
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
-        kinship = self._name_vectors @ vector
+        kinship = self.name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
         return (
@@ -156,7 +156,8 @@ class Steps:
         """(S,) share of ends that are years or dates."""
         vectors = exact(self._embedder.encode([node.name for node in nodes]))
         vectors[identifiers] = 0
-        self._name_vectors = exact(unit_rows(_sum_rows(vectors[place], step, self.count)))
+        self.name_vectors = exact(unit_rows(sum_rows(vectors[place], step, self.count)))
+        """(S, D) one vector for the names at the end of each step."""
         types = [node.type for node in nodes]
         if any(types):
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
@@ -214,9 +215,9 @@ class Steps:
         """Describe the ends of each step by their own relations, for want of types: one kind a step."""
         pairs = np.unique(batch.origin * max(1, self.count) + batch.relation)
         owner, relation = pairs // max(1, self.count), pairs % max(1, self.count)
-        profile = _sum_rows(self._own_vectors[relation], owner, ends)
+        profile = sum_rows(self._own_vectors[relation], owner, ends)
         having = np.bincount(owner, minlength=ends) > 0
-        self._kind_vectors = exact(unit_rows(_sum_rows(profile[place], step, self.count)))
+        self._kind_vectors = exact(unit_rows(sum_rows(profile[place], step, self.count)))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([[]] * self.count)
         self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
@@ -271,7 +272,7 @@ def _typed(types: Sequence[str]) -> tuple[Int64, Int64]:
     return np.array(owner, np.int64), np.array([number[types[position]] for position in owner], np.int64)
 
 
-def _sum_rows(rows: Float64, group: Int64, groups: int) -> Float64:
+def sum_rows(rows: Float64, group: Int64, groups: int) -> Float64:
     """Add up the rows of each group: (N, D) and (N,) to (groups, D)."""
     out = np.zeros((groups, rows.shape[1]))
     if len(rows):
@@ -343,6 +344,11 @@ class RelationMatcher:
             scores = np.array([fuzz.ratio(text, each) for each in self._texts])
         order = np.argsort(-scores, kind="stable")[:count].tolist()
         return [self._relations[at] for at in order]
+
+    def spelled(self, written: str) -> bool:
+        """Tell whether a label is one of the graph's, exactly, folded, or but for a few letters."""
+        match = self.match(written)
+        return match is not None and match.method != "dense"
 
     def _match(self, written: str) -> RelationMatch | None:
         written = written.removeprefix(INVERSE).strip()

@@ -1,39 +1,56 @@
-"""Reads what language models write: tagged blocks, lists, relation paths, queries, JSON, scores.
+"""Reads what language models write: lists, answers, relation paths, queries, JSON, scores.
 
-Models forget closing tags, fence what should be bare, number what should be lines, escape what should be plain, and
-talk around it all. The readers here take that, and give back nothing rather than raise: no text makes them fail.
-`blocks` is exact: what stands between an opening tag and its closing tag comes back character by character. The other
-readers clean up what `blocks` finds, as their docstrings say.
+Models forget closing tags, fence what should be bare, number what should be lines, escape what should be plain, write
+JSON or headings where tags were asked for, and talk around it all. The readers here take that, and give back nothing
+rather than raise: no text makes them fail. `layouts` says where a result stands, `lines` reads items and answers.
 """
 
 from __future__ import annotations
 
-import html
-import itertools
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from byokg.llm.layouts import (
+    FENCE,
+    FENCE_LINE,
+    LISTED,
+    TAGS,
+    blocks,
+    entries,
+    first_object,
+    found_blocks,
+    has_tags,
+    unescaped,
+    without_thought,
+)
+from byokg.llm.lines import (
+    WrittenAnswer,
+    answers,
+    finishes,
+    is_nothing,
+    is_sentence,
+    item,
+    items,
+    unique,
+)
+from byokg.text import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
 
-T = TypeVar("T")
-
-TAGS: Mapping[str, tuple[str, ...]] = {
-    "entities": ("entities", "entity", "topic-entities"),
-    "next-entities": ("next-entities", "next_entities", "nextentities"),
-    "paths": ("paths", "path", "relation-paths", "relationship-paths"),
-    "opencypher": ("opencypher", "cypher", "opencypher-query", "cypher-query"),
-    "sparql": ("sparql", "sparql-query"),
-    "answers": ("answers", "answer", "final-answer", "final-answers"),
-    "selected": ("selected", "select", "selected-relations"),
-    "bfsql": ("bfsql", "bfs-ql", "bfs-query", "bfs_query"),
-    "pathql": ("pathql", "path-query", "path_query"),
-    "score": ("score",),
-    "reason": ("reason",),
-}
-"""The tags of our prompts, each with what models write in its place."""
+__all__ = [
+    "TAGS",
+    "Listing",
+    "WrittenAnswer",
+    "blocks",
+    "read_answers",
+    "read_list",
+    "read_object",
+    "read_paths",
+    "read_queries",
+    "read_query",
+    "read_score",
+]
 
 QUERY_FENCES: Mapping[str, tuple[str, ...]] = {
     "opencypher": ("opencypher", "cypher"),
@@ -43,45 +60,7 @@ QUERY_FENCES: Mapping[str, tuple[str, ...]] = {
 }
 """Languages named behind a code fence that mean a tag's content, where the tag is missing."""
 
-_OWNER = {word: tag for tag, words in TAGS.items() for word in words}
-_WORDS = "|".join(sorted(map(re.escape, _OWNER), key=len, reverse=True))
-_ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>=]+)"""
-_TAG = re.compile(rf"<\s?(?P<end>/?)\s?(?P<word>{_WORDS})(?:{_ATTRIBUTE}){{0,4}}\s{{0,8}}(?P<empty>/?)>", re.IGNORECASE)
-_THOUGHT = re.compile(r"\s*<(think|thinking|thoughts|reasoning|scratchpad)>.*?</\1>", re.IGNORECASE | re.DOTALL)
-
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
-
-_ESCAPED = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
-_BULLET = re.compile(r"^(?:[-*+–—‣▪◦][ \t]+|[•·●○][ \t]*)")
-_NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.)])[ \t]+(?=\S)")
-_INNER_TAG = re.compile(r"</?[A-Za-z][\w-]*\s*/?>")
-_QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("«", "»"), ("‘", "’"))
-_NOTHING = frozenset({"none", "n/a", "null", "[]", "{}", "-", "(none)", "(empty)", "[none]", "empty"})
-_FINISH = re.compile(r"\W*FINISH(?:ED)?\W*", re.IGNORECASE)
-_FINISH_SHOUTED = re.compile(r"\W*FINISH(?:ED)?\W*")
-
-_ARROW = re.compile(r"\s*(?:-+>|=+>|→|⟶|➔|➜|⇒|⟹|↦)\s*")
-_BACK_ARROW = re.compile(r"\s*(?:<-+|<=+|←|⟵|⇐)\s*")
-_PATH_LABEL = re.compile(r"(?:relation(?:ship)?\s+)?path\s*\d*\s*:\s+", re.IGNORECASE)
-_PATTERN_STEP = re.compile(r"(<?)-\[\s*\w*\s*:\s*(`(?:[^`]|``)*`|[^\]\s*{|]+)[^\]]*\]-(>?)")
-_INVERSE_OF = re.compile(r"(?:inverse|reverse)(?:\s+of\s+|\s*\(\s*)([^()]+?)\s*\)?", re.IGNORECASE)
-
-_CITATION = re.compile(r"(?:\s*[\[(]\s*[eE]\d+(?:\s*[,;]\s*[eE]\d+)*\s*[\])])+[.,;]?$")
-_EVIDENCE = re.compile(r"[eE](\d+)")
-
 _SCORE = re.compile(r"(?<![\w./])(?:1/2|½|\d+(?:\.\d+)?)(?![\w/]|\.\d)")
-
-_OBJECT_STARTS_TRIED = 8
-"""Braces in prose before the object, and the work that a reply of nothing but braces makes."""
-
-_TOKEN = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^'\\]|\\.)*')|(?P<curly>“[^”]*”)"""
-    r"""|(?P<comment>//[^\n]*|/\*.*?\*/|\#[^\n]*)|(?P<word>[A-Za-z_][\w.-]*)|(?P<number>[-+]?\.?\d[\w.+-]*)"""
-    r"""|(?P<space>\s+)|(?P<mark>.)""",
-    re.DOTALL,
-)
-_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "nan": "null", "infinity": "null"}
 
 
 @dataclass(frozen=True)
@@ -95,51 +74,12 @@ class Listing:
     """There was a block, be it an empty one; without one nothing was said."""
 
 
-@dataclass(frozen=True)
-class WrittenAnswer:
-    """One answer as written, and the evidence it cites: `e3`, `e7`."""
-
-    name: str
-    citations: tuple[str, ...] = ()
-
-
-def blocks(text: str, tag: str) -> list[str]:
-    """Return what stands between the tags of one kind, for each block in the order written.
-
-    A block that is closed comes back exactly as written. One that is not ends before the next tag of any kind, or
-    with the text. Spelling, case and attributes of tags do not matter, `<answer>` is `<answers>`. Thoughts before the
-    reply (`<think>…</think>`) are not part of it. A reply whose tags are all escaped (`&lt;entities&gt;`) is unescaped.
-
-    Args:
-        text: the reply.
-        tag: a key of `TAGS`.
-    """
-    text = _without_thought(text)
-    found = list(_TAG.finditer(text))
-    if not found and "&" in text:
-        text = _unescaped(text)
-        found = list(_TAG.finditer(text))
-    contents: list[str] = []
-    end = 0  # of the last block
-    for position, opening in enumerate(found):
-        if opening.start() < end or opening["end"] or _OWNER[opening["word"].lower()] != tag:
-            continue
-        if opening["empty"]:
-            contents.append("")
-            continue
-        closing = _closing(found, position + 1, tag)
-        if closing is not None:
-            end = closing.end()
-        stop = closing or (found[position + 1] if position + 1 < len(found) else None)
-        contents.append(text[opening.end() : stop.start() if stop else len(text)])
-    return contents
-
-
 def read_list(text: str, tag: str, bare: bool = False) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
     Bullets, numbers (1., 2., … in sequence), quotes and bold marks around an item, code fences, tags inside the block
-    and escapes (`&amp;`) are taken off; a JSON list of text is a list; a block that only says "none" is empty.
+    and escapes (`&amp;`) are taken off; a JSON list is a list; a block that only says "none", with or without a reason,
+    is empty, and sentences around the items are none of them.
 
     Args:
         text: the reply.
@@ -149,80 +89,413 @@ def read_list(text: str, tag: str, bare: bool = False) -> Listing:
     """
     contents = blocks(text, tag)
     if not contents:
-        plain = _without_thought(text).strip()
-        if _FINISH.fullmatch(plain):
+        plain = without_thought(text).strip()
+        lines = [line.strip() for line in plain.splitlines() if line.strip()]
+        if lines and finishes([lines[0]])[0]:
             return Listing(finished=True, found=True)
-        listed = _bare_lines(plain) if bare and not _TAG.search(_unescaped(plain)) else ()
-        return Listing(listed, found=bool(listed))
-    items = [item for content in contents for item in _items(content)]
-    shouted = any(_FINISH_SHOUTED.fullmatch(item) for item in items)
-    if shouted or (items and all(map(_FINISH.fullmatch, items))):
-        kept = [item for item in items if not _FINISH_SHOUTED.fullmatch(item)] if shouted else []
-        return Listing(_unique(kept), finished=True, found=True)
-    return Listing(_unique(items), found=True)
+        listed = _bare_items(plain) if bare and not has_tags(text) else []
+        return Listing(unique(listed), found=bool(listed))
+    finished, found = finishes([each for content in contents for each in items(content)])
+    return Listing(unique(found), finished, found=True)
 
 
 def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
-    """Read answers with the evidence they cite behind them: `Michael Mann [e3, e7]`; `bare` as for `read_list`."""
-    answers: dict[str, tuple[str, ...]] = {}
-    for item in read_list(text, "answers", bare).items:
-        citation = _CITATION.search(item)
-        name = _item(item[: citation.start()]) if citation else item
-        cited = [f"e{int(number)}" for number in _EVIDENCE.findall(citation[0])] if citation else []
-        if name:
-            answers[name] = _unique([*answers.get(name, ()), *cited])
-    return tuple(WrittenAnswer(name, citations) for name, citations in answers.items())
+    """Read answers with the evidence that they cite, wherever in a line: `Michael Mann [e3, e7]`, `[e3-e5] Heat`.
+
+    Of blocks with something said between them the last counts, since it revises those before; blocks that follow each
+    other at once, or that `also` joins, are one list. `bare` as for `read_list`, and for sentences such as
+    `The answer is Paris [e3].` as well.
+    """
+    found = found_blocks(text, "answers")
+    if not found:
+        plain = without_thought(text).strip()
+        if not bare or has_tags(text):
+            return ()
+        if plain.startswith(("[", "{")):
+            return answers(plain)
+        lines = _bare_items(plain) or [line for line in plain.splitlines() if line.strip()][-1:]
+        read = answers("\n".join(lines))
+        told = len(lines) == 1 and is_sentence(lines[0])
+        return () if told and any(one.name == lines[0].rstrip(".") for one in read) else read
+    joined: list[str] = []
+    for block in found:
+        if joined and _revises(block.said_before):
+            joined.clear()
+        joined.append(f"{block.content} {_citations_alone(block.said_after)}")
+    cited: dict[str, tuple[str, ...]] = {}
+    for one in (one for content in joined for one in answers(content)):
+        cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
+    return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
 
 
-def read_paths(text: str) -> tuple[Metapath, ...]:
+_CITATIONS_ALONE = re.compile(r"[\s,.;]*(?:[\[(][eE\d\s,;–-]+[\])][\s,.;]*)+")
+_ADDS = re.compile(
+    r"\W*(?:and|also|additionally|another|plus|further|furthermore|moreover|other|in addition|as well)\b", re.I
+)
+
+
+def _revises(between: str) -> bool:
+    """Tell whether what stands between two blocks of answers takes the first one back."""
+    said = _CITATIONS_ALONE.sub("", between)
+    return "—" in said or (any(map(str.isalnum, said)) and _ADDS.match(said) is None)
+
+
+def _citations_alone(after: str) -> str:
+    return after if _CITATIONS_ALONE.fullmatch(after) else ""
+
+
+def _bare_items(text: str) -> list[str]:
+    """Return what is listed in a reply without tags."""
+    lines = [line.strip() for line in FENCE_LINE.sub("", text).split("\n") if line.strip()]
+    marked = [line for line in lines if LISTED.match(line)]
+    if not marked and any(line.endswith((".", ":", "?", "!")) or len(line.split()) > 12 for line in lines):
+        return []
+    return items("\n".join(marked or lines))
+
+
+# Paths
+
+_ARROW = re.compile(
+    r"\s*(?:[-–—]+>|=+>|→|⟶|➔|➜|➡️?|⇒|⟹|↦|▶|>>+|›|»|\$?\\(?:long)?(?:right)?arrow\$?|\$?\\to\b\$?|(?<![<\w])>(?!=)|(?<=\w)>(?=\s*[\w^~`]))"
+    r"\s*",
+    re.IGNORECASE,
+)
+_BACK_ARROW = re.compile(r"\s*(?:<[-–—]+|<=+|←|⟵|⇐|<<+)\s*")
+_LABELLED = re.compile(
+    r"(?P<back><)?[-–—=]{1,2}\s*[\[(]\s*(?:\w*\s*:\s*)?(?P<label>`[^`]+`|[^\]\s()|*{]+)[^\])]*[\])]\s*[-–—=]{1,2}(?P<on>>)?"
+)
+_BETWEEN_DASHES = re.compile(r"(?:^|(?<=\s))[-–—=]{1,2}\s?(?P<label>[^\s<>=–—-][^<>]*?)\s?[-–—=]{1,2}>")
+_PATH_LABEL = re.compile(
+    r"^(?:[^<>:→]{0,60}?\b)?(?:path|relation|chain|route|option)s?\s*#?\d*\s*:\s+|^[^<>→:]{1,60}:\s+(?=.*(?:->|→|>))",
+    re.I,
+)
+_PATTERN_STEP = re.compile(r"(<?)-\[\s*\w*\s*:\s*(`(?:[^`]|``)*`|[^\]\s*{|]+)[^\]]*\]-(>?)")
+_INVERSE_OF = re.compile(
+    r"(?:inverse|reverse|reversed|backwards?)(?:\s+of\s+|\s*[(:]\s*)([^()]+?)\s*\)?", re.IGNORECASE
+)
+_INVERSE_MARK = re.compile(
+    r"\s*[\[(](?:inverse|inverted|reversed?|backwards?|incoming|in)[\])]|\s*(?:\^-1|⁻¹)", re.IGNORECASE
+)
+_COMMENT = re.compile(
+    r"\s+(?:#|//|--|;;|[-–—])\s.*$|\s+\((?!inverse|inverted|reverse|backward|incoming|in\))[^()]*\)\s*\.?$", re.I
+)
+_IRIS = re.compile(r"<([^<>\s]+)>")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.+\w+)+")
+_PLACEHOLDER = re.compile(
+    r"\W*(?:\?\w*|answers?|the answer|target|result|entity|topic|topic entity|start|end|question entity|…|\.{2,})\W*",
+    re.I,
+)
+
+
+def read_paths(text: str, known: Callable[[str], bool] | None = None) -> tuple[Metapath, ...]:
     """Read relation paths, one a line; repeated paths come once.
 
-    Steps are separated by arrows of any kind, or by commas where a line has no arrow. `^r`, `~r`, `r^-1`, `inverse(r)`,
-    `<- r` and Cypher's `<-[:r]-` walk a relation backwards. Cypher patterns are read for their relations; steps that
-    are variables (`?x`) are dropped. Whether the relations exist is for the caller to find out.
+    Steps are separated by arrows of any kind, or by ` / ` or commas where a line has no arrow. `^r`, `~r`, `r^-1`,
+    `inverse(r)`, `r (inverse)`, `<- r` and Cypher's `<-[:r]-` walk a relation backwards. Cypher patterns are read for
+    their relations. Variables (`?x`), placeholders and entities (`France -> capital -> Paris`) are no steps: they are
+    told from relations by `known`, by the reply's other lists, or by how they are spelled beside the others. A step
+    that may be a relation stays; whether there is one is for the caller to find out.
+
+    Args:
+        text: the reply.
+        known: tells whether the graph has a relation of that label, or one spelled nearly so.
     """
-    paths = (_path(line) for line in read_list(text, "paths").items)
-    return _unique([path for path in paths if path])
+    named = {normalize_name(name) for tag in ("entities", "answers") for name in read_list(text, tag).items}
+    found = []
+    for content in blocks(text, "paths"):
+        listed = entries(FENCE_LINE.sub("", content))
+        walks = list(_walks(listed)) if listed is not None else [_path(line) for line in _path_lines(content)]
+        found += [_relations(walk, named, known) for walk in walks]
+    return unique(path for path in found if path)
+
+
+def _path_lines(content: str) -> Iterator[str]:
+    written = [_IRIS.sub(_iri, line) for line in content.replace("</", "\n</").splitlines()]
+    for line in items("\n".join(written)) or []:
+        if not line.endswith(":"):
+            yield line
+
+
+def _iri(found: re.Match[str]) -> str:
+    """Take a relation out of angle brackets; a tag of the prompt stays one."""
+    return found[0] if has_tags(found[0]) or found[1].startswith("/") else f" {found[1]} "
+
+
+def _walks(listed: Sequence[Any]) -> Iterator[list[str]]:
+    """Yield the steps of each path in a JSON list: of texts, of lists of steps, or of objects with either."""
+    for entry in listed:
+        if isinstance(entry, dict):
+            entry = next((value for value in entry.values() if isinstance(value, list | str)), "")
+        if isinstance(entry, str):
+            yield _path(entry)
+        elif isinstance(entry, list):
+            yield [step for part in entry if isinstance(part, str) for step in _path(part)]
+
+
+def _path(line: str) -> list[str]:
+    """Read the steps of one line, entities and relations; empty where it is no path."""
+    if is_nothing(line):
+        return []
+    pattern = list(_PATTERN_STEP.finditer(line))
+    if pattern:
+        return [
+            (INVERSE if step[1] and not step[3] else "") + step[2].strip("`").replace("``", "`") for step in pattern
+        ]
+    line = _PATH_LABEL.sub("", line, count=1)
+    line = _LABELLED.sub(
+        lambda step: f" -> {INVERSE if step['back'] and not step['on'] else ''}{step['label']} -> ", line
+    )
+    line = _BETWEEN_DASHES.sub(r" -> \g<label> -> ", line)
+    if _ARROW.search(line) is None and _BACK_ARROW.search(line) is None:
+        line = _COMMENT.sub("", line)
+        if is_sentence(line):
+            return []
+        parts = [("", part) for part in _separated(line)]
+    else:
+        parts = []
+        for stretch in _ARROW.split(line):
+            first, *rest = _BACK_ARROW.split(stretch)
+            parts += [
+                (mark, step) for mark, part in (("", first), *((INVERSE, part) for part in rest)) for step in (part,)
+            ]
+    return [relation for mark, part in parts if (relation := _relation(mark, part))]
+
+
+def _separated(line: str) -> list[str]:
+    """Split a line without arrows: at ` / `, at commas, or at slashes between dotted labels."""
+    for separator in (r"\s+/\s+", r"\s*,\s*(?:then\s+)?", r"\s+then\s+", r"\s+\|\s+"):
+        parts = re.split(separator, line)
+        if len(parts) > 1:
+            return parts
+    parts = line.split("/")
+    return parts if len(parts) > 1 and all(_DOTTED.fullmatch(part.strip().lstrip("^~")) for part in parts) else [line]
+
+
+def _relation(mark: str, part: str) -> str:
+    """Read one step of a path; empty when it is a variable or nothing."""
+    name = part.strip()
+    inverse = bool(mark)
+    if _INVERSE_MARK.search(name):
+        inverse, name = not inverse, _INVERSE_MARK.sub("", name)
+    name = _COMMENT.sub("", name).strip().strip("[]").strip()
+    if name.startswith(("^", "~")):
+        inverse, name = not inverse, name[1:]
+    said = _INVERSE_OF.fullmatch(name.strip())
+    if said is not None:
+        inverse, name = not inverse, said[1]
+    name = item(name).removeprefix(":").strip()
+    if _DOTTED.fullmatch(name.rstrip(".,;:")):
+        name = name.rstrip(".,;:")
+    if not name or name[0] in "?{" or (name.startswith("(") and name.endswith(")")):
+        return ""
+    return f"{INVERSE}{name}" if inverse else name
+
+
+def _relations(walk: Sequence[str], named: set[str], known: Callable[[str], bool] | None) -> Metapath:
+    """Leave out the steps of a path that are entities; the arrow behind an entity says nothing of a relation."""
+    if len(walk) < 2:
+        return tuple(walk)
+    bare = [step.removeprefix(INVERSE) for step in walk]
+    folded = [normalize_label(step) for step in bare]
+    sure = [known is not None and known(step) for step in bare]
+    sure = [sure_ or folded.count(label) > 1 for sure_, label in zip(sure, folded, strict=True)]
+    spelled = [_DOTTED.fullmatch(step) is not None or "_" in step or "://" in step for step in bare]
+    plain = [sure_ or like or step[:1].islower() for sure_, like, step in zip(sure, spelled, bare, strict=True)]
+    kept = []
+    for place, step in enumerate(bare):
+        others = [other for at, other in enumerate(range(len(bare))) if at != place]
+        entity = not sure[place] and (
+            normalize_name(step) in named
+            or _PLACEHOLDER.fullmatch(step) is not None
+            or (
+                not spelled[place] and not step[:1].islower() and not _shouted(step) and any(plain[at] for at in others)
+            )
+            or (not spelled[place] and _shouted(step) and any(spelled[at] and "." in bare[at] for at in others))
+            or (
+                known is not None and not spelled[place] and any(sure[at] for at in others) and _alternates(sure, place)
+            )
+        )
+        if not entity:
+            kept.append(walk[place])
+    return tuple(kept or walk)
+
+
+def _shouted(step: str) -> bool:
+    """Tell whether a step is spelled as relations of property graphs are: `PART_OF`, `SUPPLIES`."""
+    return step.isupper() and " " not in step
+
+
+def _alternates(sure: Sequence[bool], place: int) -> bool:
+    """Tell whether relations stand at every other place of a path, and this one between or beside them."""
+    return (
+        len(sure) > 2
+        and not any(sure[at] for at in range(place % 2, len(sure), 2))
+        and all(sure[at] for at in range(1 - place % 2, len(sure), 2))
+    )
+
+
+# Queries
+
+_CYPHER_START = re.compile(
+    r"^[ \t]*(?:(?i:(?:EXPLAIN\s+|PROFILE\s+)?(?:OPTIONAL\s+)?MATCH\s*(?:\w+\s*=\s*)?(?:\(|shortest|all\s*shortest))|"
+    r"(?i:UNWIND\s*[\[(\w]+.*\sAS\s)|(?:WITH|CALL|RETURN)\b\s*[\[({\w`\"'*$])",
+    re.M,
+)
+_CYPHER_CLAUSE = re.compile(
+    r"\s*(?:MATCH|OPTIONAL\s+MATCH|UNWIND|WITH|CALL|RETURN|WHERE|AND|OR|NOT|XOR|ORDER\s+BY|LIMIT|SKIP|UNION|YIELD|ON|CASE|"
+    r"WHEN|THEN|ELSE|END|AS)\b"
+)
+_SPARQL_START = re.compile(
+    r"^[ \t]*(?:PREFIX\s+[\w-]*:|BASE\s*<|SELECT\s+(?:DISTINCT\b|REDUCED\b|[?*(])|"
+    r"ASK\s*(?:WHERE\s*)?\{|CONSTRUCT\s*\{|DESCRIBE\s+[?<])",
+    re.I | re.M,
+)
+_PATHS_START = re.compile(r"^[ \t]*(?:PREFIX\s+[\w-]*:|PATHS\b)", re.I | re.M)
+_STARTS = {"opencypher": _CYPHER_START, "sparql": _SPARQL_START, "pathql": _PATHS_START}
+_QUERY_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`|//[^\n]*|/\*.*?\*/|[;{}]|\n', re.DOTALL)
+_RETURN = re.compile(r"\bRETURN\b", re.I)
+_NEXT_STATEMENT = re.compile(r"[ \t]*(?:OPTIONAL\s+MATCH|MATCH|UNWIND|WITH|CALL)\b", re.I)
+_UNION = re.compile(r"\bUNION(?:\s+ALL)?\s*$", re.I)
 
 
 def read_query(text: str, tag: str) -> str | None:
     """Read a query; None when there is none, or an empty one. Of several the last that is not empty counts.
 
-    A code fence inside the block, and what is said around it, is taken off; a query in a fence without tags counts
-    where the fence names the language.
+    Args:
+        text: the reply.
+        tag: `opencypher`, `sparql` or `pathql`.
+    """
+    queries = read_queries(text, tag)
+    return queries[-1] if queries else None
+
+
+def read_queries(text: str, tag: str) -> tuple[str, ...]:
+    """Read the statements of the last query that is not empty, each once: mostly one.
+
+    A code fence inside the block, and what is said around the query, is taken off. Without tags a query counts in a
+    fence that names the language, or whose content begins as the language does, and at last on lines that do so.
 
     Args:
         text: the reply.
         tag: `opencypher`, `sparql` or `pathql`.
     """
-    contents = [_unfenced(content) for content in blocks(text, tag)]
-    if not contents:
-        languages = QUERY_FENCES[tag]
-        fences = _FENCE.finditer(_without_thought(text))
-        contents = [fence[3] for fence in fences if fence[2].lower() in languages]
-    queries = [
-        query for content in contents if (query := _unescaped(content).strip()) and query.lower() not in _NOTHING
-    ]
-    return queries[-1] if queries else None
+    start = _STARTS[tag]
+    contents = blocks(text, tag)
+    if not any(start.search(content) for content in contents):
+        plain = without_thought(text)
+        fences = [fence for fence in FENCE.finditer(plain) if not has_tags(fence[3])]
+        fenced = [fence[3] for fence in fences if fence[2].lower() in QUERY_FENCES[tag]] or [
+            fence[3] for fence in fences if start.match(fence[3].lstrip())
+        ]
+        if not contents:
+            contents = fenced or ([plain] if not has_tags(plain) and start.search(plain) else [])
+        elif all(map(is_nothing, contents)):
+            contents = []
+    queries = [query for content in contents if (query := _query(content, start))]
+    return unique(_statements(queries[-1], tag)) if queries else ()
+
+
+def _query(content: str, start: re.Pattern[str]) -> str:
+    """Return a query without fences and without what is said around it; empty where there is none."""
+    fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
+    query = unescaped(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
+    if is_nothing(query):
+        return ""
+    if query.startswith("`") and query.endswith("`") and start.match(query[1:]):
+        query = query.strip("`").strip()
+    first = start.search(query)
+    if first is None:
+        return query
+    query = query[first.start() :].strip()
+    lines = query.split("\n")
+    for place in range(1, len(lines)):
+        if _said_after(lines[place], lines[place - 1]):
+            return "\n".join(lines[:place]).strip().strip("`").rstrip()
+    return query
+
+
+def _said_after(line: str, before: str) -> bool:
+    """Tell whether a line is what a model says behind its query."""
+    if re.match(r"##|\*\*|---", line):
+        return True
+    if (
+        not line[:1].isupper()
+        or _CYPHER_CLAUSE.match(line)
+        or len(line.split()) < 3
+        or before.rstrip().endswith((",", "(", "&", "|", "+"))
+    ):
+        return False
+    words = re.findall(r"[A-Za-z']+", line)
+    return (
+        not re.match(r"[A-Z]+\b(?!')", line)
+        and (line.rstrip()[-1:] in ".:!?" or not re.search(r"[(){}\[\]=]", line))
+        and len(words) >= 3
+    )
+
+
+def _statements(query: str, tag: str) -> list[str]:
+    """Split what a model wrote one after the other: at `;`, or where a new query begins behind a finished one."""
+    if tag == "pathql":
+        return [query]
+    parts, begin, depth, closed = [], 0, 0, False
+    for token in _QUERY_TOKEN.finditer(query):
+        mark, end = token[0], token.end()
+        depth += (mark == "{") - (mark == "}")
+        closed = closed or mark == "}"
+        if depth > 0:
+            continue
+        said = query[begin : token.start()]
+        if tag == "opencypher":
+            new = mark == ";" or (
+                mark == "\n"
+                and _NEXT_STATEMENT.match(query, end) is not None
+                and _RETURN.search(said) is not None
+                and not _UNION.search(said.rstrip())
+                and not _goes_on_in(said)
+            )
+        else:
+            new = mark == "\n" and closed and _SPARQL_START.match(query, end) is not None
+        if new:
+            parts.append(said)
+            begin, closed = end, False
+    return [part for each in (*parts, query[begin:]) if (part := each.strip()) and (not parts or _is_query(part, tag))]
+
+
+def _goes_on_in(said: str) -> bool:
+    """Tell whether a statement's last RETURN stands in a subquery that is closed: `CALL { … RETURN x }`."""
+    last = max((found.start() for found in _RETURN.finditer(said)), default=0)
+    return "}" in said[last:] and "{" not in said[last:]
+
+
+def _is_query(part: str, tag: str) -> bool:
+    return _STARTS[tag].search(part) is not None
+
+
+# JSON and scores
 
 
 def read_object(text: str, tag: str | None = None) -> dict[str, Any] | None:
     """Read a JSON object; None when there is none. Of several the first counts.
 
-    Comments, trailing commas, single and curly quotes, names without quotes, Python's True and None, NaN (which becomes
-    None), and closing brackets that are missing at the end do no harm.
+    What is nearly JSON is read as well, as `first_object` takes it.
 
     Args:
         text: the reply.
         tag: a key of `TAGS` whose blocks are read; where there is none, or no tag is given, the whole reply is.
     """
     contents = blocks(text, tag) if tag is not None else []
-    for content in contents or [_without_thought(text)]:
-        for candidate in dict.fromkeys((content, _unfenced(content), _unescaped(content))):
-            found = _object(candidate)
+    for content in contents or [without_thought(text)]:
+        for candidate in dict.fromkeys((content, _unfenced(content), unescaped(content))):
+            found = first_object(candidate)
             if found is not None:
                 return found
     return None
+
+
+def _unfenced(content: str) -> str:
+    """Return the inside of the last code fence, or everything where there is none."""
+    fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
+    return fences[-1] if fences else FENCE_LINE.sub("", content)
 
 
 def read_score(text: str, allowed: Sequence[float] = (0.0, 0.5, 1.0)) -> float | None:
@@ -231,7 +504,7 @@ def read_score(text: str, allowed: Sequence[float] = (0.0, 0.5, 1.0)) -> float |
     """
     contents = [content for content in blocks(text, "score") if content.strip()]
     if not contents:
-        named = re.split(r"\bscore\b", _without_thought(text), flags=re.IGNORECASE)
+        named = re.split(r"\bscore\b", without_thought(text), flags=re.IGNORECASE)
         contents = named[-1:] if len(named) > 1 or len(text.split()) == 1 else []
     for content in reversed(contents):
         number = _SCORE.search(content)
@@ -239,192 +512,3 @@ def read_score(text: str, allowed: Sequence[float] = (0.0, 0.5, 1.0)) -> float |
             score = 0.5 if number[0] in ("1/2", "½") else float(number[0])
             return score if score in allowed else None
     return None
-
-
-# Blocks
-
-
-def _closing(found: Sequence[re.Match[str]], start: int, tag: str) -> re.Match[str] | None:
-    """Find the tag that closes a block: its own closing tag, before its own kind opens again."""
-    for position in range(start, len(found)):
-        if _OWNER[found[position]["word"].lower()] == tag and not found[position]["empty"]:
-            return found[position] if found[position]["end"] else None
-    return None
-
-
-def _without_thought(text: str) -> str:
-    thought = _THOUGHT.match(text)
-    return text[thought.end() :] if thought else text
-
-
-def _unescaped(text: str) -> str:
-    """Resolve entities that end in a semicolon; `AT&T` and `R&copy` are left alone."""
-    return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)
-
-
-def _unfenced(content: str) -> str:
-    """Return the inside of the last code fence, or everything where there is none."""
-    fences = [fence[3] for fence in _FENCE.finditer(content) if fence[3].strip()]
-    return fences[-1] if fences else _FENCE_LINE.sub("", content)
-
-
-# Lists
-
-
-def _items(content: str) -> list[str]:
-    """Return the items of one block."""
-    nested = _TAG.search(content)
-    if nested is not None and not nested["end"] and content[: nested.start()].strip():
-        content = content[: nested.start()]  # the block was not closed, and another one begins
-    content = _FENCE_LINE.sub("", content.replace("\r\n", "\n"))
-    listed = _json_list(content)
-    if listed is not None:
-        return [item for entry in listed if (item := " ".join(entry.split()))]
-    lines = [line.strip() for line in _INNER_TAG.sub("\n", content).split("\n")]
-    lines = _without_numbers([line for line in lines if line])
-    if len(lines) > 1 and all(line.endswith(",") for line in lines[:-1]):
-        lines = [line.removesuffix(",") for line in lines]
-    items = [item for line in lines if (item := _item(line))]
-    return [] if len(items) == 1 and items[0].lower() in _NOTHING else items
-
-
-def _item(line: str) -> str:
-    """Take off a bullet, escapes, and quotes or marks that enclose the whole."""
-    line = line.strip()
-    if set(line) <= set("-*_=#`~ "):
-        return ""  # a rule, or what is left of marks around a tag
-    item = _unescaped(_BULLET.sub("", line)).strip()
-    for opening, closing in _QUOTES:
-        inner = item[len(opening) : -len(closing)]
-        enclosed = item.startswith(opening) and item.endswith(closing) and inner.strip()
-        if enclosed and opening not in inner and closing not in inner:
-            item = inner.strip()
-    return item
-
-
-def _without_numbers(lines: Sequence[str]) -> list[str]:
-    """Take off numbers that count the lines from 1; any others, as in `2. Bundesliga`, are part of a name."""
-    bare = [_BULLET.sub("", line) for line in lines]
-    numbers = [_NUMBER.match(line) for line in bare]
-    if [int(each[1] or each[2]) for each in numbers if each] != list(range(1, len(lines) + 1)):
-        return list(lines)
-    return [line[each.end() :] for line, each in zip(bare, numbers, strict=True) if each]
-
-
-def _json_list(content: str) -> list[str] | None:
-    """Return a block that is one JSON list of text."""
-    content = content.strip()
-    if not (content.startswith("[") and content.endswith("]")):
-        return None
-    try:
-        listed = json.loads(_repaired(content))
-    except (ValueError, RecursionError):
-        return None
-    quoted = content.count('"') + content.count("'") + content.count("“")
-    if quoted and isinstance(listed, list) and all(isinstance(entry, str) for entry in listed):
-        return listed
-    return None
-
-
-def _bare_lines(text: str) -> tuple[str, ...]:
-    """Return what is listed in a reply without tags."""
-    lines = [line.strip() for line in _FENCE_LINE.sub("", text).split("\n") if line.strip()]
-    marked = [line for line in lines if _BULLET.match(line) or _NUMBER.match(line)]
-    if not marked and any(line.endswith((".", ":", "?", "!")) or len(line.split()) > 12 for line in lines):
-        return ()
-    return _unique(_items("\n".join(marked or lines)))
-
-
-def _unique(items: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(items))
-
-
-# Paths
-
-
-def _path(line: str) -> Metapath:
-    """Read one path; empty when the line is none."""
-    line = _PATH_LABEL.sub("", line, count=1)
-    pattern = list(_PATTERN_STEP.finditer(line))
-    if pattern:
-        steps = (
-            (INVERSE if step[1] and not step[3] else "") + step[2].strip("`").replace("``", "`") for step in pattern
-        )
-        return tuple(steps)
-    backwards = _BACK_ARROW.search(line) is not None
-    if not backwards and _ARROW.search(line) is None:
-        if line.endswith(":"):
-            return ()  # it introduces what follows
-        parts = [("", part) for part in line.split(",")]
-    else:
-        parts = []
-        for stretch in _ARROW.split(line):
-            first, *rest = _BACK_ARROW.split(stretch)
-            parts += [("", first), *((INVERSE, part) for part in rest)]
-    return tuple(relation for mark, part in parts if (relation := _relation(mark, part)))
-
-
-def _relation(mark: str, part: str) -> str:
-    """Read one step of a path; empty when it is a variable or nothing."""
-    name = part.strip().strip("[]").strip()
-    inverse = bool(mark)
-    if name.startswith(("^", "~")):
-        inverse, name = not inverse, name[1:]
-    if name.endswith("^-1"):
-        inverse, name = not inverse, name.removesuffix("^-1")
-    said = _INVERSE_OF.fullmatch(name.strip())
-    if said is not None:
-        inverse, name = not inverse, said[1]
-    name = _item(name).removeprefix(":").strip()
-    if not name or name.startswith("?") or (name.startswith("(") and name.endswith(")")):
-        return ""
-    return f"{INVERSE}{name}" if inverse else name
-
-
-# JSON
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """Find the first place where an object can be read."""
-    for start in itertools.islice(re.finditer(r"\{", text), _OBJECT_STARTS_TRIED):
-        rest = text[start.start() :]
-        for candidate in (rest, _repaired(rest)):
-            try:
-                value, _ = json.JSONDecoder(strict=False, parse_constant=_refuse).raw_decode(candidate)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                return value
-    return None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _repaired(text: str) -> str:
-    """Rewrite what is nearly JSON as JSON, up to the end of the value that it begins with."""
-    written: list[str] = []
-    awaited: list[str] = []
-    for token in _TOKEN.finditer(text):
-        kind, part = token.lastgroup, token[0]
-        if kind in ("comment", "space"):
-            continue
-        if kind == "single" or kind == "curly":
-            part = json.dumps(part[1:-1].replace("\\'", "'"))
-        elif kind == "word":
-            part = _LITERALS.get(part.lower()) or json.dumps(part)
-        elif kind == "mark" and part in "{[":
-            awaited.append("}" if part == "{" else "]")
-        elif kind == "mark" and part in "}]":
-            if written and written[-1] == ",":
-                written.pop()
-            if awaited:
-                awaited.pop()
-        written.append(part)
-        if not awaited:
-            break
-    else:
-        if written and written[-1] == ",":
-            written.pop()
-    return "".join(written) + "".join(reversed(awaited))

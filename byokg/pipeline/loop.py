@@ -29,6 +29,7 @@ from byokg.types import (
     Artifacts,
     Context,
     EntityId,
+    Linked,
     Mention,
     PathEvidence,
     Question,
@@ -126,7 +127,7 @@ class ExtractiveAnswerer:
         for score, ends, citations in sorted(choices, key=lambda choice: -choice[0]):
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
-                return [AnswerItem(node.name, node.id, score, citations) for node in nodes]
+                return [AnswerItem(node.name, node.id, score, citations, len(citations)) for node in nodes]
         return []
 
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
@@ -187,19 +188,47 @@ class Answerer(Protocol):
         """Return answers best first, each once."""
 
 
+Until = Literal["nothing_new", "no_new_entity", "rows"]
+
+
 @dataclass(frozen=True)
 class Stage:
     """Rounds of one kind: who proposes, who retrieves, and when there is enough.
 
-    A stage ends after `rounds`; with `until="nothing_new"` also before retrieval, when the linker says so or, after
-    the stage's first round, links no entity that was not linked before; with `until="rows"` after a round in which
-    a query returned rows. The round that ends a stage before retrieval is kept, without evidence.
+    A stage ends after `rounds`; before retrieval, when the linker says so or, after the stage's first round, proposes
+    nothing new: with `until="nothing_new"` no entity, path, query or request that was not there before, with
+    `until="no_new_entity"` no entity; with `until="rows"` after a round in which a query returned rows. The round that
+    ends a stage before retrieval is kept, without evidence.
     """
 
     linker: KGLinker
     retrievers: tuple[Retriever, ...]
     rounds: int = 2
-    until: Literal["nothing_new", "rows"] = "nothing_new"
+    until: Until = "nothing_new"
+
+
+def _ending(until: Until, artifacts: Artifacts, linked: Linked, context: Context, first: bool) -> str:
+    """Say why a round ends its stage before anything is retrieved; empty where it does not."""
+    if artifacts.finished:
+        return "the KG-Linker has finished"
+    if first or until == "rows":
+        return ""
+    if until == "no_new_entity":
+        return "" if linked.unseen(context) else "no entity was linked that is new"
+    return "" if is_new(artifacts, linked, context) else "nothing was proposed that is new"
+
+
+def is_new(artifacts: Artifacts, linked: Linked, context: Context) -> bool:
+    """Tell whether a round has an entity, a path, a query or a request that no earlier round had."""
+    asked = {part for earlier in context.rounds for part in _asked_for(earlier.artifacts)}
+    return linked.unseen(context) or bool(set(_asked_for(artifacts)) - asked)
+
+
+def _asked_for(artifacts: Artifacts) -> list[object]:
+    """Return what retrievers are asked for besides entities: paths, queries, requests; queries but for their spaces."""
+    paths = [(path.relations, path.source) for path in artifacts.paths]
+    queries = [(query.language, " ".join(query.text.split()).rstrip(" ;")) for query in artifacts.queries]
+    return [*paths, *queries, *([artifacts.bfsql] if artifacts.bfsql else [])]
 
 
 class Loop:
@@ -215,7 +244,8 @@ class Loop:
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2, which is one stage.
     Differs: the first round retrieves also where nothing was linked, since a question that counts or compares may name
-    no entity and still have a query.
+    no entity and still have a query. A later round that links no new entity goes on where it proposes a new path,
+    query or request: a corrected query is worth running (`until="no_new_entity"` keeps to the letter).
     """
 
     def __init__(self, entities: EntityLinker, stages: Sequence[Stage], answerer: Answerer) -> None:
@@ -242,9 +272,8 @@ class Loop:
                 artifacts = stage.linker.propose(question, context)
                 linked = self.entities.link(artifacts, question.text)
                 seconds["link"] += time.perf_counter() - began
-                new = number == 0 or stage.until == "rows" or linked.unseen(context)
-                if artifacts.finished or not new:
-                    because = "the KG-Linker has finished" if artifacts.finished else "no entity was linked that is new"
+                because = _ending(stage.until, artifacts, linked, context, number == 0)
+                if because:
                     context = context.add(artifacts, linked, [], [Step(ENDED, {}, {"because": because})])
                     break
                 began = time.perf_counter()

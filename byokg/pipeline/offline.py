@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 from byokg.graph.schema_text import SchemaRenderer
@@ -29,6 +30,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
+    ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
 ) -> Loop:
     """Put the offline parts together for one graph.
@@ -38,18 +40,16 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
+        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
 
     Raises:
-        ConfigError: a setting is out of range, or a retriever needs a language model.
+        ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
+            retriever needs a language model.
     """
-    static = _shipped()
-    embedder = embedder or static
+    embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    steps = Steps(store, embedder)
-    importance = lru_cache(1 << 14)(static.importance)
-    spotter = _spotter(entities, steps, static, importance)
-    scorer = PathScorer(steps, embedder, importance=importance)
+    spotter, scorer = reading_parts(store, embedder, entities, ranker)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
     parts = Parts(
         store=store,
@@ -72,16 +72,29 @@ def _shipped() -> StaticEmbedder:
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return what finds mentions in the offline pipeline, by itself."""
+    return reading_parts(store, embedder, entities)[0]
+
+
+def reading_parts(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker, ranker: str | Path | None = None
+) -> tuple[MentionSpotter, PathScorer]:
+    """Return what finds mentions in a question, and what scores relation paths against it.
+
+    Raises:
+        ConfigError: the ranker cannot be read, or was trained with another embedder.
+    """
     static = _shipped()
-    return _spotter(entities, Steps(store, embedder), static, lru_cache(1 << 14)(static.importance))
-
-
-def _spotter(
-    entities: EntityLinker, steps: Steps, static: StaticEmbedder, importance: Callable[[str], float]
-) -> MentionSpotter:
-    return MentionSpotter(
+    steps = Steps(store, embedder)
+    importance = lru_cache(1 << 14)(static.importance)
+    spotter = MentionSpotter(
         entities,
         importance,
         explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
         familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
     )
+    learnt = None
+    if ranker is not None:
+        from byokg.linking.path_ranker import PathRanker
+
+        learnt = PathRanker.load(ranker, store, steps, embedder)
+    return spotter, PathScorer(steps, embedder, importance=importance, ranker=learnt)

@@ -7,10 +7,12 @@ entities are linked, and joins its rows to what the model answers by itself.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -21,6 +23,8 @@ from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.solved import SolvedQuestions
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
@@ -57,9 +61,9 @@ ANSWER_STAGE = "answer"
 class LlmAnswerer:
     """Asks a language model to answer from the evidence, and checks what it cites.
 
-    An answer cites the evidence that holds its name or value (`Grounds`); citing a line means the items in it. What the
-    model cited wrongly is dropped. Where nothing is left, the evidence that it was shown and did not cite is taken, so
-    an answer without citations is one that the graph does not support.
+    An answer is supported where a line that it cites holds its name or value (`Grounds`); citing a line means the items
+    in it. Where none does, other lines that were shown may hold it: it is found, and these are its citations. Else it
+    is unsupported. What was cited wrongly is kept apart (`AnswerItem.miscited`).
 
     Args:
         model: who is asked.
@@ -90,13 +94,28 @@ class LlmAnswerer:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
         messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
-        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id)
-        shown = {id for items in written.items.values() for id in items}
-        grounds = Grounds(self._store, [item for item in context.evidence if item.id in shown])
+        schema = reply_schema(["answers"])
+        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
-        return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
+        return checked_answers(self._store, context, answers, written)
+
+
+def checked_answers(
+    store: GraphStore, context: Context, answers: Sequence[WrittenAnswer], written: ContextText
+) -> list[AnswerItem]:
+    """Tie answers, best first, to nodes and to the evidence that was shown; see `LlmAnswerer`.
+
+    Args:
+        store: gives the names of nodes.
+        context: all that was gathered.
+        answers: as the model wrote them.
+        written: what the model saw of the context.
+    """
+    shown = {id for items in written.items.values() for id in items}
+    grounds = Grounds(store, [item for item in context.evidence if item.id in shown])
+    return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
 
 
 def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:
@@ -110,12 +129,22 @@ def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[Wri
     return list(united.values())
 
 
+_REMARK = re.compile(r"\s+\([^()]*\)$")
+
+
 def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
-    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does."""
-    held = grounds.of(answer.name)
-    meant = dict.fromkeys(id for line in answer.citations for id in written.items.get(line, (line,)))
-    citations = tuple(id for id in meant if id in held) or tuple(held)
-    return AnswerItem(answer.name, held[citations[0]] if citations else None, score, citations)
+    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does.
+
+    A remark behind a name (`Paris (the capital)`) is taken off where the evidence holds the name without it alone.
+    """
+    name, held = answer.name, grounds.of(answer.name)
+    if not held and (bare := _REMARK.sub("", name)) != name and (without := grounds.of(bare)):
+        name, held = bare, without
+    meant = {line: written.items.get(line, (line,)) for line in answer.citations}
+    miscited = tuple(line for line, items in meant.items() if not any(id in held for id in items))
+    right = dict.fromkeys(id for items in meant.values() for id in items if id in held)
+    citations = tuple(right) or tuple(held)
+    return AnswerItem(name, held[citations[0]] if citations else None, score, citations, len(meant), miscited)
 
 
 DIRECT_STAGE = "direct"
@@ -399,6 +428,9 @@ def byokg_pipeline(
     unite_drafts: bool = False,
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
+    until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
+    examples: str | Path | None = None,
+    examples_shown: int = 3,
 ) -> Loop:
     """Put the parts together for one graph and one language model.
 
@@ -422,6 +454,9 @@ def byokg_pipeline(
         prompts: what is asked; None takes the prompts that ship with the package.
         path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
+        until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
+        examples: file of solved questions, of which the KG-Linker is shown the most similar (`linking/solved.py`).
+        examples_shown: how many of them at most.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -430,24 +465,25 @@ def byokg_pipeline(
     """
     embedder = embedder or StaticEmbedder()
     count = token_counter(tokens, model.chat_model)
-    parts = Parts(
-        store=store,
-        embedder=embedder,
-        entities=entities or EntityLinker(store),
-        prompts=prompts or PromptLibrary(),
-        context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
-        relations=RelationMatcher(store.relations, embedder),
-        count_tokens=count,
-        model=model,
-    )
+    prompts = prompts or PromptLibrary()
+    parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in query_engines(store))
+    solved = solved_text(examples, store, embedder, examples_shown)
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
             return GivenEntities()
         return LlmLinker(
-            model, parts.schema, parts.context, asked, languages, parts.prompts, schema_tokens, path_language
+            model,
+            parts.schema,
+            parts.context,
+            asked,
+            languages,
+            parts.prompts,
+            schema_tokens,
+            path_language,
+            parts.relations,
+            solved,
         )
 
     if unite_drafts and "answers" not in tasks:
@@ -456,7 +492,7 @@ def byokg_pipeline(
             f"{','.join([*tasks, 'answers'])}"
         )
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds)]
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds, until)]
     alone = not made and retrievers.get(QUERY) is not None
     if not languages and (cypher_rounds or alone):
         raise ConfigError(
@@ -470,6 +506,34 @@ def byokg_pipeline(
         stages.insert(0, Stage(linker(first), (made[QUERY],), cypher_rounds, until="rows"))
     answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
     return Loop(parts.entities, stages, answerer)
+
+
+def shared_parts(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder,
+    entities: EntityLinker,
+    prompts: PromptLibrary,
+    count: Callable[[str], int],
+    context_tokens: int,
+) -> Parts:
+    """Make what the retrievers of a pipeline with a language model share."""
+    return Parts(
+        store=store,
+        embedder=embedder,
+        entities=entities,
+        prompts=prompts,
+        context=ContextWriter(store, context_tokens, count_tokens=count),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
+        relations=RelationMatcher(store.relations, embedder),
+        count_tokens=count,
+        model=model,
+    )
+
+
+def solved_text(examples: str | Path | None, store: GraphStore, embedder: Embedder, shown: int) -> Callable[[str], str]:
+    """Return what writes the solved questions of a file that are similar to a question; without a file, nothing."""
+    return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
 
 
 def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:

@@ -5,6 +5,7 @@ It chooses among the relations nearest to the question (`RelationRanker`), as ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher, relation_text
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
@@ -81,6 +83,12 @@ RANKING_STAGE = "relation_ranking"
 _LONGEST_NAME = 100
 """Characters of an entity's name that stand above its relations."""
 
+_EXPLORED = 30
+"""Entities that a prompt names as explored, the last ones."""
+
+_ABSENT = re.compile(r"\W*not in (?:the |this )?(?:knowledge )?graph\b.*", re.IGNORECASE)
+"""What says that the graph does not hold the answer."""
+
 
 class AgenticRetriever:
     """Explores the graph from linked entities and drafts, as a language model selects relations and entities.
@@ -102,9 +110,10 @@ class AgenticRetriever:
         starts: entities to start from at most: the best candidate of each mention, then of each draft answer, then
             the second ones.
         relations_per_entity: relations followed from one entity at most.
-        next_entities: entities to go on from after a hop at most.
+        next_entities: entities to go on from after a hop, as many as the model is asked for.
+        compared: as many where the question compares them; more are left out.
         max_triples: triples kept of one hop at most.
-        calls: calls of the model for one question, all rounds together; None knows no limit. Where they run out, the
+        calls: calls of the model in one round; None knows no limit. Where they run out once entities were selected, the
             embedder selects the relations of one more hop.
         hub_cap: edges of one relation and direction at one entity from which on none is looked at.
         relation_tokens: budget of the relations in a prompt.
@@ -115,7 +124,8 @@ class AgenticRetriever:
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 1, Figures 8 and 9.
     Differs: relations of all entities of a hop are selected in one call, where the paper asks for each entity; both
-    directions are followed; nothing is asked after the last hop, since no hop would use it; and calls are limited.
+    directions are followed; nothing is asked after the last hop, since no hop would use it; calls are limited; the
+    model may select nothing, may say that the graph does not hold the answer, and is told what was explored.
     """
 
     def __init__(
@@ -131,6 +141,7 @@ class AgenticRetriever:
         starts: int = 10,
         relations_per_entity: int = 5,
         next_entities: int = 3,
+        compared: int = 20,
         max_triples: int = 50,
         calls: int | None = 5,
         hub_cap: int = 10_000,
@@ -139,7 +150,7 @@ class AgenticRetriever:
     ) -> None:
         at_least(1, "explores nothing", iterations=iterations, starts=starts, relations_per_entity=relations_per_entity)
         at_least(1, "explores nothing", next_entities=next_entities, max_triples=max_triples, hub_cap=hub_cap)
-        at_least(1, "explores nothing", relation_tokens=relation_tokens)
+        at_least(1, "explores nothing", relation_tokens=relation_tokens, compared=compared)
         if calls is not None and calls < 0:
             raise ConfigError(f"calls={calls} is no number of calls; use 0 or more, or null for no limit")
         self._store = store
@@ -152,6 +163,7 @@ class AgenticRetriever:
         self._starts = starts
         self._relations_per_entity = relations_per_entity
         self._next_entities = next_entities
+        self._compared = max(compared, next_entities)
         self._max_triples = max_triples
         self._calls = calls
         self._hub_cap = hub_cap
@@ -169,13 +181,14 @@ class AgenticRetriever:
             LlmError: the model gave no usable reply.
             EntityNotFound: an entity was linked that is not in the store.
         """
-        walk = _Walk(request, calls=_asked(request))
+        walk = _Walk(request, followed=_followed(request))
         standing = best_first(request.linked.entities, request.linked.drafts)[: self._starts]
         for hop in range(1, self._iterations + 1):
             if not standing:
                 break
             walk.explored |= dict.fromkeys(standing)
-            if not self._follow(walk, hop, standing) or hop == self._iterations or not self._may_ask(walk):
+            found = self._follow(walk, hop, standing)
+            if not found or walk.absent or hop == self._iterations or not self._may_ask(walk):
                 break
             standing = self._next(walk, hop)
         return walk.found
@@ -202,6 +215,8 @@ class AgenticRetriever:
         walk.found += [TripleEvidence(RETRIEVER, 1 / (1 + place), triple=triple) for triple, place in new]
         walk.found += self._hubs(found.too_many)
         walk.ends |= dict.fromkeys(found.ends)
+        for id, of in zip(standing, chosen, strict=True):
+            walk.followed[id] = list(dict.fromkeys([*walk.followed.get(id, []), *(labels[n] for n in of)]))
         got = {
             "relations": {id: [labels[n] for n in of] for id, of in zip(standing, chosen, strict=True) if of},
             "dropped": dropped,
@@ -211,6 +226,7 @@ class AgenticRetriever:
                 {"entity": one.id, "relation": labels[one.relation], "inverse": one.inverse, "count": one.count}
                 for one in found.too_many
             ],
+            **({"absent": True} if walk.absent else {}),
         }
         walk.request.note(stage, given, got)
         return bool(new)
@@ -251,7 +267,9 @@ class AgenticRetriever:
         )
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
-        for written in read_list(reply, "selected", bare=True).items:
+        written_ones = read_list(reply, "selected", bare=True).items
+        walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
+        for written in (one for one in written_ones if not _ABSENT.fullmatch(one)):
             match = self._relations.match(written)
             at = labels.index(match.relation) if match is not None and match.relation in labels else None
             having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
@@ -271,23 +289,22 @@ class AgenticRetriever:
             "entity_selection",
             ENTITY_STAGE,
             limit=str(self._next_entities),
+            most=str(self._compared),
             graph_context=self._context(so_far),
         )
         listing = read_list(reply, "next-entities", bare=True)
+        absent = any(map(_ABSENT.fullmatch, listing.items)) or _ABSENT.fullmatch(reply.strip()) is not None
         selected: dict[EntityId, None] = {}
         dropped = []
-        if not listing.finished:
+        if not listing.finished and not absent:
             for written, ids in zip(listing.items, self._identified(walk, listing.items), strict=True):
                 fresh = [id for id in ids if id not in walk.explored]
                 if not fresh:
                     dropped.append(written)
                 selected |= dict.fromkeys(fresh)
-        following = list(selected)[: self._next_entities]
-        request.note(
-            ENTITY_STAGE,
-            {"hop": hop, "entities": len(walk.ends)},
-            {"selected": following, "dropped": dropped, "finished": listing.finished},
-        )
+        following = list(selected)[: self._compared]
+        got = {"selected": following, "dropped": dropped, "finished": listing.finished}
+        request.note(ENTITY_STAGE, {"hop": hop, "entities": len(walk.ends)}, {**got, "absent": True} if absent else got)
         return following
 
     def _identified(self, walk: _Walk, written: Sequence[str]) -> list[list[EntityId]]:
@@ -306,8 +323,16 @@ class AgenticRetriever:
     def _ask(self, walk: _Walk, prompt: str, stage: str, **values: str) -> str:
         question = walk.request.question
         walk.calls += 1
-        filled = self._prompts[prompt].fill(question=question.text, **values)
-        return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id).text
+        filled = self._prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
+        schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
+        return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
+
+    def _explored(self, walk: _Walk) -> str:
+        """Write the entities that were stood on in all rounds, each with the relations that were followed."""
+        followed = list(walk.followed.items())[-_EXPLORED:]
+        names = self._names([id for id, _ in followed])
+        lines = [f"{name}: {', '.join(of) or '(none)'}" for name, (_, of) in zip(names, followed, strict=True)]
+        return "\n".join(lines) or "(nothing)"
 
     def _names(self, ids: Sequence[EntityId]) -> list[str]:
         """Return a name for each node; namesakes get their id behind it."""
@@ -320,15 +345,24 @@ class _Walk:
     """An exploration on its way."""
 
     request: Request
-    calls: int
-    """Asked of the model for this question so far."""
+    followed: dict[EntityId, list[str]]
+    """The relations followed from each entity, in this round and before."""
+    calls: int = 0
+    """Asked of the model in this round."""
+    absent: bool = False
+    """The model said that the graph does not hold the answer."""
     explored: dict[EntityId, None] = field(default_factory=dict)
     ends: dict[EntityId, None] = field(default_factory=dict)
     edges: set[int] = field(default_factory=set)
     found: list[Evidence] = field(default_factory=list)
 
 
-def _asked(request: Request) -> int:
-    """Count the calls of earlier rounds."""
-    stages = [step.stage for earlier in request.context.rounds for step in earlier.steps]
-    return stages.count(RELATION_STAGE) + stages.count(ENTITY_STAGE)
+def _followed(request: Request) -> dict[EntityId, list[str]]:
+    """Return what earlier rounds followed from each entity."""
+    followed: dict[EntityId, list[str]] = {}
+    for step in (step for earlier in request.context.rounds for step in earlier.steps):
+        relations = step.got.get("relations")
+        if step.stage in (RELATION_STAGE, RANKING_STAGE) and isinstance(relations, Mapping):
+            for id, labels in relations.items():
+                followed[id] = list(dict.fromkeys([*followed.get(id, []), *labels]))
+    return followed

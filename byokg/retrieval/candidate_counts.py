@@ -9,56 +9,42 @@ Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, EntityNotFound
+from byokg.errors import EntityNotFound
 from byokg.graph.store import Direction, GraphStore, NodeArray
-from byokg.retrieval.candidates import PATHS, TEMPLATES, Anchor, Candidate, Dialect, Leg, Step, Template
-from byokg.types import EntityId
+from byokg.retrieval.candidates import (
+    DATE,
+    PATHS,
+    Attribute,
+    Candidate,
+    Candidates,
+    Conditions,
+    Dialect,
+    Leg,
+    Step,
+    Template,
+    Templates,
+    anchors_of,
+    attributes_of,
+    dialect_of,
+)
+from byokg.types import EntityId, Node, Value
 
 Int64 = npt.NDArray[np.int64]
-Kind = TypeVar("Kind", bound=np.generic)
+
+
+_FEW = 64
+"""Nodes whose edges are read without counting them first."""
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What was found around the anchors of one question."""
-
-    items: tuple[Candidate, ...]
-    truncated: tuple[str, ...] = ()
-    """What was not walked because it exceeds the budget, a sentence each."""
-
-
-@dataclass(frozen=True)
-class Templates:
-    """Which candidates are looked for, and how much may be read for them.
-
-    Raises:
-        ConfigError: a template is unknown, or the budget leaves nothing.
-    """
-
-    names: tuple[Template, ...] = ("one_hop", "two_hop", "between", "intersection", "mediated")
-    typed: bool = True
-    """Also those whose ends are of one type, where ends have several."""
-    directed: bool = False
-    """Whether a relation walked one way and the other makes two candidates; A.2 makes one."""
-    budget: int = 2_000_000
-    """Pairs of a walk's beginning and an edge that lengthens it, for each hop; a hub is not walked through beyond."""
-
-    def __post_init__(self) -> None:
-        if unknown := [name for name in self.names if name not in TEMPLATES]:
-            raise ConfigError(f"template {unknown[0]!r} is not known; choose from {', '.join(TEMPLATES)}")
-        if self.budget < 1:
-            raise ConfigError(f"budget={self.budget} walks nothing; use 1 or more")
 
 
 def find_candidates(
@@ -68,23 +54,64 @@ def find_candidates(
     templates: Templates | None = None,
     dialect: Dialect | None = None,
 ) -> Candidates:
-    """Enumerate the candidates around some entities.
+    """Enumerate the candidates around some entities once; see `CandidateFinder`."""
+    return CandidateFinder(store, templates, dialect).find(anchors, gold)
+
+
+class CandidateFinder:
+    """Enumerates the candidates of one graph; threads may share it.
 
     Args:
         store: the graph; asked once a hop for all anchors.
-        anchors: linked entities, each once.
-        gold: correct answers, which hits are counted of; unknown ones make recall smaller.
         templates: which candidates; None takes the defaults.
-        dialect: how their Cypher names nodes; None names them as a graph of ours does.
-
-    Returns:
-        Candidates in order of anchors, hops and relations; empty where the anchors have no edges.
-
-    Raises:
-        EntityNotFound: an anchor is not in the store.
+        dialect: how their Cypher names nodes; None takes the store's.
     """
-    distinct = list(dict.fromkeys(anchors))
-    return _Search(store, distinct, frozenset(gold), templates or Templates(), dialect or Dialect()).run()
+
+    def __init__(self, store: GraphStore, templates: Templates | None = None, dialect: Dialect | None = None) -> None:
+        self.store = store
+        self.templates = templates or Templates()
+        self.dialect = dialect or dialect_of(store)
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """Return where this graph holds years, dates and numbers; found by the schema and a sample, once."""
+        return attributes_of(self.store)
+
+    @cached_property
+    def end_types(self) -> Mapping[str, Mapping[Direction, frozenset[str]]]:
+        """Return for each relation the types of its tails, of its heads, and of both."""
+        return {
+            each.name: {
+                Direction.OUT: frozenset(each.range),
+                Direction.IN: frozenset(each.domain),
+                Direction.BOTH: frozenset((*each.range, *each.domain)),
+            }
+            for each in self.store.schema().relations
+        }
+
+    def find(
+        self,
+        anchors: Sequence[EntityId],
+        gold: Collection[EntityId] = (),
+        conditions: Conditions | None = None,
+        gold_values: Collection[str] = (),
+    ) -> Candidates:
+        """Enumerate the candidates around some entities.
+
+        Args:
+            anchors: linked entities.
+            gold: correct answers, which hits are counted of; unknown ones make recall smaller.
+            conditions: what the question asks beyond paths; None asks nothing.
+            gold_values: correct answers as text, for candidates that count.
+
+        Returns:
+            Candidates in order of templates, anchors, relations; empty where the anchors have no edges.
+
+        Raises:
+            EntityNotFound: an anchor is not in the store.
+        """
+        distinct = list(dict.fromkeys(anchors))
+        return _Search(self, distinct, frozenset(gold), conditions or Conditions(), frozenset(gold_values)).run()
 
 
 @dataclass(frozen=True)
@@ -105,6 +132,8 @@ class _Reach:
     ways: Int64
     """(P,) two bits for each hop, the last one lowest; see `_WAYS`."""
     hops: int
+    edges: tuple[Int64, Int64] | None = None
+    """Of each last edge the pair it leads to and its number; only where conditions look at edges."""
 
     def __len__(self) -> int:
         return len(self.relation)
@@ -135,18 +164,21 @@ class _Search:
 
     def __init__(
         self,
-        store: GraphStore,
+        finder: CandidateFinder,
         anchors: list[EntityId],
         gold: frozenset[EntityId],
-        templates: Templates,
-        dialect: Dialect,
+        conditions: Conditions,
+        gold_values: frozenset[str],
     ) -> None:
-        self._store = store
-        self._templates = templates
-        self._dialect = dialect
-        self._anchors = [Anchor(node.id, node.name, node.type) for node in store.nodes(anchors)]
+        self._finder = finder
+        self._store = store = finder.store
+        self._templates = finder.templates
+        self._dialect = finder.dialect
+        self._conditions = conditions
+        self._gold_values = gold_values
+        self._anchors = anchors_of(store, anchors)
         self._numbers = np.asarray(store.numbers(anchors), np.int64)
-        self._gold_size = len(gold)
+        self._gold_size = len(gold) or len(gold_values)
         self._gold = _known(store, gold)
         self._labels = store.relations
         self._truncated: list[str] = []
@@ -185,46 +217,28 @@ class _Search:
 
     def _lengthen(self, levels: Sequence[_Reach], what: str) -> _Reach:
         """Walk every group of the last level one hop further."""
-        reach = levels[-1]
-        nodes, place = np.unique(reach.nodes, return_inverse=True)
-        degrees = self._store.relation_counts(nodes).degrees(len(nodes)) if len(nodes) > 64 else None
+        parents, reach = self._affordable(levels[-1], what)
         group = reach.group
-        if degrees is not None:
-            reads = np.bincount(group, degrees[place], len(reach))
-            if reads.sum() > self._templates.budget:
-                # The cheapest groups first, as many as the budget allows.
-                order = np.argsort(reads, kind="stable")
-                kept = np.sort(order[reads[order].cumsum() <= self._templates.budget])
-                self._truncated.append(
-                    f"{len(reach) - len(kept):,} of {len(reach):,} beginnings of {what} lead through too many edges"
-                )
-                reach = reach.only(kept)
-                parents: Int64 = kept
-                nodes, place = np.unique(reach.nodes, return_inverse=True)
-                group = reach.group
-            else:
-                parents = np.arange(len(reach))
-        else:
-            parents = np.arange(len(reach))
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
         batch = self._store.edges(nodes, Direction.BOTH)
-        stops = np.searchsorted(batch.origin, np.arange(len(nodes)), "right")
-        starts = np.append(0, stops[:-1]) if len(stops) else stops
-        counts = (stops - starts)[place]
-        pair = np.repeat(np.arange(len(place)), counts)
-        edge = np.arange(len(pair)) + np.repeat(starts[place] - counts.cumsum() + counts, counts)
+        pair, edge = _expanded(place, batch.origin, len(nodes))
         node = batch.other.astype(np.int64)[edge]
         inverse = batch.inverse[edge]
         owner = group[pair]
-        kept_rows = (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
-        kept_rows &= ~(inverse & (node == reach.nodes[pair]))  # a loop is one edge, and walked once
+        kept_rows = np.ones(len(pair), np.bool_)
+        if not self._templates.directed:  # a loop is one edge, and walked once
+            kept_rows = ~(inverse & (node == reach.nodes[pair]))
+        if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
+            kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
         rows = np.flatnonzero(kept_rows)
-        pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
-        relation = batch.relation[edge[rows]].astype(np.int64)
+        pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
+        relation = batch.relation[edge].astype(np.int64)
         walks = reach.walks[pair].copy()
         if reach.hops >= 2 and len(reach.before) == 1:
-            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse)
+            loops = node == reach.nodes[pair]
+            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse, loops)
             rows = np.flatnonzero(walks > 0)
-            pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+            pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
             relation, walks = relation[rows], walks[rows]
         way = 1 + inverse.astype(np.int64)
         made = _grouped(owner, relation, way if self._templates.directed else None, node)
@@ -233,7 +247,12 @@ class _Search:
         merged_ways = np.bitwise_or.reduceat(ways[order], first_pair) if len(order) else ways
         merged_walks = np.add.reduceat(walks[order], first_pair) if len(order) else walks
         heads = order[first_group]
+        edges = None
+        if self._asks("edge"):
+            leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
+            edges = leads, batch.edge[edge[order]]
         return _Reach(
+            edges=edges,
             anchors=reach.anchors[owner[heads]],
             before=(parents[owner[heads]],),
             relation=relation[heads],
@@ -244,6 +263,23 @@ class _Search:
             hops=reach.hops + 1,
         )
 
+    def _affordable(self, reach: _Reach, what: str) -> tuple[Int64, _Reach]:
+        """Return the groups that are lengthened: all of them, or the cheapest that the budget allows."""
+        every = np.arange(len(reach))
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
+        if len(nodes) <= _FEW:
+            return every, reach
+        degrees = self._store.relation_counts(nodes).degrees(len(nodes))
+        reads = np.bincount(reach.group, degrees[place], len(reach))
+        if reads.sum() <= self._templates.budget:
+            return every, reach
+        order = np.argsort(reads, kind="stable")
+        kept = np.sort(order[reads[order].cumsum() <= self._templates.budget])
+        self._truncated.append(
+            f"{len(reach) - len(kept):,} of {len(reach):,} beginnings of {what} lead through too many edges"
+        )
+        return kept, reach.only(kept)
+
     def _leave_out_returns(
         self,
         earlier: _Reach,
@@ -253,12 +289,13 @@ class _Search:
         node: Int64,
         relation: Int64,
         inverse: npt.NDArray[np.bool_],
+        loops: npt.NDArray[np.bool_],
     ) -> None:
         """Take away the walks that come straight back over the edge they came by."""
         back = np.flatnonzero(relation == reach.relation[owner])
         if self._templates.directed:
             last = reach.ways[reach.bounds[owner[back]]] & 3
-            back = back[last != 1 + inverse[back]]
+            back = back[(last != 1 + inverse[back]) | loops[back]]
         size = 1 + max(int(earlier.nodes.max(initial=0)), int(node.max(initial=0)))
         held = earlier.group * size + earlier.nodes
         asked = reach.before[0][owner[back]] * size + node[back]
@@ -331,10 +368,11 @@ class _Search:
         relations = [level.relation[group].tolist() for level, group in zip(levels[:0:-1], groups, strict=False)][::-1]
         anchors = groups[-1].tolist()
         ways, total, hits = self._statistics(reach)
+        made = []
         for row in range(len(reach)):
             steps = self._steps([column[row] for column in relations], ways[row], hops)
-            leg = Leg(self._anchors[anchors[row]], steps)
-            yield from self._with_types(reach, row, self._candidate(template, (leg,), total[row], hits[row]))
+            made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), total[row], hits[row]))
+        yield from self._with_conditions(reach, made)
 
     def _meetings(
         self,
@@ -346,6 +384,7 @@ class _Search:
     ) -> Iterator[Candidate]:
         reach = met if tails is None else tails
         ways, total, hits = self._statistics(reach)
+        made = []
         for row in range(len(reach)):
             joined = row if tails is None else int(tails.before[0][row])
             tail = () if tails is None else self._steps([int(tails.relation[row])], ways[row], 1)
@@ -358,16 +397,17 @@ class _Search:
                     group = int(level.before[0][group])
                 of_side = bits >> 2 * hops[1] if side == 0 else bits & (4 ** hops[1] - 1)
                 legs.append(Leg(self._anchors[group], self._steps(relations[::-1], of_side, count)))
-            candidate = self._candidate(template, tuple(legs), total[row], hits[row], tail)
-            yield from self._with_types(reach, row, candidate)
+            made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
+        yield from self._with_conditions(reach, made)
 
     def _statistics(self, reach: _Reach) -> tuple[list[int], list[int], list[int]]:
         """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
         if not len(reach):
             return [], [], []
-        ways = np.bitwise_or.reduceat(reach.ways, reach.bounds[:-1])
-        hits = np.add.reduceat(np.isin(reach.nodes, self._gold).astype(np.int64), reach.bounds[:-1])
-        return ways.tolist(), np.diff(reach.bounds).tolist(), hits.tolist()
+        away = reach.nodes != reach.anchors[reach.group, 0]
+        ways = np.bitwise_or.reduceat(reach.ways * away, reach.bounds[:-1])
+        hits = np.add.reduceat((np.isin(reach.nodes, self._gold) & away).astype(np.int64), reach.bounds[:-1])
+        return ways.tolist(), np.add.reduceat(away.astype(np.int64), reach.bounds[:-1]).tolist(), hits.tolist()
 
     def _steps(self, relations: Sequence[int], ways: int, hops: int) -> tuple[Step, ...]:
         labels = self._labels
@@ -378,19 +418,134 @@ class _Search:
     def _candidate(
         self, template: Template, legs: tuple[Leg, ...], total: int, hits: int, tail: tuple[Step, ...] = ()
     ) -> Candidate:
-        return Candidate(
-            template,
-            legs,
-            total,
-            hits,
-            self._gold_size,
-            tail,
-            directed=self._templates.directed,
-            dialect=self._dialect,
-        )
+        directed = self._templates.directed
+        return Candidate(template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect)
 
-    def _with_types(self, reach: _Reach, row: int, candidate: Candidate) -> Iterator[Candidate]:
-        yield candidate
+    # Conditions on the results of a group
+
+    def _with_conditions(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
+        yield from (one for one in made if one.total)
+        if self._templates.typed:
+            yield from self._typed(reach, made)
+        if self._conditions.count:
+            for one in made:
+                if one.total:
+                    yield replace(one, count=True, hits=int(str(one.total) in self._gold_values), total=1)
+        if not self._conditions.years and not self._conditions.extremes:
+            return
+        group = reach.group
+        for attribute, pairs, values in self._values(reach):
+            for year in self._conditions.years:
+                begins = (str(year), f"{year}-")
+                texts, place = np.unique([str(value) for value in values], return_inverse=True)
+                says = np.array([text == begins[0] or text.startswith(begins[1]) for text in texts.tolist()], np.bool_)
+                kept = np.unique(pairs[says[place]])
+                yield from (
+                    replace(made[row], year=(attribute, year), total=total, hits=hits)
+                    for row, total, hits in self._counted(group[kept], reach.nodes[kept])
+                )
+            if self._conditions.extremes:
+                for highest in (True, False):
+                    kept = self._foremost(reach, group, pairs, values, highest)
+                    yield from (
+                        replace(made[row], extreme=(attribute, highest), total=1, hits=hits)
+                        for row, _, hits in self._counted(group[kept], reach.nodes[kept])
+                    )
+
+    def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int]]:
+        """Yield each group among distinct pairs with its results and hits."""
+        correct = np.isin(nodes, self._gold)
+        rows, place, totals = np.unique(group, return_inverse=True, return_counts=True)
+        hits = np.bincount(place, correct, len(rows)).astype(np.int64)
+        yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
+
+    def _typed(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield candidates whose results are of one type, where they are of several."""
+        types = self._finder.end_types
+        ends = [types[step.relation][step.direction] for step in map(_last, made)]
+        mixed = np.array(
+            [one.total > 1 and len(several) > 1 for one, several in zip(made, ends, strict=True)], np.bool_
+        )
+        if not mixed.any():
+            return
+        part = reach.only(np.flatnonzero(mixed))
+        rows = np.flatnonzero(mixed)
+        nodes, place = np.unique(part.nodes, return_inverse=True)
+        names, of_node = np.unique([node.type for node in self._read(nodes)], return_inverse=True)
+        group = rows[part.group]
+        away = part.nodes != part.anchors[part.group, 0]
+        for number, name in enumerate(names.tolist()):
+            if name:
+                kept = (of_node[place] == number) & away
+                for row, total, hits in self._counted(group[kept], part.nodes[kept]):
+                    if total < made[row].total:
+                        yield replace(made[row], end_type=name, total=total, hits=hits)
+
+    def _asks(self, place: str) -> bool:
+        """Tell whether conditions look at values that stand there."""
+        asked = self._conditions.years or self._conditions.extremes
+        return bool(asked) and any(one.place == place for one in self._finder.attributes)
+
+    def _read(self, nodes: Int64) -> list[Node]:
+        return self._store.nodes(self._store.ids(nodes))
+
+    def _values(self, reach: _Reach) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+        """Yield for each attribute the pairs that have a value, and the values."""
+        away = reach.nodes != reach.anchors[reach.group, 0]
+        nodes, place = np.unique(reach.nodes, return_inverse=True)
+        if self._asks("node"):
+            held = [node.properties for node in self._read(nodes)]
+            for attribute in self._of_place("node"):
+                having = np.array([attribute.key in properties for properties in held], np.bool_)
+                pairs = np.flatnonzero(having[place] & away)
+                yield attribute, pairs, [held[at][attribute.key] for at in place[pairs].tolist()]
+        if reach.edges is not None:
+            pairs, edges = (column[away[reach.edges[0]]] for column in reach.edges)
+            each, at_edge = np.unique(edges, return_inverse=True)
+            held = self._store.edge_properties(each)
+            for attribute in self._of_place("edge"):
+                rows = np.flatnonzero(np.array([attribute.key in one for one in held], np.bool_)[at_edge])
+                yield attribute, pairs[rows], [held[at][attribute.key] for at in at_edge[rows].tolist()]
+        for attribute in self._of_place("neighbour"):
+            number = np.array([self._labels.index(attribute.key)])
+            batch = self._store.edges(nodes, Direction.BOTH, number)
+            other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
+            names = [node.name for node in self._read(other)]
+            dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
+            edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
+            pairs, chosen = _expanded(place, batch.origin[edges], len(nodes))
+            kept = np.flatnonzero(away[pairs])
+            values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]
+            yield attribute, pairs[kept], values
+
+    def _of_place(self, place: str) -> list[Attribute]:
+        return [one for one in self._finder.attributes if one.place == place] if self._asks(place) else []
+
+    def _foremost(self, reach: _Reach, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
+        """Return for each group the pair with the highest or lowest value, the lower id of equal ones."""
+        if not len(pairs) or len({isinstance(value, str) for value in values}) > 1:
+            return np.empty(0, np.int64)
+        ranks = np.unique(np.array(values), return_inverse=True)[1]
+        nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self._store.ids(nodes), object)))[place]
+        order = np.lexsort((by_id, -ranks if highest else ranks, group[pairs]))
+        sorted_groups = group[pairs[order]]
+        first = np.append(True, np.diff(sorted_groups) != 0)
+        kept: Int64 = pairs[order[first]]
+        return kept
+
+
+def _last(candidate: Candidate) -> Step:
+    return (candidate.tail or candidate.legs[0].steps)[-1]
+
+
+def _expanded(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
+    """Join pairs with the rows of their nodes: (P,) node of each pair, (E,) node of each row, ascending."""
+    starts, stops = np.searchsorted(origin, np.arange(count)), np.searchsorted(origin, np.arange(count), "right")
+    sizes = (stops - starts)[place]
+    pairs = np.repeat(np.arange(len(place)), sizes)
+    return pairs, np.arange(len(pairs)) + np.repeat(starts[place] - sizes.cumsum() + sizes, sizes)
 
 
 def _known(store: GraphStore, ids: Collection[EntityId]) -> Int64:

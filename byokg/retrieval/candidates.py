@@ -16,16 +16,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
+import numpy as np
+
+from byokg.errors import ConfigError
 from byokg.graph.servers.cypher_schema import quoted, writable
-from byokg.graph.store import Direction
+from byokg.graph.servers.cypher_store import CypherStore
+from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, Cell, EntityId, Metapath
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]
-"""One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer at least, that meet
-in the target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
+"""One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer, that meet in the
+target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
 
 PATHS: tuple[Template, ...] = ("one_hop", "two_hop", "three_hop")
 TEMPLATES: tuple[Template, ...] = (*PATHS, "between", "intersection", "mediated")
+
+DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
+"""What a year or date looks like where it is text."""
+
+DATE = re.compile(DATES)
+_ORDERED_KINDS = ("int", "float", "date")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -77,6 +87,30 @@ class Attribute:
     """In a property of the target, or of the edge that was walked last; or it is the name of a neighbour."""
     key: str
     """The property, or the relation that leads to the neighbour, whichever way it lies."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a question asks of targets beyond a path that leads to them."""
+
+    years: tuple[int, ...] = ()
+    """Years that a value of theirs may have to say."""
+    extremes: bool = False
+    """Whether the first or last in some order may be asked for."""
+    count: bool = False
+    """Whether their number may be."""
+
+    @classmethod
+    def of(cls, question: str) -> Conditions:
+        """Read them off a question's words."""
+        words = set(re.findall(r"[a-z]+", question.casefold()))
+        counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
+        years = tuple(dict.fromkeys(int(year) for year in re.findall(r"(?<![\d.])[12]\d{3}(?![\d.])", question)))
+        return cls(years, bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts)
+
+
+_ORDERED = frozenset("first last latest next previous earlier later before after since until now current".split())
+_MOST = re.compile(r"[a-z]{3,}est|most|least")
 
 
 @dataclass(frozen=True)
@@ -132,7 +166,7 @@ class Candidate:
     @cached_property
     def query(self) -> str:
         """Return it as Cypher without parameters, executable as it stands: what a language model reads and writes."""
-        return _Writer(self, _literal).query(ranked=False)
+        return _Writer(self, literal).query(ranked=False)
 
     @cached_property
     def _parametrised(self) -> tuple[str, dict[str, Cell]]:
@@ -154,9 +188,60 @@ class Candidate:
         """Return the values of the parameters of `text`."""
         return self._parametrised[1]
 
-    def pattern(self, name: str = "", type: str = "") -> str:
-        """Return the graph pattern around one target, as Figure 4 of the paper writes it."""
-        return ", ".join(_Writer(self, _literal).matches(_node(type, f"{{name: {_literal(name)}}}" if name else "")))
+
+@dataclass(frozen=True)
+class Candidates:
+    """What was found around the anchors of one question."""
+
+    items: tuple[Candidate, ...]
+    truncated: tuple[str, ...] = ()
+    """What was not walked because it exceeds the budget, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Which candidates are looked for, and how much may be read for them.
+
+    Raises:
+        ConfigError: a template is unknown, or the budget leaves nothing.
+    """
+
+    names: tuple[Template, ...] = ("one_hop", "two_hop", "between", "intersection", "mediated")
+    typed: bool = True
+    """Also those whose ends are of one type, where ends have several."""
+    directed: bool = False
+    """Whether a relation walked one way and the other makes two candidates; A.2 makes one."""
+    budget: int = 2_000_000
+    """Pairs of a walk's beginning and an edge that lengthens it, for each hop; a hub is not walked through beyond."""
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.names if name not in TEMPLATES]:
+            raise ConfigError(f"template {unknown[0]!r} is not known; choose from {', '.join(TEMPLATES)}")
+        if self.budget < 1:
+            raise ConfigError(f"budget={self.budget} walks nothing; use 1 or more")
+
+
+def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
+    """Return where a graph holds years, dates and numbers, `sample` edges of each relation looked at."""
+    schema = store.schema()
+    found = [
+        Attribute("node", detail.name)
+        for details in schema.node_property_details.values()
+        for detail in details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    found += [
+        Attribute("edge", detail.name)
+        for relation in schema.relations
+        for detail in relation.property_details
+        if detail.kind in _ORDERED_KINDS
+    ]
+    batch = store.sample_edges(sample)
+    dated = np.array([DATE.fullmatch(node.name) is not None for node in store.nodes(store.ids(batch.tail))], np.bool_)
+    size = np.bincount(batch.relation, minlength=len(store.relations))
+    share = np.bincount(batch.relation, dated, len(store.relations)) / np.maximum(1, size)
+    found += [Attribute("neighbour", store.relations[number]) for number in np.flatnonzero(share > 0.5).tolist()]
+    return tuple(dict.fromkeys(found))
 
 
 class CandidateRanker(Protocol):
@@ -164,6 +249,25 @@ class CandidateRanker(Protocol):
 
     def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
         """Return positions of candidates with scores, best first; those left out are not to be asked."""
+
+
+def dialect_of(store: GraphStore) -> Dialect:
+    """Return how a store's queries name nodes: a graph of ours by `id`, a server as it was opened."""
+    return Dialect(store.id_property, store.identity) if isinstance(store, CypherStore) else Dialect()
+
+
+def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
+    """Return entities as candidates start from them. Raises `EntityNotFound`."""
+    nodes = store.nodes(ids)
+    keys: list[str | None] = ["name"] * len(nodes)
+    if isinstance(store, CypherStore):
+        keys = [store.name_property(node.type) for node in nodes]
+        for at, element in enumerate(store.elements(ids)):  # a name may stand in another property, or be a number there
+            text = f"MATCH (n) WHERE {store.identity}(n) = $element AND n[$key] = $name RETURN count(*)"
+            if keys[at] is not None:
+                held = store.run(text, {"element": element, "key": keys[at], "name": nodes[at].name}).rows
+                keys[at] = keys[at] if held == ((1,),) else None
+    return [Anchor(node.id, node.name, node.type, key) for node, key in zip(nodes, keys, strict=True)]
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -178,7 +282,8 @@ def _hops(candidate: Candidate) -> int:
 # Cypher
 
 
-def _literal(value: str) -> str:
+def literal(value: str) -> str:
+    """Return a text as a query writes it, in quotes."""
     return f'"{value.translate(_ESCAPES)}"'
 
 
@@ -202,7 +307,6 @@ class _Writer:
         self._edges = 0
         self._conditions: list[str] = []
         self._last = ""
-        self._named = False
         self.target = ""
 
     def query(self, ranked: bool) -> str:
@@ -238,14 +342,9 @@ class _Writer:
             return f"{matched} RETURN {target}, count(*) AS walks ORDER BY walks DESC, {identity}"
         return f"{matched} RETURN DISTINCT {target}"
 
-    def matches(self, target: str) -> list[str]:
-        """Write the patterns alone; `target` is what stands behind the target's variable."""
-        return [match for match, _ in self._parts(target, named=True)]
-
-    def _parts(self, target: str, named: bool = False) -> list[tuple[str, list[str]]]:
+    def _parts(self, target: str) -> list[tuple[str, list[str]]]:
         """Write each MATCH with its conditions; edges of one MATCH differ from each other, those of two need not."""
         one = self._candidate
-        self._named = named
         first = one.legs[0]
         if one.template in PATHS:
             self.target = f"x{len(first.steps) + 1}"
@@ -300,8 +399,6 @@ class _Writer:
                 conditions.append(f"{dialect.identity}({variable}) = {self._put(anchor.id)}")
             else:
                 inside[dialect.id_property] = anchor.id
-        if self._named:
-            inside, conditions = {"name": anchor.name}, []
         held = ", ".join(f"{name_in_cypher(key)}: {self._put(value)}" for key, value in inside.items())
         return f"({variable}{_node(anchor.type, f'{{{held}}}' if held else '')})", conditions
 
@@ -320,7 +417,7 @@ class _Writer:
         asked = any(told is not None and told[0].place == "edge" for told in (one.year, one.extreme))
         self._last = variable
         if writable(step.relation):
-            inside = f"{variable if asked or self._named else ''}:{name_in_cypher(step.relation)}"
+            inside = f"{variable if asked else ''}:{name_in_cypher(step.relation)}"
         else:
             inside = variable
             self._conditions.append(f"type({variable}) = {self._put(step.relation)}")
@@ -345,7 +442,3 @@ class _Writer:
         if dialect.id_property is None:
             return f"{dialect.identity}({variable})"
         return f"{variable}.{name_in_cypher(dialect.id_property)}"
-
-
-DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
-"""What a year or date looks like where it is text."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from byokg.errors import GraphError, at_least
-from byokg.graph.paths import shortest_paths
+from byokg.graph.pathql.budget import PathLimits
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
+from byokg.graph.paths import Walks, follow
 from byokg.graph.store import GraphStore
-from byokg.graph.traversal import Walks, follow_metapath
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
 from byokg.retrieval.frontier import metapath
 from byokg.types import (
@@ -25,9 +26,6 @@ from byokg.types import (
     Request,
     best_first,
 )
-
-if TYPE_CHECKING:
-    from byokg.graph.pathql.query import Endpoint
 
 RETRIEVER = "path"
 
@@ -103,8 +101,8 @@ class PathRetriever:
             RelationNotFound: a metapath that is taken as it is names a relation that is not in the store.
         """
         found: list[Evidence] = []
-        paths, problems = self._tied(request)
-        for path in paths:
+        tied, problems = self._tied(request)
+        for path in tied:
             walked = list(self._walked(path, request.linked.entities))
             found += walked
             if not walked and not path.directed and request.linked.entities:
@@ -170,7 +168,7 @@ class PathRetriever:
         """Return what a path leads to: the walks of each choice of directions that ends somewhere."""
 
         def walk(way: Metapath) -> Walks:
-            return follow_metapath(self._store, [source], way, self._max_frontier, self._hub_cap, avoid)
+            return follow(self._store, [source], way, self._max_frontier, self._hub_cap, avoid)
 
         if path.directed:
             walks = walk(path.relations)
@@ -187,16 +185,13 @@ class PathRetriever:
 
     def _queried(self, text: str, request: Request) -> list[Evidence]:
         """Return the paths that a path query finds, those along the same relations from one node in one item."""
-        from byokg.graph.pathql.evaluate import paths
-        from byokg.graph.pathql.grammar import parse
-        from byokg.graph.pathql.query import Name
-        from byokg.graph.pathql.search import PathLimits
+        from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
 
         try:
             query = parse(text)
             query = replace(query, start=self._ended(query.start, request), end=self._ended(query.end, request))
             if not (query.start.names or query.start.pattern or query.end.names or query.end.pattern):
-                linked = tuple(Name(id) for id in best_first(request.linked.entities)[: self._anchors])
+                linked = tuple(NameTerm(id) for id in best_first(request.linked.entities)[: self._anchors])
                 query = replace(query, start=replace(query.start, names=linked))
             found = paths(self._store, query, PathLimits(max_paths=_MOST_PATHS))
         except GraphError as error:
@@ -223,15 +218,13 @@ class PathRetriever:
 
     def _ended(self, end: Endpoint, request: Request) -> Endpoint:
         """Return a start or end in which names of linked mentions are replaced by the ids of their candidates."""
-        from byokg.graph.pathql.query import Name
-
         linked = (*request.linked.entities, *request.linked.drafts)
         ids: list[str] = []
         for name in end.names:
             said = {name.text.casefold(), name.text.replace("_", " ").casefold()}
             of_name = [one.id for one in linked if {one.id, one.name.casefold(), one.mention.text.casefold()} & said]
             ids += of_name or [name.text]
-        return replace(end, names=tuple(Name(id) for id in dict.fromkeys(ids))) if ids else end
+        return replace(end, names=tuple(NameTerm(id) for id in dict.fromkeys(ids))) if ids else end
 
     # Shortest paths
 
@@ -241,9 +234,14 @@ class PathRetriever:
         targets = best_first(request.linked.drafts)[: self._anchors]
         if not sources or not targets or self._shortest == 0:
             return []
-        pairs = shortest_paths(
-            self._store, sources, targets, self._shortest, self._shortest_hops, per_node_cap=self._hub_cap
-        )
+        query = connecting(sources, targets, self._shortest, self._shortest_hops)
+        most = self._shortest * len(sources) * len(targets)
+        result = paths(self._store, query, PathLimits(max_paths=most + 1, hub_cap=self._hub_cap))
+        pairs: dict[tuple[EntityId, EntityId], list[Path]] = {
+            (source, target): [] for source in sources for target in targets
+        }
+        for each in result:
+            pairs[each.start, each.end].append(each.path)
         found = [
             PathEvidence(
                 retriever=RETRIEVER,
@@ -252,10 +250,10 @@ class PathRetriever:
                 relations=metapath(path),
                 ends=(path.end,),
                 paths=(path,),
-                truncated=pair.truncated,
+                truncated=result.truncated and len(same) < self._shortest,
             )
-            for pair in pairs
-            for path in pair.paths
+            for same in pairs.values()
+            for path in same
             if path.triples  # a draft answer that is a linked entity, too, is where it already stands
         ]
         request.note("path.shortest", {"entities": sources, "drafts": targets}, {"paths": len(found)})

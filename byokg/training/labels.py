@@ -16,8 +16,8 @@ from typing import Any
 from byokg.evaluation.datasets.base import Example
 from byokg.files import json_line, write_file
 from byokg.graph.store import GraphStore
-from byokg.retrieval.candidate_counts import Templates, find_candidates
-from byokg.retrieval.candidates import Candidate, best_first
+from byokg.retrieval.candidate_counts import find_candidates
+from byokg.retrieval.candidates import Candidate, Templates, best_first
 from byokg.types import EntityId
 
 Anchors = Callable[[Example], Sequence[EntityId]]

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from byokg.cli.ask_commands import answer_json, show
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.traversal import follow_metapath
+from byokg.graph.paths import follow
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -46,7 +46,7 @@ def graph() -> ColumnarGraph:
 
 def evidence(graph: ColumnarGraph, source: str, shown: int, score: float, truncated: bool = False) -> PathEvidence:
     """Return all neighbours of a country, with walks to the first `shown` of them."""
-    walks = follow_metapath(graph, [EntityId(source)], ["borders"])
+    walks = follow(graph, [EntityId(source)], ["borders"])
     return PathEvidence(
         retriever="path",
         score=score,
@@ -136,7 +136,7 @@ def test_of_many_answers_the_first_are_listed(graph: ColumnarGraph) -> None:
 def test_names_are_shown_as_they_are_whatever_is_in_them() -> None:
     # [bold]a[/bold] -[red]-> b
     graph = ColumnarGraph.from_triples([("[bold]a[/bold]", "[red]", "b")])
-    walks = follow_metapath(graph, [EntityId("[bold]a[/bold]")], ["[red]"])
+    walks = follow(graph, [EntityId("[bold]a[/bold]")], ["[red]"])
     paths = tuple(walks.paths(walks.ends))
     found = [PathEvidence("path", 1.0, EntityId("[bold]a[/bold]"), ("[red]",), (EntityId("b"),), paths)]
     lines = printed(answer(found, ["b"], ("e1",)), graph)

@@ -241,7 +241,7 @@ def test_a_graph_keyed_by_name_asks_for_names(byokg: Run, films: Path) -> None:
     [
         ((), "ConfigError: no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions"),
         (("dataset=metaqa",), "ConfigError: dataset=metaqa needs dataset.root, dataset.hops"),
-        (("dataset=metaqa", "dataset.root=.", "dataset.hops=4"), "MetaQA has questions of 1, 2 or 3 hops"),
+        (("dataset=metaqa", "dataset.root=.", "dataset.hops=4"), "MetaQA has questions of 1, 2 or 3 hops, or all"),
         (("dataset=atlas", "dataset.split=tset"), "has no question in split 'tset'; it holds dev"),
         (("dataset=folder", "dataset.root=nowhere"), "DatasetError: nowhere: holds no questions.jsonl"),
         (("dataset=atlas", "pipeline.max_hops=9"), "ConfigError: max_hops=9 is out of range"),

@@ -70,7 +70,50 @@ def test_a_null_is_no_prediction_and_an_empty_text_is_one_without_answers(file: 
 def test_a_json_list_is_read_and_questions_stand_for_ids(file: Path) -> None:
     file.write_text(json.dumps([{"question": "Where?", "results": "{Oslo}", "gold": ["Oslo"]}]), "utf-8")
     [case] = read_external(file)
-    assert (case.id, case.answers, case.written) == ("Where?", ("{Oslo}",), True)
+    assert (case.id, case.question, case.answers, case.reply) == ("where", "Where?", ("Oslo",), "{Oslo}")
+
+
+@pytest.mark.parametrize(
+    ("results", "answers"),
+    [
+        ('{"A": {"Sufficient": "Yes", "Answer": "Oslo"}, "R": "It is {Oslo}."}', ("Oslo",)),
+        ('{"A": {"Known": "Yes", "Answer": ["Oslo", "Bergen", ""]}}', ("Oslo", "Bergen")),
+        ('{"A": {"Known": "No", "Answer": null}}', ()),
+        ('{"A": {"Answer": ""}}', ()),
+        ('{"Answer": 1994}', ("1994",)),
+        ("{Yes}. By the triplets given, the answer is {Oslo}.", ("Oslo",)),
+        ("The answer to the question is { Oslo }, and {Bergen} is another town.", ("Oslo",)),
+        ("I do not know.", ("I do not know.",)),
+        ('{"A": {"Answer": ["Oslo", "Ber', ('{"A": {"Answer": ["Oslo", "Ber',)),
+    ],
+)
+def test_results_of_the_tog_family_are_read_as_it_writes_them(
+    file: Path, results: str, answers: tuple[str, ...]
+) -> None:
+    [case] = read_external(written(file, {"RawQuestion": "Where?", "results": results, "gold": ["Oslo"]}))
+    assert case.answers == answers
+    assert case.written
+
+
+def test_predictions_without_ids_are_for_the_questions_of_the_same_text(file: Path) -> None:
+    said = [{"RawQuestion": f"  Where is  town {number}", "results": "{Oslo}"} for number in range(30)]
+    examples = [Example(f"q{number}", f"where is town {number} ?", ("Oslo",)) for number in range(29)]
+    notes: list[str] = []
+    cases = read_external(written(file, *said, said[3]), examples, note=notes.append)
+    assert [case.id for case in cases] == [f"q{number}" for number in range(29)]
+    assert {case.answers for case in cases} == {("Oslo",)}
+    assert notes == [
+        "predictions.jsonl: 1 predictions stand there twice, and count once: 'where is town 3'",
+        "predictions.jsonl: 1 questions are not in the data set, and passed over: 'where is town 29'",
+    ]
+    with pytest.raises(RunError, match=r"is not in the data set, nor are 9 more"):
+        read_external(file, examples[:20])
+
+
+def test_an_empty_line_is_no_answer(file: Path) -> None:
+    [case] = read_external(written(file, {"id": "a", "prediction": "Paris\n", "ground_truth": ["Paris"]}))
+    [strict] = score_cases([case], [PROFILES["strict"]], resamples=2)
+    assert (case.answers, case.lines, strict.estimates["em"].value) == (("Paris",), ("Paris", ""), 1.0)
 
 
 def test_ids_of_answers_are_read_beside_them(file: Path) -> None:
@@ -97,7 +140,10 @@ def test_the_data_sets_gold_answers_go_first_and_questions_left_out_count_as_fai
         ([{"id": "a", "prediction": ["x"]}], "has no gold answers in ground_truth.*name the data set"),
         ([{"id": "a", "prediction": [["x"]], "gold": ["x"]}], "field 'prediction' should list texts"),
         ([{"id": "a", "prediction": ["x"], "answer_ids": ["1", "2"], "gold": ["x"]}], "has 2 ids for 1 answers"),
-        ([{"id": "a", "prediction": ["x"], "gold": ["x"]}] * 2, "id 'a' is already used in .*:1"),
+        (
+            [{"id": "a", "prediction": [said], "gold": ["x"]} for said in "xy"],
+            "id 'a' is already used in .*:1, for another prediction",
+        ),
     ],
 )
 def test_a_record_of_another_shape_is_refused_with_its_place(file: Path, records: list[object], message: str) -> None:

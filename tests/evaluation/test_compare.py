@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.compare import Anchor, compare_runs, differing, obstacles, read_anchors
+from byokg.evaluation.comparability import (
+    Anchor,
+    Measured,
+    contract,
+    contract_groups,
+    differing,
+    obstacles,
+    read_anchors,
+)
+from byokg.evaluation.compare import compare_runs
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.run_folder import METRICS_FILE, Run, read_runs
@@ -61,7 +70,7 @@ def test_questions_won_and_lost_are_listed_and_counted(before: Run, after: Run) 
     [found] = compare_runs([before, after], PROFILES["strict"], resamples=200)
     assert (found.metric, found.won, found.lost) == ("hit", ("b", "c"), ("d",))
     hit = found.differences["hit"]
-    assert (hit.value, hit.won, hit.lost, hit.test, hit.p) == (0.25, 2, 1, "McNemar", 1.0)
+    assert (hit.value, hit.won, hit.lost, hit.test, hit.p) == (0.25, 2, 1, "McNemar", 0.625)
     recall = found.differences["recall"]  # 1, 0, 0, 1/2 before; 1, 1, 1, 0 after
     assert recall.value == pytest.approx(0.75 - 0.375)
     assert recall.ci95[0] <= recall.value <= recall.ci95[1]
@@ -85,6 +94,46 @@ def test_a_pooled_metric_is_pooled_in_each_type_too(before: Run, after: Run) -> 
 def test_settings_that_differ_are_named(before: Run, after: Run) -> None:
     [found] = compare_runs([before, after], PROFILES["strict"], resamples=10)
     assert found.settings == {"config.pipeline.rounds": ("1", "2")}
+
+
+def test_runs_under_one_contract_differ_in_settings_alone(before: Run, after: Run) -> None:
+    [found] = compare_runs([before, after], PROFILES["strict"], resamples=10)
+    assert found.apart == ()
+    assert contract_groups([contract(run, "strict") for run in (before, after)]) == [[0, 1]]
+
+
+def test_what_keeps_two_runs_apart_is_said_in_words(before: Run, after: Run) -> None:
+    other = replace(
+        after,
+        config={
+            **after.config,
+            "graph": {"checksum": "2" * 64},
+            "entities": "gold",
+            "hops": "gold",
+            "code": {"version": "0.1.0", "digest": "f" * 16},
+        },
+    )
+    [found] = compare_runs([before, other], PROFILES["strict"], resamples=10)
+    assert found.apart[0] == f"graph {'1' * 12} → {'2' * 12}"
+    assert found.apart[1].endswith(" → 0.1.0 ffffffffffff")
+    assert found.apart[2:] == ("topic entities linked → gold", "hop counts predicted → gold")
+    assert contract_groups([contract(run, "strict") for run in (before, after, other)]) == [[0, 1], [2]]
+
+
+def test_runs_on_fewer_questions_are_under_another_contract(before: Run, tmp_path: Path) -> None:
+    fewer = recorded(tmp_path / "fewer", {"a": "Norway", "b": "Italy", "c": "Peru"}, count=3)
+    assert contract(before, "strict").differences(contract(fewer, "rog")) == (
+        "4 → 3 questions",
+        "metric profile strict → rog",
+    )
+
+
+def test_p_values_of_several_runs_are_corrected(before: Run, after: Run, tmp_path: Path) -> None:
+    third = recorded(tmp_path / "third", {"a": "Norway", "b": "Spain", "d": "Australia", "c": "Peru"})
+    found = compare_runs([before, after, third], PROFILES["strict"], resamples=10)
+    raw = [one.differences["hit"].p for one in found]
+    assert raw == [0.625, 0.5]
+    assert [one.holm["hit"] for one in found] == [1.0, 1.0]  # 2 · 0.5, and no less for the other
 
 
 def test_another_metric_and_profile_may_be_asked_for(before: Run, after: Run) -> None:
@@ -177,13 +226,13 @@ def test_an_unknown_data_set_is_refused_with_those_there_are(name: str) -> None:
 
 
 def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> None:
-    assert obstacles(ANCHOR, "WebQSP test", 1628, "linked", published_graph=True) == ()
+    assert obstacles(ANCHOR, Measured("run", "WebQSP test", 1628, "linked"), published_graph=True) == ()
 
 
 @pytest.mark.parametrize(
     ("anchor", "dataset", "n", "entities", "same", "why"),
     [
-        (ANCHOR, "cwq test", 1628, "linked", True, "these runs asked 'cwq test'"),
+        (ANCHOR, "cwq test", 1628, "linked", True, "'cwq test' was asked here"),
         (ANCHOR, "webqsp test", 855, "linked", True, "1,628 questions there, 855 here"),
         (ANCHOR, "webqsp test", 1628, "gold", True, "topic entities linked there, gold here"),
         (
@@ -202,4 +251,4 @@ def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> No
 def test_whatever_differs_keeps_a_figure_apart(
     anchor: Anchor, dataset: str, n: int, entities: str, same: bool, why: str
 ) -> None:
-    assert obstacles(anchor, dataset, n, entities, same) == (why,)
+    assert obstacles(anchor, Measured("run", dataset, n, entities), same) == (why,)

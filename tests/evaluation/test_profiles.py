@@ -268,6 +268,20 @@ def test_published_figures_of_each_question_are_recomputed(real_data: Path) -> N
         assert GNN_RAG.score(one) == pytest.approx(published, abs=1e-12), record["id"]
 
 
+def test_a_file_of_the_tog_family_scores_as_its_own_metric_has_it(real_data: Path) -> None:
+    from byokg.evaluation.datasets.folder import Folder
+
+    asked = Folder(real_data / "webqsp").examples()
+    notes: list[str] = []
+    path = real_data / "foreign_predictions" / "pog_webqsp_gpt-3.5.jsonl.xz"
+    cases = read_external(path, asked, note=notes.append)
+    tog, strict = score_cases(cases, [PROFILES["tog"], PROFILES["strict"]], resamples=2)
+    assert (tog.n, round(100 * tog.estimates["hit"].value, 1)) == (1628, 79.5)
+    assert round(100 * strict.estimates["hit"].value, 1) == 59.2
+    assert len(notes) == 1
+    assert "11 questions are not in the data set" in notes[0]
+
+
 def test_subgraphrag_reads_marked_lines_and_pairs_each_gold_answer_with_one() -> None:
     # Lines: new york city, york. Golds longest first: new york takes the first, york the second, oslo none.
     said = ("Let me think about York.", "ans: New York City", "ans: York", "ans: york")
@@ -279,7 +293,7 @@ def test_subgraphrag_reads_marked_lines_and_pairs_each_gold_answer_with_one() ->
 
 
 def test_a_written_text_without_marked_lines_has_no_answers_for_subgraphrag() -> None:
-    assert SUBGRAPHRAG.score(Case("q", ("York",), ("York",), written=True)) == (0.0,) * 6
+    assert SUBGRAPHRAG.score(Case("q", ("York",), ("York",), reply="York")) == (0.0,) * 6
     assert SUBGRAPHRAG.score(Case("q", ("York",), ("York",))) == (1.0,) * 6
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound, RunError
-from byokg.evaluation.metrics import Retrieved
+from byokg.evaluation.metrics import Grounding, Retrieved
 from byokg.evaluation.records import (
     CONFIG,
     PREDICTIONS,
@@ -85,7 +85,7 @@ def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
     assert answered(answer(), 1.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
         '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null,'
-        '"drafts":[],"retrieved":null}\n'
+        '"drafts":[],"retrieved":null,"grounding":{"support":["found","unsupported"],"cited":0,"right":0}}\n'
     )
 
 
@@ -112,7 +112,7 @@ def test_a_failed_prediction_names_the_error() -> None:
         '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
         'stores take ids, so pass names through an EntityLinker first"},"linked":null,'
-        '"drafts":[],"retrieved":null}\n'
+        '"drafts":[],"retrieved":null,"grounding":null}\n'
     )
 
 
@@ -184,8 +184,8 @@ def test_the_trace_shows_what_retrievers_noted_and_the_answers() -> None:
         }
     ]
     assert trace["answers"] == [
-        {"name": "Ann “A” Abt", "id": "e1", "score": 0.9, "citations": ["e1"]},
-        {"name": "1999", "id": None, "score": 0.5, "citations": []},
+        {"name": "Ann “A” Abt", "id": "e1", "score": 0.9, "citations": ["e1"], "cited": 0, "miscited": []},
+        {"name": "1999", "id": None, "score": 0.5, "citations": [], "cited": 0, "miscited": []},
     ]
 
 
@@ -294,7 +294,16 @@ def test_a_prediction_reads_back(tmp_path: Path) -> None:
     lines = [answered(answer(), 1.5), failed("q-2", ValueError("no"), 0.5)]
     (tmp_path / PREDICTIONS).write_bytes(b"".join(line.predictions for line in lines))
     assert list(read_predictions(tmp_path)) == [
-        Prediction("q-1", "ok", ("Ann “A” Abt", "1999"), ("e1", None), (True, False), (("e1",), ()), None),
+        Prediction(
+            "q-1",
+            "ok",
+            ("Ann “A” Abt", "1999"),
+            ("e1", None),
+            (True, False),
+            (("e1",), ()),
+            None,
+            grounding=Grounding(("found", "unsupported"), 0, 0),
+        ),
         Prediction("q-2", "failed", error=Failure("ValueError", "no")),
     ]
 
@@ -349,6 +358,6 @@ def test_what_the_evidence_holds_and_the_first_drafts_are_recorded_and_read_back
     )
     found = Retrieved((1, None), (2, 3), 120)
     line = answered(drafted, 1.5, retrieved=found).predictions
-    assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120}}' in line
+    assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120},' in line
     read = parse_prediction(line, "here")
     assert (read.drafts, read.retrieved) == (("Bern", "Basel"), found)

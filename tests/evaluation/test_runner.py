@@ -186,7 +186,7 @@ def test_a_run_stops_at_its_budget_and_continues_with_a_higher_one_without_payin
 def test_a_failed_question_is_recorded_with_the_error_and_the_run_goes_on(tmp_path: Path) -> None:
     run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
     predictions = list(read_predictions(tmp_path))
-    assert Counter(prediction.status for prediction in predictions) == {"ok": 8, "failed": 2}
+    assert Counter(prediction.status for prediction in predictions) == {"ok": 7, "abstained": 1, "failed": 2}
     known, unexpected = predictions[7].error, predictions[8].error
     assert known is not None and known.type == "EntityNotFound" and "'node 7'" in known.message
     assert unexpected is not None and (unexpected.type, unexpected.message) == (

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.evaluation.runner import Shard, drawn, named
+from byokg.evaluation.datasets.base import drawn, named
+from byokg.evaluation.runner import Shard
 from tests.evaluation.scripted import examples
 
 HUNDRED = examples(100)

@@ -77,6 +77,9 @@ class Handler(BaseHTTPRequestHandler):
             answer = endpoint.store.query(query, default_graph=default)
         except SyntaxError as error:
             return self.reply(400, "text/plain", str(error).encode())
+        if isinstance(answer, pyoxigraph.QueryTriples):
+            assert self.headers["Accept"].startswith("application/n-triples")
+            return self.reply(200, "application/n-triples", answer.serialize(format=pyoxigraph.RdfFormat.N_TRIPLES))
         body = answer.serialize(format=pyoxigraph.QueryResultsFormat.JSON)
         if endpoint.cut_at is not None and isinstance(answer, pyoxigraph.QuerySolutions):
             body = first_rows(body, endpoint.cut_at)

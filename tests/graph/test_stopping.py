@@ -10,9 +10,10 @@ import pytest
 from byokg.errors import CallStopped
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.evaluate import paths
-from byokg.graph.paths import shortest_paths
+from byokg.graph.pathql.query import connecting
+from byokg.graph.paths import follow
 from byokg.graph.stopping import Stop, check, left_s
-from byokg.graph.traversal import follow_metapath, k_hop_edges
+from byokg.graph.traversal import k_hop_edges
 from byokg.types import EntityId
 
 A, B = EntityId("a"), EntityId("b")
@@ -59,8 +60,8 @@ def test_other_threads_go_on() -> None:
     "work",
     [
         lambda: k_hop_edges(STORE, [A], 2),
-        lambda: follow_metapath(STORE, [A], ["r"]),
-        lambda: shortest_paths(STORE, [A], [B]),
+        lambda: follow(STORE, [A], ["r"]),
+        lambda: paths(STORE, connecting([A], [B])),
         lambda: paths(STORE, "PATHS ALL START ?x = <a> END ?y = <b> VIA <r>"),
         lambda: STORE.edges_among(STORE.numbers([A, B])),
     ],

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import follow
 from byokg.graph.store import Direction
-from byokg.graph.traversal import ReachedEdges, follow_metapath, k_hop_edges, neighbours, triples
+from byokg.graph.traversal import ReachedEdges, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple
 from tests.graph.contract import edge, ids, node, spelled
 
@@ -145,28 +146,20 @@ class TestKHopEdges:
         assert len(k_hop_edges(films, [], 2).edges) == 0
 
 
-class TestFollowMetapath:
+class TestFollow:
     def test_a_step_may_go_against_the_arrow(self, films: ColumnarGraph) -> None:
         # Weaver <- Alien -> Scott, Weaver <- Aliens -> Cameron
-        walks = follow_metapath(films, ids("Weaver"), ["^starred", "directed_by"])
+        walks = follow(films, ids("Weaver"), ["^starred", "directed_by"])
         assert films.ids(walks.ends) == ["Scott", "Cameron"]
         assert walks.counts.tolist() == [1.0, 1.0]
         assert not walks.truncated
-
-    def test_frontiers_are_kept_hop_by_hop(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Weaver"), ["^starred", "directed_by"])
-        assert [films.ids(frontier) for frontier in walks.frontiers] == [
-            ["Weaver"],
-            ["Alien", "Aliens"],
-            ["Scott", "Cameron"],
-        ]
 
     def test_ends_of_more_walks_come_first_then_lower_numbers(self) -> None:
         #   s -r-> x, y;  x -q-> u, v;  y -q-> v, w : v by two walks, u and w by one
         graph = ColumnarGraph.from_triples(
             [("s", "r", "x"), ("s", "r", "y"), ("x", "q", "u"), ("x", "q", "v"), ("y", "q", "w"), ("y", "q", "v")]
         )
-        walks = follow_metapath(graph, ids("s"), ["r", "q"])
+        walks = follow(graph, ids("s"), ["r", "q"])
         assert graph.ids(walks.ends) == ["v", "u", "w"]
         assert walks.counts.tolist() == [2.0, 1.0, 1.0]
 
@@ -175,17 +168,17 @@ class TestFollowMetapath:
             [node("a"), node("b"), node("c")],
             [edge("a", "r", "b", n=1), edge("a", "r", "c"), edge("a", "r", "c", n=2), edge("c", "s", "b")],
         )
-        walks = follow_metapath(graph, ids("a"), ["r"])
+        walks = follow(graph, ids("a"), ["r"])
         assert graph.ids(walks.ends) == ["c", "b"]
         assert walks.counts.tolist() == [2.0, 1.0]
         assert walks.path(int(walks.ends[1])).triples[0].properties == {"n": 1}
 
     def test_a_walk_may_come_back_to_where_it_started(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Alien"), ["directed_by", "^directed_by"])
+        walks = follow(films, ids("Alien"), ["directed_by", "^directed_by"])
         assert films.ids(walks.ends) == ["Alien", "Blade"]
 
     def test_paths_are_concrete_walks_with_edge_numbers(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Weaver"), ["^starred", "directed_by"])
+        walks = follow(films, ids("Weaver"), ["^starred", "directed_by"])
         cameron = int(films.numbers(ids("Cameron"))[0])
         path = walks.path(cameron)
         batch = neighbours(films, ids("Aliens"), Direction.OUT)
@@ -202,40 +195,39 @@ class TestFollowMetapath:
         assert path.end == "Cameron"
 
     def test_paths_come_in_the_order_asked_and_are_the_same_each_time(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Weaver", "Winslet"), ["^starred", "directed_by"])
+        walks = follow(films, ids("Weaver", "Winslet"), ["^starred", "directed_by"])
         backwards = walks.ends[::-1]
         assert [path.end for path in walks.paths(backwards)] == films.ids(backwards)
         assert walks.paths(backwards) == walks.paths(backwards)
         assert walks.paths([]) == []
 
     def test_a_path_to_where_no_walk_ends_is_a_mistake_of_the_caller(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Weaver"), ["^starred"])
+        walks = follow(films, ids("Weaver"), ["^starred"])
         for name in ("Weaver", "Winslet", "Scott"):
             with pytest.raises(ValueError, match="no walk along"):
                 walks.path(int(films.numbers(ids(name))[0]))
 
     def test_a_dead_end_is_an_empty_result(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Scott"), ["directed_by", "starred"])
+        walks = follow(films, ids("Scott"), ["directed_by", "starred"])
         assert len(walks.ends) == 0
-        assert len(walks.frontiers) == 3
         assert walks.paths([]) == []
 
     def test_no_hops_end_at_the_sources(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Scott", "Alien", "Scott"), [])
+        walks = follow(films, ids("Scott", "Alien", "Scott"), [])
         assert films.ids(walks.ends) == ["Alien", "Scott"]
         assert walks.path(int(walks.ends[0])) == Path(EntityId("Alien"), (), ())
 
     def test_unknown_sources_and_relations_raise_also_after_a_dead_end(self, films: ColumnarGraph) -> None:
         with pytest.raises(EntityNotFound, match="'Predator'"):
-            follow_metapath(films, ids("Predator"), ["starred"])
+            follow(films, ids("Predator"), ["starred"])
         for step in ("stared", "^stared"):
             with pytest.raises(RelationNotFound, match=r"'stared'.*nearest: 'starred'"):
-                follow_metapath(films, ids("Scott"), ["starred", step])
+                follow(films, ids("Scott"), ["starred", step])
 
     def test_a_label_that_starts_with_a_caret_can_be_walked_both_ways(self) -> None:
         graph = ColumnarGraph.from_triples([("a", "^up", "b"), ("b", "r", "c")])
-        assert graph.ids(follow_metapath(graph, ids("a"), ["^up"]).ends) == ["b"]
-        assert graph.ids(follow_metapath(graph, ids("b"), ["^^up"]).ends) == ["a"]
+        assert graph.ids(follow(graph, ids("a"), ["^up"]).ends) == ["b"]
+        assert graph.ids(follow(graph, ids("b"), ["^^up"]).ends) == ["a"]
 
     def test_a_frontier_cap_keeps_the_ends_of_most_walks_and_says_so(self) -> None:
         #   s -r-> x, y, z;  x, y -q-> v;  x -q-> t;  z -q-> w : v by two walks
@@ -245,19 +237,18 @@ class TestFollowMetapath:
                 *(("x", "q", "t"), ("x", "q", "v"), ("y", "q", "v"), ("z", "q", "w")),
             ]
         )
-        walks = follow_metapath(graph, ids("s"), ["r", "q"], max_frontier=3)
+        walks = follow(graph, ids("s"), ["r", "q"], max_frontier=3)
         assert not walks.truncated
-        walks = follow_metapath(graph, ids("s"), ["r", "q"], max_frontier=2)
-        assert graph.ids(walks.frontiers[1]) == ["x", "y"]
+        walks = follow(graph, ids("s"), ["r", "q"], max_frontier=2)
         assert graph.ids(walks.ends) == ["v", "t"]
         assert walks.truncated
         assert walks.path(int(walks.ends[1])).nodes == ("s", "x", "t")
 
     def test_a_hub_cap_keeps_the_first_edges_of_each_node_and_says_so(self, films: ColumnarGraph) -> None:
-        walks = follow_metapath(films, ids("Scott", "Cameron"), ["^directed_by"], hub_cap=1)
+        walks = follow(films, ids("Scott", "Cameron"), ["^directed_by"], hub_cap=1)
         assert films.ids(walks.ends) == ["Alien", "Aliens"]
         assert walks.truncated
-        assert not follow_metapath(films, ids("Scott", "Cameron"), ["^directed_by"], hub_cap=2).truncated
+        assert not follow(films, ids("Scott", "Cameron"), ["^directed_by"], hub_cap=2).truncated
 
 
 # Against a naive implementation
@@ -346,12 +337,12 @@ def test_edges_agrees_with_looking_at_every_edge(
 
 @settings(max_examples=150, deadline=None)
 @given(any_edges, any_sources, st.lists(st.tuples(st.integers(0, RELATIONS - 1), st.booleans()), max_size=4))
-def test_follow_metapath_agrees_with_walking_edge_by_edge(
+def test_follow_agrees_with_walking_edge_by_edge(
     edges: Edges, sources: list[int], steps: list[tuple[int, bool]]
 ) -> None:
     graph = graph_of(edges)
     labels = [f"^r{number}" if inverse else f"r{number}" for number, inverse in steps]
-    walks = follow_metapath(graph, ids(*map(str, sources)), labels)
+    walks = follow(graph, ids(*map(str, sources)), labels)
     expected = naive_of(edges).walks(set(sources), steps)
     ranked = sorted(expected.items(), key=lambda item: (-item[1], item[0]))
     assert rows(walks.ends, walks.counts) == ranked

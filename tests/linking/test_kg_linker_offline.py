@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.traversal import follow_metapath
+from byokg.graph.paths import follow
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
 from byokg.linking.path_scorer import PathScorer, Weights
@@ -50,7 +50,7 @@ class TestWhatIsProposed:
         assert len({(path.source, path.relations) for path in paths}) == len(paths)
         for path in paths:
             assert path.source in topics
-            assert len(follow_metapath(graph, [path.source], path.relations, avoid=topics).ends)
+            assert len(follow(graph, [path.source], path.relations, avoid=topics).ends)
 
     def test_a_metapath_that_leads_to_another_topic_only_is_left_out(self, film_linker: OfflineLinker) -> None:
         text = "did Ridley Scott direct Alien"
@@ -134,23 +134,29 @@ class TestNamelessNodes:
         # Of three steps out of Ann the question names two, which leaves a beam of one no room for the third.
         graph = marriages()
         question = Question("q", "parents and place of birth of Ann")
-        growths, *_ = linker(graph, beam=1, max_hops=2).considered(question)
+        growths = linker(graph, beam=1, max_hops=2).considered(question).growths
         married = 2 * graph.relations.index("people.person.spouse_s")
         assert married in growths[1].steps[:, 0]
 
 
 class TestConsidered:
     def test_it_lists_metapaths_with_features_and_whether_their_ends_have_names(self) -> None:
-        growths, features, named = linker(marriages()).considered(Question("q", "who is the spouse of Ann"))
-        count = sum(map(len, growths))
-        assert features.shape == (count, len(fields(Weights)))
-        assert named.shape == (count,)
+        found = linker(marriages()).considered(Question("q", "who is the spouse of Ann"))
+        count = sum(map(len, found.growths))
+        assert found.features.shape == (count, len(fields(Weights)))
+        assert found.named.shape == (count,)
         # Ann -> m.0m1, Lima, Eva: one of three ends has no name.
-        assert named[: len(growths[0])].tolist().count(False) == 1
+        assert found.named[: len(found.growths[0])].tolist().count(False) == 1
 
     def test_it_is_empty_without_a_topic(self, film_linker: OfflineLinker) -> None:
-        growths, features, named = film_linker.considered(Question("q", "who is it"))
-        assert (growths, features.shape, len(named)) == ([], (0, len(fields(Weights))), 0)
+        found = film_linker.considered(Question("q", "who is it"))
+        assert (found.growths, found.features.shape, len(found.named)) == ([], (0, len(fields(Weights))), 0)
+
+    def test_a_node_to_start_from_may_stand_in_for_the_topic(self, film_linker: OfflineLinker) -> None:
+        start = int(films().numbers([EntityId("Alien")])[0])
+        own = film_linker.considered(Question("q", "who directed Alien", (EntityId("Alien"),)))
+        other = film_linker.considered(Question("q", "who directed Jaws"), (Mention("Jaws", 13, 17), start))
+        assert other.features.tolist() == own.features.tolist()
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ NAME = (
             and "finish" not in name.lower()
             and html.unescape(name) == name
             and not name.split()[0].rstrip(".)").isdigit()
+            and not name.endswith(".")
         )
     )
 )
@@ -246,7 +247,7 @@ def test_items_of_all_blocks_are_put_together() -> None:
         ("<entities>\n**FINISH**.\n</entities>", True, ()),
         ("<entities>\nFinished!\n</entities>", True, ()),
         ("<entities>\n- [finish]\n</entities>", True, ()),
-        ("<entities>\n<FINISH>\n</entities>", False, ()),
+        ("<entities>\n<FINISH>\n</entities>", True, ()),
         ("<entities>FINISH", True, ()),
         ("<entities>\nMichael Mann\nFINISH\n</entities>", True, ("Michael Mann",)),
         ("<entities>\nHeat\nFinish\n</entities>", False, ("Heat", "Finish")),  # may be a title
@@ -264,7 +265,7 @@ def test_finish_in_its_variants(text: str, finished: bool, items: tuple[str, ...
     ("text", "items"),
     [
         ("Paris\nLondon", ("Paris", "London")),
-        ("The answers:\n\n- Paris\n- London\n\nI hope this helps.", ("Paris", "London")),
+        ("These are meant:\n\n- Paris\n- London\n\nI hope this helps.", ("Paris", "London")),
         ("1) Paris\n2) London", ("Paris", "London")),
         ("The capital of France is Paris.", ()),
         ("<paths>r</paths>", ()),  # tags were understood, so the list was left out
@@ -328,7 +329,8 @@ def test_a_path_in_the_ways_models_write_it(line: str, path: tuple[str, ...]) ->
         ("<opencypher>MATCH (a) RETURN a</opencypher><opencypher></opencypher>", "MATCH (a) RETURN a"),
         ("<opencypher>\n</opencypher>", None),
         ("<opencypher>None</opencypher>", None),
-        ("MATCH (n) RETURN n", None),
+        ("MATCH (n) RETURN n", "MATCH (n) RETURN n"),
+        ("Match the node and return it.", None),
     ],
 )
 def test_a_query_in_the_ways_models_write_it(text: str, query: str | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,9 @@ from byokg.types import (
     Context,
     Evidence,
     Feedback,
+    GraphQuery,
     Mention,
+    ProposedPath,
     Question,
     Request,
     RowsEvidence,
@@ -93,12 +96,32 @@ class TestRounds:
 
     @pytest.mark.parametrize(
         ("last", "because"),
-        [(FINISHED, "the KG-Linker has finished"), (mentioning("alien"), "no entity was linked that is new")],
+        [(FINISHED, "the KG-Linker has finished"), (mentioning("alien"), "nothing was proposed that is new")],
     )
     def test_the_round_that_ends_it_is_kept_with_the_reason(self, last: Artifacts, because: str) -> None:
         ended = pipeline([mentioning("Alien"), last]).run(QUESTION).rounds[1]
         assert (ended.artifacts, ended.evidence) == (last, ())
         assert [(step.stage, step.got) for step in ended.steps] == [(ENDED, {"because": because})]
+
+    @pytest.mark.parametrize(
+        "new",
+        [
+            {"paths": (ProposedPath(("directed_by",), 1.0),)},
+            {"queries": (GraphQuery("cypher", "MATCH (n) RETURN n"),)},
+            {"bfsql": '{"seeds": ["Alien"]}'},
+        ],
+    )
+    def test_a_new_path_query_or_request_is_worth_a_round_and_an_old_one_is_not(self, new: dict[str, Any]) -> None:
+        proposed = replace(mentioning("Alien"), **new)
+        assert retrieved(pipeline([mentioning("Alien"), proposed, proposed]).run(QUESTION)) == 2
+        stage = Stage(ScriptedLinker([mentioning("Alien"), proposed]), (OneEach("a"),), 3, until="no_new_entity")
+        assert retrieved(Loop(EntityLinker(films()), [stage], LastEvidence()).run(QUESTION)) == 1
+
+    def test_a_query_that_differs_in_spaces_alone_is_an_old_one(self) -> None:
+        first, second = (
+            Artifacts(queries=(GraphQuery("cypher", text),)) for text in ("MATCH (n)\nRETURN n;", "MATCH (n) RETURN n")
+        )
+        assert retrieved(pipeline([first, second]).run(QUESTION)) == 1
 
     def test_it_stops_after_the_rounds_allowed(self) -> None:
         script = [mentioning("Alien"), mentioning("Titanic"), mentioning("Aliens")]

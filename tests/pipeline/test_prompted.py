@@ -158,7 +158,7 @@ class TestCalls:
         Rule("<entities>Alien</entities><answers>1979</answers>", contains=("not its content",)),
     )
 
-    @pytest.mark.parametrize(("retriever", "most"), [("agentic", 8), ("rerank", 3), ("text", 3)])
+    @pytest.mark.parametrize(("retriever", "most"), [("agentic", 11), ("rerank", 3), ("text", 3)])
     def test_a_question_takes_no_more_than_the_retrievers_are_meant_to(self, retriever: str, most: int) -> None:
         makers: dict[str, RetrieverMaker] = {
             "agentic": AgenticRetriever,

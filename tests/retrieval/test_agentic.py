@@ -165,6 +165,33 @@ def test_mediators_cost_no_hop() -> None:
     assert len(SEEN) == 4
 
 
+class TestWhatTheModelMaySay:
+    @pytest.mark.parametrize("reply", [selected(), selected("None of them helps."), "<selected/>"])
+    def test_no_relation_helps(self, reply: str) -> None:
+        asked = request(["pe"])
+        assert agent(countries(), reply).retrieve(asked) == []
+        assert got(asked.steps, RELATION_STAGE, "dropped") == [[]]
+
+    @pytest.mark.parametrize("said", ["NOT IN GRAPH", "Not in the graph."])
+    def test_the_graph_does_not_hold_it(self, said: str) -> None:
+        asked = request(["pe"])
+        assert agent(countries(), selected(said)).retrieve(asked) == []
+        assert got(asked.steps, RELATION_STAGE, "absent") == [True]
+        asked = request(["pe"])
+        assert len(agent(countries(), selected("borders"), following(said)).retrieve(asked)) == 2
+        assert got(asked.steps, ENTITY_STAGE, "absent") == [True] and len(SEEN) == 2
+
+    def test_it_is_told_what_was_explored_in_this_round_and_before(self) -> None:
+        asked = request(["pe"])
+        replies = (selected("borders"), following("Chile"), selected("capital"), FINISH)
+        found = agent(countries(), *replies).retrieve(asked)
+        told = [prompt.split("with the relations followed:\n")[1].split("\n\n")[0] for prompt in SEEN]
+        assert told == ["(nothing)", "Peru: borders", "Peru: borders", "Peru: borders\nChile: capital"]
+        before = Context().add(asked.artifacts, asked.linked, [found], asked.steps)
+        agent(countries(), selected()).retrieve(request(["es"], context=before))
+        assert "Peru: borders\nChile: capital" in SEEN[0]
+
+
 class TestWhatTheModelWrites:
     def test_relations_are_tied_to_those_that_exist_and_others_dropped(self) -> None:
         asked = request(["pe"])
@@ -226,8 +253,15 @@ class TestLimits:
     def test_entities_of_the_next_hop(self) -> None:
         asked = request(["s"])
         replies = (selected("r0", "r1", "r2", "r3"), following("a3", "a2", "a1", "a0"), selected("t"), FINISH)
-        agent(self.WIDE, *replies).retrieve(asked)
+        agent(self.WIDE, *replies, compared=3).retrieve(asked)
         assert got(asked.steps, ENTITY_STAGE, "selected")[0] == ["a3", "a2", "a1"]
+        assert "at most 3. Where the question compares" in SEEN[1]
+
+    def test_a_question_that_compares_goes_on_from_more_entities(self) -> None:
+        asked = request(["s"])
+        replies = (selected("r0", "r1", "r2", "r3"), following("a3", "a2", "a1", "a0"), selected("t"), FINISH)
+        agent(self.WIDE, *replies).retrieve(asked)
+        assert got(asked.steps, ENTITY_STAGE, "selected")[0] == ["a3", "a2", "a1", "a0"]
 
     def test_triples_of_one_hop(self) -> None:
         asked = request(["z"])
@@ -290,12 +324,11 @@ class TestCalls:
             context = context.add(asked.artifacts, asked.linked, [evidence], asked.steps)
         return len(SEEN), found, [step for earlier in context.rounds for step in earlier.steps]
 
-    def test_two_rounds_of_a_model_that_never_finishes_keep_to_the_limit(self) -> None:
-        # With two calls of the KG-Linker and one of the answerer that makes eight.
-        calls, found, steps = self.rounds(5)
-        assert calls == 5
-        assert found == [["n0 next n1", "n1 next n2", "n2 next n3"], ["n3 next n4", "n2 next n3"]]
-        assert [step.stage for step in steps][-1] == RANKING_STAGE
+    def test_each_round_of_a_model_that_never_finishes_keeps_to_the_limit(self) -> None:
+        calls, found, steps = self.rounds(2)
+        assert calls == 4
+        assert found == [["n0 next n1", "n1 next n2"], ["n3 next n4", "n2 next n3", "n4 next n5"]]
+        assert [step.stage for step in steps] == [RELATION_STAGE, ENTITY_STAGE, RANKING_STAGE] * 2
 
     def test_without_a_limit_every_hop_is_asked_about(self) -> None:
         calls, found, _ = self.rounds(None)

@@ -12,9 +12,10 @@ import hashlib
 import io
 import json
 import lzma
+import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,11 @@ from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question
 
 SUFFIXES = ("", ".xz", ".gz")
+
+CLUSTER_FIELDS = ("cluster", "paraphrase_of", "parent", "template")
+"""Where question files say which questions belong together, the narrowest first."""
+
+_CWQ_ID = re.compile(r"(WebQ(?:Trn|Test)-\d+)_[0-9a-f]+")
 
 _ROWS_AT_ONCE = 64
 """Rows of a Parquet file that are Python objects at the same time; each may hold thousands of triples."""
@@ -71,6 +77,15 @@ class Record:
     def label(self, *names: str) -> str:
         """Return the first of these fields that holds anything, as text; empty if none does."""
         return next((str(self.fields[name]) for name in names if self.fields.get(name)), "")
+
+    def cluster(self, id: str) -> str:
+        """Return what this question belongs to; empty if it stands alone.
+
+        That is the first of `CLUSTER_FIELDS` that holds anything, or the question of WebQuestionsSP that an id of
+        ComplexWebQuestions names: several were made from one.
+        """
+        made = _CWQ_ID.fullmatch(id)
+        return self.label(*CLUSTER_FIELDS) or (made[1] if made else "")
 
     def several(self, name: str) -> Sequence[Any]:
         """Return a list; empty if the field is absent. Raises `DatasetError` if it is something else."""
@@ -269,6 +284,9 @@ class Example:
     """Annotated graph query whose result is the answer."""
     rows: tuple[tuple[Cell, ...], ...] = ()
     """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
+    cluster: str = ""
+    """Shared by questions that belong together: paraphrases of one, or instances of one template; empty if the question
+    stands alone."""
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
@@ -512,3 +530,59 @@ def one_of(setting: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
         raise ConfigError(f"{setting} is one of {', '.join(known)}, not {value!r}")
     return value
+
+
+def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
+    """Return the questions of these ids and types; an empty collection leaves all.
+
+    Raises:
+        ConfigError: no question has one of the ids or types; says which types there are.
+    """
+    missing = [id for id in ids if id not in {example.id for example in examples}]
+    if missing:
+        raise ConfigError(f"ids: no question {missing[0]!r} among {len(examples):,}; check dataset.split")
+    counts = Counter(example.type or "no type" for example in examples)
+    unknown = [type for type in types if type not in counts]
+    if unknown:
+        held = ", ".join(f"{type} ({count:,})" for type, count in sorted(counts.items()))
+        raise ConfigError(f"types: no question has the type {unknown[0]!r}; there are {held}")
+    return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
+
+
+def drawn(
+    examples: Sequence[Example],
+    per_type: int | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> list[Example]:
+    """Return some of the questions, in the order given.
+
+    Args:
+        examples: the questions.
+        per_type: so many of each type are drawn; all of a type that has fewer.
+        sample: so many of those are drawn; all if there are fewer.
+        limit: of those, the first are taken.
+        seed: of the draws.
+    """
+    kept = list(examples)
+    if per_type is not None:
+        lots: dict[str, list[Example]] = {}
+        for example in kept:
+            lots.setdefault(example.type, []).append(example)
+        kept = _only(kept, (each for lot in lots.values() for each in _lowest(lot, per_type, seed)))
+    if sample is not None:
+        kept = _only(kept, _lowest(kept, sample, seed))
+    return kept[:limit]
+
+
+def _only(examples: Sequence[Example], chosen: Iterable[Example]) -> list[Example]:
+    ids = {example.id for example in chosen}
+    return [example for example in examples if example.id in ids]
+
+
+def _lowest(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
+    def lot(example: Example) -> bytes:
+        return hashlib.sha256(f"{seed} {example.id}".encode("utf-8", "surrogatepass")).digest()
+
+    return sorted(examples, key=lot)[:count]

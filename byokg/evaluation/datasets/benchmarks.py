@@ -21,6 +21,7 @@ import io
 import json
 import pickle
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -47,6 +48,7 @@ from byokg.evaluation.datasets.base import (
     read_records,
     read_text,
 )
+from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.types import Cell, EntityId
 
 Times = Literal["property", "relation", "both"]
@@ -65,12 +67,15 @@ _CRON_COLUMNS = 5
 _ID = re.compile(r"\bQ[0-9]+\b")
 
 _STARK_GRAPHS = ("prime", "mag", "amazon")
+_PROCESSED = {
+    kb: [f"{place}/processed" for place in (f"skb/{kb}", kb, f"skb/{kb}kg", f"{kb}kg")] for kb in _STARK_GRAPHS
+}
 
 _NONDETERMINISTIC = "gold query with LIMIT and no ORDER BY"
 
 
 class MetaQA(QuestionSet):
-    """The questions of one hop count and split.
+    """The questions of one hop count and split, or with `hops="all"` of all three, shortest first.
 
     `root` holds `kb.txt` and `{1,2,3}-hop/qa_{train,dev,test}.txt` (or `{1,2,3}-hop/vanilla/…`, as first
     published), each plain, `.xz` or `.gz`. A line is a question with its topic in square brackets, a tab,
@@ -80,19 +85,27 @@ class MetaQA(QuestionSet):
     The brackets are dropped from its text. Names are ids in this graph, so the topic's id is its name.
 
     Raises:
-        ConfigError: `hops` is not 1, 2 or 3, or `split` is not train, dev or test.
+        ConfigError: `hops` is not 1, 2, 3 or "all", or `split` is not train, dev or test.
     """
 
-    def __init__(self, root: str | Path, hops: int, split: str = "test") -> None:
-        if hops not in (1, 2, 3):
-            raise ConfigError(f"MetaQA has questions of 1, 2 or 3 hops, not dataset.hops={hops!r}")
+    def __init__(self, root: str | Path, hops: int | Literal["all"], split: str = "test") -> None:
+        if hops not in (1, 2, 3, "all"):
+            raise ConfigError(f"MetaQA has questions of 1, 2 or 3 hops, or all, not dataset.hops={hops!r}")
         if split not in _METAQA_SPLITS:
             raise ConfigError(f"MetaQA has the splits train, dev and test, not dataset.split={split!r}")
         name = f"qa_{split}.txt"
 
-        def read() -> Loaded:
+        def read_part(hops: int) -> Loaded:
             path = found(Path(root) / f"{hops}-hop", name, f"vanilla/{name}")
             return load(read_plain_lines(path), lambda record: _metaqa_example(record, hops, split))
+
+        def read() -> Loaded:
+            parts = [read_part(each) for each in ((1, 2, 3) if hops == "all" else (int(hops),))]
+            checksum = parts[0].checksum
+            if len(parts) > 1:
+                checksum = hashlib.sha256("".join(part.checksum for part in parts).encode()).hexdigest()
+            left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
+            return Loaded(parts[0].path, checksum, tuple(e for part in parts for e in part.examples), left_out)
 
         super().__init__(f"metaqa {hops}-hop {split}", read, None, lambda: found(Path(root), "kb.txt"))
 
@@ -161,6 +174,7 @@ def _pathquestion_example(record: Record, hops: int) -> Example:
         {nodes[0]: nodes[0]},
         hops=hops,
         support=tuple((head, relation, tail) for (head, tail), relation in steps),
+        cluster="#".join((nodes[0], *relations)),
     )
 
 
@@ -273,14 +287,16 @@ def _cron_example(record: Record, split: str, names: Mapping[str, str]) -> Examp
     paraphrases = record.several("paraphrases")
     text = str(paraphrases[0]) if paraphrases else _ID.sub(lambda id: names.get(id[0], id[0]), record.text("question"))
     answers, topics = ([str(each) for each in record.several(field)] for field in ("answers", "entities"))
+    id = f"cron-{split}-{record.place:06d}"
     return named_example(
-        f"cron-{split}-{record.place:06d}",
+        id,
         text,
         {id: names.get(id, id) for id in answers},
         {id: names.get(id, id) for id in topics},
         split=split,
         type=record.label("type"),
         answer_type=record.label("answer_type"),
+        cluster=record.cluster(id),
     )
 
 
@@ -351,7 +367,8 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
         root: folder that holds `prime`, `mag` or `amazon`, there or in `qa`.
         kb: which of them.
         split: `train`, `val`, `test`, or `test-0.1` where that index is there.
-        graph: file or folder of the graph, whose node ids are the numbers; the questions come without one.
+        graph: file or folder of the graph, whose node ids are the numbers; None takes what `byokg data` made of the
+            published one (`skb/prime/processed`), which the questions come without.
     """
     folder = one_of("dataset.kb", kb, _STARK_GRAPHS)
 
@@ -366,7 +383,11 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
             raise DatasetError(index.path, None, f"lists question {missing[0]!r}, which {table.name} does not hold")
         return load(replace(file, records=kept), lambda record: _stark_example(record, split))
 
-    return QuestionSet(f"stark {kb} {split}", read, graph, graph_finder(root))
+    def write(out: Path) -> None:
+        write_stark_graph(found(Path(root), *(f"{place}/node_info.pkl" for place in _PROCESSED[kb])).parent, out)
+
+    own_graph = graph_finder(root, convert=f"{kb}-graph")
+    return QuestionSet(f"stark {kb} {split}", read, graph, own_graph, write_graph=write)
 
 
 def _stark_example(record: Record, split: str) -> Example:

@@ -35,6 +35,8 @@ from byokg.evaluation.datasets.base import (
     found,
     load,
     read_json_lines,
+    read_plain_lines,
+    read_records,
 )
 from byokg.graph.importers.choose import source_files
 from byokg.graph.store import GraphStore
@@ -109,6 +111,37 @@ def atlas(split: str = "test") -> Folder:
     return Folder(SHIPPED, split=split, name="atlas")
 
 
+def unanswered(path: Path) -> Loaded:
+    """Read questions that nobody has answered: JSON lines, JSON or CSV, or plain lines (any other ending).
+
+    Records have `question`, and `id`, `topic_entities`, `topic_ids` and `hops` if they are known; gold answers are not
+    read. A question without an id gets the number of its line or record, from 1.
+
+    Raises:
+        DatasetError: the file cannot be read or holds no question, a record is malformed, or two have the same id.
+    """
+    kind = path.with_suffix("").suffix if path.suffix in (".xz", ".gz") else path.suffix
+    records = kind in (".jsonl", ".json", ".csv")
+    loaded = load(read_records(path) if records else read_plain_lines(path), _unanswered, leave_out=lambda *_: "")
+    if not loaded.examples:
+        raise DatasetError(path, None, "holds no question; write one a line, or JSON lines with a field 'question'")
+    return loaded
+
+
+def _unanswered(record: Record) -> Example:
+    if record.fields.keys() == {"line"}:
+        return Example(str(record.place), record.text("line"), ())
+    topics = _texts(record, "topic_entities")
+    return Example(
+        id=record.label("id") or str(record.place),
+        question=_text(record, "question", required=True),
+        answers=(),
+        topic_entities=topics,
+        topic_ids=tuple(map(EntityId, _texts(record, "topic_ids") or topics)),
+        hops=_hops(record),
+    )
+
+
 def _labels(root: Path, name: str) -> dict[str, Record]:
     records = read_json_lines(found(root, name)).records
     return {_text(record, "id", required=True): record for record in records}
@@ -139,6 +172,7 @@ def _example(record: Record, labels: Mapping[str, Record]) -> Example:
         support=_triples(record, "support") or _triples(label, "support_triples"),
         query=_text(record, "query"),
         rows=tuple(tuple(map(as_cell, record.listed("rows", each))) for each in record.several("rows")),
+        cluster=record.cluster(id),
     )
 
 

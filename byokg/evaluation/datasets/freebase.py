@@ -162,6 +162,7 @@ def _cwq(record: Record, split: str) -> Example:
         type=record.label("compositionality_type"),
         aliases=tuple(aliases) if any(aliases) else (),
         query=record.label("sparql"),
+        cluster=record.cluster(record.text("ID")),
     )
 
 

@@ -206,6 +206,7 @@ def _run_detail(
 def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
     gold = {normalise(name) for name in example.answers}
     answered = {normalise(name) for name in prediction.answers}
+    supports = prediction.grounding.support if prediction.grounding else (None,) * len(prediction.answers)
     return {
         "status": prediction.status,
         "error": None if prediction.error is None else asdict(prediction.error),
@@ -215,9 +216,12 @@ def _answers(prediction: Prediction, example: Example, scores: Mapping[str, floa
                 "id": id,
                 "score": scores.get(name),
                 "citations": citations,
+                "support": support,
                 "right": normalise(name) in gold,
             }
-            for name, id, citations in zip(prediction.answers, prediction.answer_ids, prediction.citations, strict=True)
+            for name, id, citations, support in zip(
+                prediction.answers, prediction.answer_ids, prediction.citations, supports, strict=True
+            )
         ],
         "found": [normalise(name) in answered for name in example.answers],
         "linked": None if prediction.linked is None else asdict(prediction.linked),

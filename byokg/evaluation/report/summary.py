@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RunError
+from byokg.evaluation.comparability import contract, contract_groups
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, paired_difference
+from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, selective
 from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
+from byokg.evaluation.significance import cluster_codes, holm, paired_difference
 from byokg.types import Spending
 
 TEXT_LISTED = 240
@@ -124,19 +126,31 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
     outcomes = [
         {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
+    contracts = [contract(run, PROFILE) for run in runs]
+    deltas = [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline]
+    for metric in METRICS:
+        measured = [delta["metrics"][metric] for delta in deltas if delta["metrics"]]
+        for one, corrected in zip(measured, holm([each["p"] for each in measured]), strict=True):
+            one["p"] = corrected
     return {
         "dataset": runs[0].dataset["name"],
         "profile": PROFILE,
         "metrics": list(METRICS),
         "stages": list(STAGES),
         "baseline": baseline,
-        "runs": [_run(run, run.metrics) for run in runs if run.metrics is not None],
-        "deltas": [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline],
+        "runs": [
+            _run(run, run.metrics, its) for run, its in zip(runs, outcomes, strict=True) if run.metrics is not None
+        ],
+        "contracts": [
+            {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
+            for group in contract_groups(contracts)
+        ],
+        "deltas": deltas,
         "questions": _questions(runs, outcomes, examples),
     }
 
 
-def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
+def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
     return {
         "name": run.name,
         "hash": str(run.config.get("hash", ""))[:12],
@@ -146,7 +160,8 @@ def _run(run: Run, metrics: Metrics) -> dict[str, Any]:
             "type": {key: _summary(each) for key, each in metrics.by_type.items()},
             "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
         },
-        "took": _took(list(run.timings.values())),
+        "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
+        "took": taken(list(run.timings.values())),
     }
 
 
@@ -155,6 +170,8 @@ def _summary(summary: Summary) -> dict[str, Any]:
     return {
         "n": summary.n,
         "failed": summary.failed,
+        "clusters": summary.clusters,
+        "effective_n": None if summary.effective_n is None else _rounded(summary.effective_n),
         "metrics": {metric: _estimate(estimate) for metric, estimate in summary.estimates.items()},
         "linked": None if linked is None else {**_estimate(linked), "n": linked.n},
         "loss": dict(summary.loss) or None,
@@ -166,7 +183,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {"value": _rounded(estimate.value), "ci95": [_rounded(low), _rounded(high)]}
 
 
-def _took(timings: Sequence[Timing]) -> dict[str, Any]:
+def taken(timings: Sequence[Timing]) -> dict[str, Any]:
     """Average what questions took, as if every reply had been asked for now."""
     spent = [_spent(timing) for timing in timings]
     n = max(len(spent), 1)
@@ -198,11 +215,14 @@ def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, oth
     if common:
         before, after = _scores(outcomes[baseline], common), _scores(outcomes[other], common)
         alike = np.ones_like(before)
-        for metric, found in zip(METRICS, paired_difference(before, after, (alike, alike), seed), strict=True):
+        codes = cluster_codes([outcomes[baseline][id].cluster for id in common])
+        differences = paired_difference(before, after, (alike, alike), seed, codes=codes)
+        for metric, found in zip(METRICS, differences, strict=True):
             tested = {"p": found.p, "test": found.test, "won": found.won, "lost": found.lost}
             metrics[metric] = {**_estimate(Estimate(found.value, found.ci95)), **tested}
     changed = _changed(runs[baseline].config, runs[other].config)
-    return {"run": other, "n": len(common), "changed": changed, "metrics": metrics}
+    apart = contract(runs[baseline], PROFILE).differences(contract(runs[other], PROFILE))
+    return {"run": other, "n": len(common), "changed": changed, "apart": list(apart), "metrics": metrics}
 
 
 def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
-from byokg.files import find_changed, find_missing, list_files, write_json
+from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
 from byokg.graph.store import Direction, RelationArray, Schema
 from byokg.types import Language
 
@@ -31,6 +31,12 @@ BATCH_ROWS = 1 << 20
 """Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
 Int64 = npt.NDArray[np.int64]
+
+SMALL_BYTES = 1 << 20
+"""A graph of fewer bytes is read through whenever it is opened, which costs a millisecond or two."""
+
+_STATES = 7
+"""Copies of one graph that are remembered to be whole, beside the latest."""
 
 _OWN = "meta_sha256"
 _KEYS = ("nodes", "edges", "dropped_duplicates", "source", "schema", "files", _OWN)
@@ -73,6 +79,7 @@ def write_meta(
     }
     meta[_OWN] = _digest(meta)
     write_json(folder / META, meta)
+    _mark(folder, meta)
 
 
 def _digest(meta: Mapping[str, Any]) -> str:
@@ -82,17 +89,20 @@ def _digest(meta: Mapping[str, Any]) -> str:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Read `meta.json`, and check that the files it lists are there in full length.
+    """Read `meta.json`, and check that it and the files that it lists are those that were written.
+
+    Reading all of a large graph's files takes seconds, so of one this is done only where the file system says that a
+    file has been changed or copied since they were written or last read: the user's cache folder remembers.
 
     Raises:
         GraphNotFound: there is no `meta.json`.
-        GraphCorrupt: it cannot be used, or a file is missing or of another length.
+        GraphCorrupt: it cannot be used, or a file is missing or another one than was written.
     """
     try:
         meta = json.loads((folder / META).read_bytes())
     except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError) as error:
         raise GraphNotFound(folder) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise GraphCorrupt(folder, f"{META}: {error}") from error
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise GraphCorrupt(folder, f"{META} does not say format {FORMAT!r}")
@@ -103,11 +113,51 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
     try:
         missing = find_missing(folder, meta["files"])
+        if missing is None and not _is_marked(folder, meta):
+            missing = find_changed(folder, meta["files"]) if _digest(meta) == meta[_OWN] else f"{META} has changed"
+            if missing is None:
+                _mark(folder, meta)
     except (AttributeError, KeyError, TypeError) as error:
         raise GraphCorrupt(folder, f"the list of files in {META} is damaged") from error
     if missing:
         raise GraphCorrupt(folder, missing)
     return meta
+
+
+def _state(folder: Path, meta: Mapping[str, Any]) -> str:
+    """Return a digest of what the file system says of a graph's files, which changes with their bytes."""
+    found = [(folder / name).stat() for name in sorted((*meta["files"], META))]
+    said = [(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found]
+    return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+def _states_file(meta: Mapping[str, Any]) -> Path:
+    return user_cache() / "checked" / Path(str(meta[_OWN])).name
+
+
+def _is_small(meta: Mapping[str, Any]) -> bool:
+    return bool(sum(entry["bytes"] for entry in meta["files"].values()) < SMALL_BYTES)
+
+
+def _is_marked(folder: Path, meta: Mapping[str, Any]) -> bool:
+    """Tell whether a graph's files are known to be as they were written: built here, or compared before."""
+    with suppress(OSError, ValueError):
+        if _is_small(meta):
+            return False
+        known = _states_file(meta).read_text("ascii").split()
+        return _state(folder, meta) in known
+    return False
+
+
+def _mark(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Remember that a graph's files are as they were written; not where the user's cache cannot be written."""
+    file = _states_file(meta)
+    with suppress(OSError):
+        if _is_small(meta):
+            return
+        before = file.read_text("ascii", "replace").split()[-_STATES:] if file.exists() else []
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, (f"{state}\n".encode() for state in [*before, _state(folder, meta)]))
 
 
 def stamp(folder: Path) -> tuple[int, ...]:
@@ -121,9 +171,7 @@ def stamp(folder: Path) -> tuple[int, ...]:
 
 def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
     """Read every file, `meta.json` too, and compare its checksum. Raises `GraphCorrupt` for one that differs."""
-    meta = read_meta(folder)
-    if _digest(meta) != meta[_OWN]:
-        raise GraphCorrupt(folder, f"{META} has changed")
+    read_meta(folder)
     if changed := find_changed(folder, files):
         raise GraphCorrupt(folder, changed)
 

@@ -57,8 +57,8 @@ KINDS: dict[str, tuple[pa.DataType, str | None, str]] = {
     "bool": (pa.bool_(), r"^(?i:true|false)$", "true or false"),
     "date": (
         pa.date32(),
-        r"^([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-[0-9]{2}-[0-9]{2}$",
-        "a date such as 2001-09-30, years 0001 to 9999",
+        r"^-?[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+        "a date such as 2001-09-30, years -9999 to 9999",
     ),
     "flag": (pa.bool_(), r"^[01]$", "1 for true or 0 for false"),
 }
@@ -85,7 +85,7 @@ def typed(name: str, kind: str, texts: pa.ChunkedArray) -> tuple[pa.Array, Probl
             if type_ == pa.bool_():
                 values = whole(pc.equal(pc.utf8_lower(texts), "1" if kind == "flag" else "true"), type_)
             else:
-                values = whole(texts.cast(type_), type_)
+                values = _dates(texts) if kind == "date" else whole(texts.cast(type_), type_)
         except pa.ArrowInvalid:
             bad = pa.array([text is not None and not _casts(text, type_) for text in texts.to_pylist()])
         else:
@@ -98,9 +98,22 @@ def typed(name: str, kind: str, texts: pa.ChunkedArray) -> tuple[pa.Array, Probl
     return None, Problem(row, f"{texts[row].as_py()!r} in column {name!r} is not {wording}; correct the cell")
 
 
+def _dates(texts: pa.ChunkedArray) -> pa.Array:
+    """Convert dates, those before the year 1 too, of which Arrow reads none but writes all."""
+    early = pc.match_substring_regex(texts, "^(-|0000)")
+    if not pc.any(early).as_py():
+        return whole(texts.cast(pa.date32()), pa.date32())
+    coded = whole(texts, TEXT).dictionary_encode()
+    try:
+        days = np.array(coded.dictionary.to_pylist(), "datetime64[D]").astype(np.int32)
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    return pa.array(days).cast(pa.date32()).take(coded.indices)
+
+
 def _casts(text: str, kind: pa.DataType) -> bool:
     try:
-        pa.scalar(text).cast(kind)
+        _ = _dates(pa.chunked_array([[text]])) if kind == pa.date32() else pa.scalar(text).cast(kind)
     except pa.ArrowInvalid:
         return False
     return True

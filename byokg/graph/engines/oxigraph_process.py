@@ -42,7 +42,7 @@ class OxigraphEngine:
     def query(
         self, text: str, max_rows: int, every_graph: bool
     ) -> tuple[tuple[str, ...], list[dict[str, Any]], bool | None]:
-        """Run a user's query and return the parts of a `SparqlResult`.
+        """Run a user's query and return the parts of a `SparqlResult`; a graph is a row for each of its triples.
 
         Args:
             text: the query.
@@ -54,14 +54,19 @@ class OxigraphEngine:
             answer = self._store.query(text, use_default_graph_as_union=self._union and every_graph)
             if isinstance(answer, pyoxigraph.QueryBoolean):
                 return (), [], bool(answer)
-            names = tuple(variable.value for variable in answer.variables)
-            rows = [tuple(solution) for solution in itertools.islice(answer, max_rows)]
+            if isinstance(answer, pyoxigraph.QueryTriples):
+                names = ("subject", "predicate", "object")
+                rows = _different(answer, max_rows)
+            else:
+                names = tuple(variable.value for variable in answer.variables)
+                rows = [tuple(solution) for solution in itertools.islice(answer, max_rows)]
         except (SyntaxError, ValueError, RuntimeError) as error:
             raise QueryInvalid(str(error)) from error
         except OSError as error:
             raise StoreUnavailable(self._folder, str(error)) from error
+        labels: dict[str, str] = {}  # those of the engine differ from run to run
         bindings = [
-            {name: _term(pyoxigraph, term) for name, term in zip(names, row, strict=True) if term is not None}
+            {name: _term(pyoxigraph, term, labels) for name, term in zip(names, row, strict=True) if term is not None}
             for row in rows
         ]
         return names, bindings, None
@@ -74,17 +79,27 @@ def select_json(store: Any, text: str, union: bool) -> bytes:
     return cast(bytes, answer.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
 
 
-def _term(pyoxigraph: Any, term: Any) -> dict[str, Any]:
+def _different(triples: Any, most: int) -> list[tuple[Any, ...]]:
+    """Return the first triples that are different ones."""
+    found: dict[Any, None] = {}
+    for triple in triples:
+        if len(found) >= most:
+            break
+        found[triple] = None
+    return [tuple(triple) for triple in found]
+
+
+def _term(pyoxigraph: Any, term: Any, labels: dict[str, str]) -> dict[str, Any]:
     """Write one of pyoxigraph's terms as SPARQL's JSON results do."""
     if isinstance(term, pyoxigraph.NamedNode):
         return {"type": "uri", "value": term.value}
     if isinstance(term, pyoxigraph.BlankNode):
-        return {"type": "bnode", "value": term.value}
+        return {"type": "bnode", "value": labels.setdefault(term.value, f"b{len(labels) + 1}")}
     if isinstance(term, pyoxigraph.Triple):
         names = ("subject", "predicate", "object")
         return {
             "type": "triple",
-            "value": {name: _term(pyoxigraph, part) for name, part in zip(names, term, strict=True)},
+            "value": {name: _term(pyoxigraph, part, labels) for name, part in zip(names, term, strict=True)},
         }
     return {
         "type": "literal",

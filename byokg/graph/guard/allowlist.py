@@ -52,16 +52,18 @@ SPARQL_OUTSIDE: dict[str, str] = _LISTS["sparql"]["outside"]
 
 
 _SIGNS = re.compile(r"[\W_]")
+_COMPARED = 200
+"""Characters of a name that are compared with others: a name in a query may be as long as the query."""
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3, cutoff: float = 60.0) -> list[str]:
     """Return up to `count` of the known names, the most similar first.
 
     Similarity goes from 0 to 100: how much of the spelling is shared, or nearly as much where all words of one name
-    are in the other. Case and signs between words do not count.
+    are in the other. Case and signs between words do not count. Of long names the beginnings are compared.
     """
     candidates = sorted(set(known))
-    asked, folded = [_folded(name)], list(map(_folded, candidates))
+    asked, folded = [_folded(name[:_COMPARED])], [_folded(known[:_COMPARED]) for known in candidates]
     spelling = process.cdist(asked, folded, scorer=fuzz.ratio, dtype=np.float64)[0]
     words = process.cdist(asked, folded, scorer=fuzz.token_set_ratio, dtype=np.float64)[0]
     scores = np.maximum(spelling, 0.9 * words)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from byokg.graph.guard.allowlist import PROCEDURES, WRITES, Binding, EdgeUse, End, LabelUse, Name, PropertyUse
 from byokg.graph.guard.cypher_expressions import MATCH_MODE, PATH_WORDS, ExpressionParser, or_take
-from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, shortened, tokenise_cypher
+from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, row_count, shortened, tokenise_cypher
 
 
 class PatternParser(ExpressionParser):
@@ -110,6 +110,7 @@ class PatternParser(ExpressionParser):
             return binding
         known = self.scope.get(variable.text)
         if known is not None and known.kind == binding.kind:
+            self.spend(len(known.names) * (1 + len(binding.names)))
             binding = replace(binding, names=(*known.names, *(n for n in binding.names if n not in known.names)))
         self.scope[variable.text] = binding
         return binding
@@ -250,7 +251,8 @@ class _Parser(PatternParser):
             while branches == 0 or self.accept("UNION"):
                 if branches:
                     self.accept_any(("ALL", "DISTINCT"))
-                self.scope = dict(within)
+                self.scope = within
+                self.scope = self.copied()
                 self.single_query(close)
                 branches += 1
             if branches > 1:
@@ -291,10 +293,12 @@ class _Parser(PatternParser):
         while self.accept("WHEN"):
             self.expression()
             self.expect("THEN")
-            self.scope = dict(scope)
+            self.scope = scope
+            self.scope = self.copied()
             self.single_query(close)
         if self.accept("ELSE"):
-            self.scope = dict(scope)
+            self.scope = scope
+            self.scope = self.copied()
             self.single_query(close)
         self.limit = None
 
@@ -391,7 +395,7 @@ class _Parser(PatternParser):
 
         def item() -> None:
             if self.accept("*"):
-                kept.update(self.scope)
+                kept.update(self.copied())
                 return
             start = self.at
             self.expression()
@@ -403,8 +407,7 @@ class _Parser(PatternParser):
                 kept[alone.text] = bound
 
         self.separated(item)
-        before = self.scope
-        self.scope = {**before, **kept}
+        self.scope = {**self.copied(), **kept}
         limit = self.order_skip_limit()
         self.scope = kept
         return limit
@@ -422,7 +425,7 @@ class _Parser(PatternParser):
         number = self.token
         self.expression()
         alone = self.tokens[self.at - 1] is number and number.text.isdecimal()
-        return RowLimit(number.start, number.stop, int(number.text)) if alone else None
+        return RowLimit(number.start, number.stop, row_count(number.text)) if alone else None
 
     def sort_key(self) -> None:
         self.expression()

@@ -43,6 +43,18 @@ class CypherCursor(Cursor):
         self.labels: list[LabelUse] = []
         self.properties: list[PropertyUse] = []
         self.edges: list[EdgeUse] = []
+        self.spent = 0
+
+    def spend(self, steps: int) -> None:
+        """Count steps that are repeated for each variable or label known so far; a query may not ask for too many."""
+        self.spent += steps
+        if self.spent > _MOST_STEPS:
+            raise self.unexpected("too many variables, or labels of one, in too many parts; write a shorter query")
+
+    def copied(self) -> dict[str, Binding]:
+        """Return what is known of variables, to be changed."""
+        self.spend(len(self.scope))
+        return dict(self.scope)
 
     def _last_pipes(self) -> dict[int, int]:
         """Return, for each opening bracket, where the last ``|`` directly inside it stands.
@@ -117,6 +129,8 @@ class CypherCursor(Cursor):
         if self.unbracketed > MAX_NESTING:
             raise self.unexpected(f"more than {MAX_NESTING} of these within one another; write the query flatter")
 
+
+_MOST_STEPS = 1_000_000
 
 _INFIX = frozenset("AND OR XOR IN CONTAINS = <> != == < > <= >= =~ + - * / % ^ ||".split())
 _COMPARISONS = frozenset("= <> != < > <= >= =~ CONTAINS IN".split())
@@ -206,10 +220,18 @@ class ExpressionParser(CypherCursor):
     def expression(self) -> None:
         while True:
             while self.key in ("+", "-") or (self.key == "NOT" and self.ahead() not in VARIABLE_ENDS):
+                self.plain_sign()
                 self.advance()
             self.operand()
             if not self.operator():
                 return
+
+    def plain_sign(self) -> None:
+        """Refuse a dash that looks like a minus, or an angle that looks like a comparison: it may stand for a pause."""
+        token = self.token
+        if not token.text.isascii() and token.key in ("-", "<", ">"):
+            code = f"U+{ord(token.text):04X}"
+            raise Unreadable(token.text, token.start, f"this sign ({code}) is no {token.key!r}; write {token.key}")
 
     def operator(self) -> bool:
         """Read what follows an operand; return whether another operand must come."""
@@ -229,6 +251,8 @@ class ExpressionParser(CypherCursor):
                     self.is_predicate()
                 case _:
                     break
+        if self.key in ("-", "<", ">"):
+            self.plain_sign()
         if self.accept_any(_INFIX) or self.accept("STARTS", "WITH") or self.accept("ENDS", "WITH"):
             return True
         if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
@@ -356,7 +380,7 @@ class ExpressionParser(CypherCursor):
         """Read ``EXISTS { … }`` and its kin, which hold a query or a bare pattern."""
         self.advance()
         bare = self.ahead() == "(" or self.ahead(2) == "=" or self.ahead() in MATCH_MODE or self.ahead() in PATH_WORDS
-        outer, self.scope = self.scope, dict(self.scope)
+        outer, self.scope = self.scope, self.copied()
         if key == "COLLECT" or not bare:
             self.subquery()
         else:
@@ -404,7 +428,7 @@ class ExpressionParser(CypherCursor):
             plain = name.lower().removeprefix("apoc.")
             namespace, _, rest = plain.partition(".")
             if plain not in FUNCTIONS and not (rest and namespace in FUNCTION_NAMESPACES):
-                known = [*FUNCTIONS.values(), *(f"{space}.{rest}" for space in FUNCTION_NAMESPACES)]
+                known = [*FUNCTIONS.values(), *(f"{space}.{rest[:60]}" for space in FUNCTION_NAMESPACES)]
                 raise Unreadable(
                     name,
                     first.start,
@@ -456,12 +480,13 @@ class ExpressionParser(CypherCursor):
     def list_variable(self) -> None:
         """Hide a variable of the query behind the one of ``x IN list``."""
         if self.is_name() and self.ahead() == "IN" and self.tokens[self.at].text in self.scope:
-            self.scope = {name: bound for name, bound in self.scope.items() if name != self.tokens[self.at].text}
+            self.scope = self.copied()
+            self.forget(self.token)
 
     def list(self) -> None:
         """Read a list, a list comprehension or a pattern comprehension."""
         outer = self.scope
-        self.scope = dict(outer)
+        self.scope = self.copied()
         self.enter()
         while self.key != "]" and not self.item() and self.accept(","):
             pass

@@ -8,7 +8,7 @@ What it cannot know is what an engine's procedures really do, so those go by a l
 does not bound time or memory, which are the engine's to bound.
 
 Decisions:
-- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as the SELECT of the same triples.
+- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as they are; stores read their triples.
 - FROM may name graphs, but no files, and no addresses within a network: some servers fetch the document named.
 - EXPLAIN, PROFILE and options such as ``CYPHER 25`` are taken away: an answer is wanted, and no plan.
 - A UNION, and a query that ends without RETURN, gets no LIMIT: it would bind to the last part only, and wrapping the
@@ -25,12 +25,14 @@ store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from byokg.errors import QueryInvalid
-from byokg.graph.guard.allowlist import EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
+from byokg.graph.guard.allowlist import Binding, EdgeUse, IriUse, LabelUse, Name, PropertyUse, nearest_names
 from byokg.graph.guard.cypher import parse_cypher
 from byokg.graph.guard.sparql import complete, parse_sparql
 from byokg.graph.guard.tokens import (
@@ -107,8 +109,9 @@ def _parse(text: str, parse: Callable[[str], T]) -> T:
 
     A reading that is merely wrong does not count: the engine is handed text that has the first reading only.
     """
+    others = readings(text)
     query = parse(text)
-    for reading in readings(text):
+    for reading in others:
         try:
             parse(reading)
         except Unreadable as error:
@@ -157,12 +160,12 @@ def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = (
         QueryRefused: the text cannot be parsed.
     """
     query = read(text, parse_cypher)
-    found = [
-        *_labels(query.labels, schema),
-        *_properties(query.properties, schema, frozenset(known_properties)),
-        *_directions(query.edges, schema),
-    ]
-    return _placed(text, found)
+    return _placed(
+        text,
+        _labels(query.labels, schema),
+        _properties(query.properties, schema, frozenset(known_properties)),
+        _directions(query.edges, schema),
+    )
 
 
 def lint_sparql(text: str, schema: Schema) -> list[Finding]:
@@ -178,10 +181,8 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
     relations = [relation.name for relation in schema.relations]
     return _placed(
         text,
-        [
-            *_iris(query.predicates, relations, "relation", "predicate"),
-            *_iris(query.classes, list(schema.node_types), "label", "class"),
-        ],
+        _iris(query.predicates, relations, "relation", "predicate"),
+        _iris(query.classes, list(schema.node_types), "label", "class"),
     )
 
 
@@ -195,8 +196,13 @@ class _Found:
     nearest: tuple[str, ...] = ()
 
 
-def _placed(text: str, found: list[_Found]) -> list[Finding]:
-    ordered = sorted(found, key=lambda one: one.name.start)
+_MOST = 50
+"""Findings of each sort that are worth telling."""
+
+
+def _placed(text: str, *found: Iterator[_Found]) -> list[Finding]:
+    first = (one for some in found for one in islice(some, _MOST))
+    ordered = sorted(first, key=lambda one: one.name.start)
     findings = [
         Finding(one.kind, one.name.text, *place(text, one.name.start), one.message, one.nearest) for one in ordered
     ]
@@ -210,8 +216,8 @@ def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: s
 
 
 def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
-    node_types = [label for label in schema.node_types if label]
-    relations = [relation.name for relation in schema.relations]
+    node_types = {label for label in schema.node_types if label}
+    relations = {relation.name for relation in schema.relations}
     for use in uses:
         name = use.name
         if use.kind == "edge":
@@ -224,18 +230,25 @@ def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
 def _properties(uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]) -> Iterator[_Found]:
     of_relation = {relation.name: relation.properties for relation in schema.relations}
     of = schema.node_properties if schema.node_properties else {}
+
+    @cache
+    def of_owner(owner: Binding) -> tuple[Mapping[str, tuple[str, ...]], list[str], set[str]] | None:
+        """Return the properties of each label, those of the labels that there are, and the properties they have."""
+        tables = of if owner.kind == "node" else of_relation
+        owners = [name for name in owner.names if name in tables]
+        if len(owners) < len(owner.names) or not any(tables[name] for name in owners or tables):
+            return None  # an unknown label is a finding of its own
+        return tables, owners, {prop for name in owners or tables for prop in tables[name]}
+
     for use in uses:
         node = use.owner.kind == "node"
-        tables = of if node else of_relation
-        owners = [name for name in use.owner.names if name in tables]
-        if len(owners) < len(use.owner.names):
-            continue  # the unknown label is a finding of its own
-        known = {prop for owner in owners or tables for prop in tables[owner]}
-        if node:
-            known |= everywhere
-        listed = any(tables[owner] for owner in owners or tables)
-        if not listed or use.name.text in known:
+        told = of_owner(use.owner)
+        if told is None:
             continue
+        tables, owners, known = told
+        if use.name.text in known or (node and use.name.text in everywhere):
+            continue
+        known = known | everywhere if node else known
         elsewhere = sorted(owner for owner in tables if owner and use.name.text in tables[owner])
         where = " or ".join(owners) or ("no node" if node else "no relation")
         found = _unknown("property", "property", use.name, known, where)
@@ -271,7 +284,7 @@ def _fits(relation: RelationSchema, head: tuple[str, ...], tail: tuple[str, ...]
 
 def _end_fits(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
     """Say whether a node with one of the labels may stand at an end; where nothing is said, anything may."""
-    return not asked or not any(stored) or any(label in stored for label in asked)
+    return not asked or not any(stored) or len(asked) > _MOST or any(label in stored for label in asked)
 
 
 def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> Iterator[_Found]:
@@ -279,16 +292,18 @@ def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> 
     if not iris:
         return
     locals_ = {iri: _local(iri) for iri in iris}
+    by_local: dict[str, list[str]] = {}
+    for iri, local in locals_.items():
+        by_local.setdefault(local, []).append(iri)
     for use in uses:
         if use.iri in locals_ or use.iri.startswith(_STANDARD_VOCABULARIES):
             continue
         name = Name(use.iri, use.start)
-        same = [iri for iri, local in locals_.items() if local == _local(use.iri)]
-        if same:
+        if same := by_local.get(_local(use.iri)):
             yield _Found(kind, name, f"this graph has no {what} <{use.iri}>, but <{same[0]}>", tuple(same))
             continue
-        near = nearest_names(_local(use.iri), set(locals_.values()))
-        close = tuple(iri for local in near for iri in iris if locals_[iri] == local)[:3]
+        near = nearest_names(_local(use.iri), by_local)
+        close = tuple(iri for local in near for iri in by_local[local])[:3]
         hint = f"; nearest: {', '.join(f'<{iri}>' for iri in close)}" if close else ""
         yield _Found(kind, name, f"this graph has no {what} <{use.iri}>{hint}", close)
 

@@ -4,11 +4,8 @@ A recursive descent over the query grammar; `sparql_patterns` reads patterns and
 names, so every word must be one that is known here. SERVICE is refused because it makes a server call another address,
 and updates because they write.
 
-CONSTRUCT and DESCRIBE answer with a graph, for which rows have no place, so they are rewritten as the SELECT of the
-same triples, one in a row: ?subject ?predicate ?object. The pattern of the query becomes a subquery; behind it, each of
-its solutions is repeated for each triple of the template, whose terms are then put together. What makes no triple (an
-unbound variable, a literal as a subject) makes no row. A blank node of the template is another one in each solution, as
-the standard says.
+CONSTRUCT and DESCRIBE answer with a graph: stores read its triples as rows of `TRIPLE`. They get no LIMIT, which would
+count solutions, of which each may make any number of triples.
 
 `complete` then writes prefixed names and parameters out as IRIs and literals.
 
@@ -21,101 +18,40 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from byokg.errors import QueryInvalid
 from byokg.graph.guard.allowlist import SPARQL_FUNCTIONS, IriUse
 from byokg.graph.guard.sparql_patterns import NAMES, SparqlPatterns
-from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, tokenise_sparql
+from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, row_count, tokenise_sparql
 from byokg.text import encodable
 from byokg.types import Cell, NodeCell
 
 if TYPE_CHECKING:
     from byokg.graph.rdf.terms import Prefixes
 
-COLUMNS = "SELECT DISTINCT ?subject ?predicate ?object "
+TRIPLE = ("subject", "predicate", "object")
+"""The columns of the triples that CONSTRUCT and DESCRIBE answer with."""
 
+_LONGEST_NAMESPACE = 300
+"""Characters of a base or namespace: it is repeated wherever a name begins with it."""
 
-class Frame(NamedTuple):
-    """What stands before a pattern and behind it; `COLUMNS`, and FROM where there is one, stand before that."""
-
-    before: str
-    behind: str
-
-
-def constructed(triples: Sequence[tuple[str, str, str]], taken: Collection[str]) -> Frame:
-    """Frame the pattern of a CONSTRUCT.
-
-    Args:
-        triples: the template: variables ``?x`` or ``$x``, blank nodes ``_:b``, and other terms as written.
-        taken: names of the variables in the query, without ``?``.
-    """
-    columns, rows, sources = _solutions(triples, taken)
-    binds = " ".join(
-        f"BIND({_chosen(column, rows)} AS {name})"
-        for column, name in zip(columns, ("?subject", "?predicate", "?object"), strict=True)
-    )
-    numbers = " ".join(map(str, range(len(triples))))
-    made = "FILTER(!isLITERAL(?subject) && isIRI(?predicate) && BOUND(?object))"
-    return Frame(f"WHERE {{ {{ SELECT {sources} ", f" }} VALUES {rows} {{ {numbers} }} {binds} {made} }}")
-
-
-def described(terms: Sequence[str], pattern: bool, taken: Collection[str]) -> Frame:
-    """Frame the pattern of a DESCRIBE: what is described are the triples that begin with a node.
-
-    Args:
-        terms: variables and IRIs.
-        pattern: there is one; otherwise the frame is the whole.
-        taken: names of the variables in the query, without ``?``.
-    """
-    if not pattern:
-        iris = " ".join(term for term in terms if term[0] not in "?$")
-        return Frame("WHERE { ", f"VALUES ?subject {{ {iris} }} ?subject ?predicate ?object }}")
-    (column,), rows, sources = _solutions([(term,) for term in terms], taken)
-    numbers = " ".join(map(str, range(len(terms))))
-    subject = f"VALUES {rows} {{ {numbers} }} BIND({_chosen(column, rows)} AS ?subject) FILTER(BOUND(?subject))"
-    return Frame(f"WHERE {{ {{ {{ SELECT {sources} ", f" }} {subject} }} ?subject ?predicate ?object }}")
-
-
-def _solutions(triples: Sequence[tuple[str, ...]], taken: Collection[str]) -> tuple[list[tuple[str, ...]], str, str]:
-    """Give each variable and blank node a name that nothing else has.
-
-    Returns:
-        The terms by column, the name of the variable that counts triples, and what the subquery is to select.
-    """
-    stem = "row"
-    while any(name.startswith(stem) for name in taken):
-        stem += "_"
-    names: dict[str, str] = {}
-    sources: list[str] = []
-    spelled = [[f"?{term[1:]}" if term[0] == "$" else term for term in triple] for triple in triples]
-    for term in (term for triple in spelled for term in triple):
-        if term not in names and term.startswith(("?", "_:")):
-            names[term] = f"?{stem}{len(names)}"
-            sources.append(f"({term if term[0] == '?' else 'BNODE()'} AS {names[term]})")
-    columns = [tuple(names.get(term, term) for term in column) for column in zip(*spelled, strict=True)]
-    return columns or [(), (), ()], f"?{stem}", " ".join(sources) or f"(1 AS ?{stem}0)"
-
-
-def _chosen(terms: Sequence[str], rows: str, first: int = 0) -> str:
-    """Write the expression for the term of row number `rows`, the first of which is `first`; halving keeps it flat."""
-    if len(set(terms)) <= 1:
-        return next(iter(terms), "1")
-    middle = len(terms) // 2
-    low, high = _chosen(terms[:middle], rows, first), _chosen(terms[middle:], rows, first + middle)
-    return f"IF({rows} < {first + middle}, {low}, {high})"
-
+_FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 
 _GRAPH_SCHEMES = frozenset(["", "urn", "tag", "info"])
 """What may name a graph beside http; without a scheme, it depends on the store's own address."""
 
-_INSIDE = ("localhost", ".internal", ".local")
+_INSIDE = tuple("localhost localdomain loopback .internal .intranet .local .lan .home .corp .private .arpa".split())
 _NUMBER = re.compile(r"(?:^|\.)(?:0x[0-9a-f]*|[0-9]+)$")
 """The end of a host that is no name: an address, however it is written."""
+_HOST = re.compile(r"[\w.-]+")
+_EMBEDDING = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
+"""Addresses of version 6 whose last four bytes are one of version 4."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +60,7 @@ class SparqlQuery:
 
     edits: tuple[Edit, ...]
     limit: RowLimit | None
-    """None where the number of rows is not for the text to say: one for an ASK."""
+    """None where no number in the text is that of rows: in ASK, CONSTRUCT and DESCRIBE."""
     predicates: tuple[IriUse, ...]
     classes: tuple[IriUse, ...]
 
@@ -170,63 +106,32 @@ class _Parser(SparqlPatterns):
         return SparqlQuery(tuple(self.edits), self.limit, tuple(self.predicates), tuple(self.classes))
 
     def construct(self) -> None:
-        """Read a CONSTRUCT, and write it as a SELECT."""
-        _, _, start, stop = self.advance()
+        """Read a CONSTRUCT; what its template says of predicates and classes, the graph need not have."""
+        self.advance()
         if self.key == "{":
-            triples = self.template_block()
-            stop = self.tokens[self.at - 1].stop
-            self.dataset()
-        else:
-            self.dataset()
-            short = self.at
-            self.accept("WHERE")
-            triples = self.template_block()
-            self.go_to(short)
-        self.frame(start, stop, constructed(triples, self.variables()))
-
-    def template_block(self) -> list[tuple[str, str, str]]:
-        """Read ``{ triples }`` and return them."""
-        triples: list[tuple[str, str, str]] = []
-        self.template = triples
-        self.expect("{", "{ and triples")
-        while self.key != "}":
-            if not self.accept("."):
-                self.triples()
-        self.expect("}")
-        self.template = None
-        return triples
+            known = len(self.predicates), len(self.classes)
+            self.advance()
+            while self.key != "}":
+                if not self.accept("."):
+                    self.triples()
+            self.advance()
+            del self.predicates[known[0] :], self.classes[known[1] :]
+        self.dataset()
+        self.solutions()
+        self.limit = None
 
     def describe(self) -> None:
-        """Read a DESCRIBE, and write it as a SELECT."""
-        start = self.advance().start
-        terms: list[str] = []
-        every = self.accept("*")
-        while not every and self.key in ("var", *NAMES):
-            terms.append(self.advance().text)
-        if not every and not terms:
-            raise self.unexpected("expected variables or IRIs behind DESCRIBE")
-        stop = self.tokens[self.at - 1].stop
+        self.advance()
+        if not self.accept("*"):
+            self.expect_any(("var", *NAMES), "variables or IRIs behind DESCRIBE")
+            while self.accept_any(("var", *NAMES)):
+                pass
         self.dataset()
-        pattern = self.key in ("WHERE", "{")
-        if every:
-            terms = [f"?{name}" for name in self.variables()]
-        self.frame(start, stop, described(terms, pattern, self.variables()), pattern)
-
-    def frame(self, start: int, stop: int, frame: Frame, pattern: bool = True) -> None:
-        """Write a SELECT of triples instead of what stands from `start` to `stop`, and read and frame the pattern."""
-        kept = [edit for edit in self.edits if edit.stop <= start or edit.start >= stop]
-        at = self.tokens[self.at - 1].stop
-        before = Edit(at, at, f" {frame.before}")
-        if pattern:
-            self.solutions()
-        end = self.tokens[self.at - 1].stop
-        framed = [*kept, Edit(start, stop, COLUMNS), before, Edit(end, end, frame.behind)]
-        self.edits = sorted(framed, key=lambda edit: edit[:2])
-        self.limit = RowLimit(end, end, None)
-
-    def variables(self) -> list[str]:
-        """Return the names of all variables in the query, each once."""
-        return list(dict.fromkeys(token.text[1:] for token in self.tokens if token.key == "var"))
+        if self.key in ("WHERE", "{"):
+            self.where()
+        self.modifiers()
+        self.values_clause()
+        self.limit = None
 
     def solutions(self) -> None:
         """Read a pattern and all that may stand behind it."""
@@ -247,15 +152,21 @@ class _Parser(SparqlPatterns):
     def prologue(self) -> None:
         while True:
             if self.accept("BASE"):
-                self.base = self.expect("iri", "an IRI such as <http://example.org/>").text[1:-1]
+                self.base = self.absolute(self.namespace())
             elif self.accept("PREFIX"):
                 name = self.expect("pname", "a prefix such as ex:")
                 if not name.text.endswith(":"):
                     raise Unreadable(name.text, name.start, "a prefix ends with its colon: PREFIX ex: <http://…>")
-                iri = self.expect("iri", "an IRI such as <http://example.org/>").text[1:-1]
-                self.prefixes[name.text] = self.absolute(iri)
+                self.prefixes[name.text] = self.absolute(self.namespace())
             elif not self.accept("VERSION", "string"):
                 return
+
+    def namespace(self) -> str:
+        token = self.expect("iri", "an IRI such as <http://example.org/>")
+        if len(token.text) > _LONGEST_NAMESPACE:
+            reason = f"more than {_LONGEST_NAMESPACE} characters for the beginning of names; write the names out"
+            raise Unreadable(token.text, token.start, reason)
+        return token.text[1:-1]
 
     def select(self, whole: bool = False) -> None:
         """Read SELECT up to LIMIT and OFFSET, for the whole query or within braces."""
@@ -295,7 +206,7 @@ class _Parser(SparqlPatterns):
             limits = self.advance().key == "LIMIT"
             number = self.expect("number", "a number")
             if limits and number.text.isdigit():
-                self.limit = RowLimit(number.start, number.stop, int(number.text))
+                self.limit = RowLimit(number.start, number.stop, row_count(number.text))
         if self.limit is None:
             end = self.tokens[self.at - 1].stop
             self.limit = RowLimit(end, end, None)
@@ -330,15 +241,31 @@ def _outside(iri: str) -> bool:
     """Say whether an IRI that should name a graph is a file, or an address that only a server itself can reach."""
     try:
         parts = urlsplit(iri)
-        host = (parts.hostname or "").rstrip(".")
+        host = parts.hostname or ""
     except ValueError:
         return True
-    if parts.scheme not in ("http", "https"):
-        return parts.scheme not in _GRAPH_SCHEMES
+    if parts.scheme not in ("http", "https") and not (parts.netloc and not parts.scheme):  # //host takes the scheme
+        return parts.scheme not in _GRAPH_SCHEMES  # of the server's own address
+    if ":" in host:
+        return _inside_network(host)
+    plain = unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").lower().rstrip(".")
+    if not _HOST.fullmatch(plain):
+        return True
+    return _inside_network(plain) or plain.endswith(_INSIDE) or _NUMBER.search(plain) is not None
+
+
+def _inside_network(host: str) -> bool:
+    """Say whether a host is an address that is not one of the public network."""
     try:
-        return not ipaddress.ip_address(host).is_global
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return host.endswith(_INSIDE) or _NUMBER.search(host) is not None
+        return ":" in host
+    if isinstance(address, ipaddress.IPv6Address):
+        within = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
+        if any(address in network for network in _EMBEDDING):
+            within = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        address = within or address
+    return not address.is_global
 
 
 # A checked query as it is sent: prefixed names as IRIs, parameters as literals
@@ -369,6 +296,12 @@ class Sent:
                 break
             shift = distance
         return line, max(column - shift, 1)
+
+
+def gives_triples(text: str) -> bool:
+    """Tell whether a query that `guard.check_sparql` handed on answers with a graph: a CONSTRUCT or DESCRIBE."""
+    words = (token.key for token in tokenise_sparql(text)[0])
+    return next((word for word in words if word in _FORMS), "") in ("CONSTRUCT", "DESCRIBE")
 
 
 def chooses_graphs(text: str) -> bool:

@@ -20,7 +20,6 @@ from byokg.graph.guard.tokens import (
     RowLimit,
     Token,
     Unreadable,
-    apply,
     check_brackets,
     shortened,
     with_comparisons,
@@ -48,8 +47,6 @@ class SparqlPatterns(Cursor):
         self.limit: RowLimit | None = None
         self.predicates: list[IriUse] = []
         self.classes: list[IriUse] = []
-        self.template: list[tuple[str, str, str]] | None = None
-        """The triples read, while a template is read."""
 
     @abstractmethod
     def select(self, whole: bool = False) -> None:
@@ -68,12 +65,6 @@ class SparqlPatterns(Cursor):
         if token.key == "end":
             reason = f"the query ends too early: {reason}"
         return Unreadable(token.text or "end of the query", token.start, reason)
-
-    def written(self, start: int) -> str:
-        """Return the text from a place up to the token reached, as it is handed on."""
-        stop = self.tokens[self.at - 1].stop
-        inside = [edit for edit in self.edits if start <= edit.start and edit.stop <= stop]
-        return apply(self.text[start:stop], [Edit(a - start, b - start, new) for a, b, new in inside])
 
     def absolute(self, iri: str) -> str:
         try:
@@ -122,26 +113,19 @@ class SparqlPatterns(Cursor):
 
     def triples(self) -> None:
         alone = self.key in ("[", "(", "<<")
-        subject = self.node()
-        if alone and self.key in (".", "}"):
-            return
-        self.property_list(subject)
+        self.node()
+        if not (alone and self.key in (".", "}")):
+            self.property_list()
 
-    def property_list(self, subject: str) -> None:
+    def property_list(self) -> None:
         """Read predicates and objects behind a subject."""
         while True:
-            verb = self.token
             is_type = self.verb()
-            predicate = ""
-            if self.template is not None:
-                predicate = f"<{RDF_TYPE}>" if verb.key == "A" else self.written(verb.start)
             while True:
                 if is_type and self.key in NAMES:
                     self.use(self.classes, self.token)
-                end = self.node()
-                if self.template is not None:
-                    self.template.append((subject, predicate, end))
-                self.annotations(end)
+                self.node()
+                self.annotations()
                 if not self.accept(","):
                     break
             if self.key != ";":
@@ -151,20 +135,16 @@ class SparqlPatterns(Cursor):
             if self.key not in _VERBS:
                 return
 
-    def annotations(self, end: str) -> None:
+    def annotations(self) -> None:
         """Read the reifier and annotation blocks of SPARQL 1.2."""
-        while self.key in ("~", "{|"):
-            self.refuse_in_template("statements about triples")
+        while True:
             if self.accept("~"):
                 self.accept_any(("var", "blank", *NAMES))
-            else:
-                self.advance()
-                self.property_list(end)
+            elif self.accept("{|"):
+                self.property_list()
                 self.expect("|}")
-
-    def refuse_in_template(self, what: str) -> None:
-        if self.template is not None:
-            raise self.unexpected(f"{what} cannot be constructed as rows; write SELECT")
+            else:
+                return
 
     def verb(self) -> bool:
         """Read a predicate or a path; return whether it is the type predicate."""
@@ -173,8 +153,6 @@ class SparqlPatterns(Cursor):
         start = self.at
         self.path()
         token = self.tokens[start]
-        if self.at != start + 1:
-            self.refuse_in_template("paths")
         return self.at == start + 1 and (token.key == "A" or self.expand(token) == RDF_TYPE)
 
     def path(self) -> None:
@@ -198,34 +176,18 @@ class SparqlPatterns(Cursor):
             if not self.accept_any("/|"):
                 return
 
-    def node(self) -> str:
-        """Read a subject or object: a term, a list, a node in brackets, or a triple; return it as a template has it."""
-        start = self.token.start
+    def node(self) -> None:
+        """Read a subject or object: a term, a list, a node in brackets, or a triple."""
         if self.accept("["):
-            blank = f"_:{start}"
             if self.key != "]":
-                self.property_list(blank)
+                self.property_list()
             self.expect("]")
-            return blank
-        if self.accept("("):
-            return self.collection(start)
-        if self.key == "<<":
-            self.refuse_in_template("statements about triples")
-        self.term()
-        return self.written(start) if self.template is not None else ""
-
-    def collection(self, start: int) -> str:
-        """Read the rest of a list; return its first node."""
-        items = []
-        while self.key != ")":
-            items.append(self.node())
-        self.expect(")")
-        nodes = [*(f"_:{start}.{number}" for number in range(len(items))), f"<{RDF}nil>"]
-        if self.template is not None:
-            for number, item in enumerate(items):
-                self.template.append((nodes[number], f"<{RDF}first>", item))
-                self.template.append((nodes[number], f"<{RDF}rest>", nodes[number + 1]))
-        return nodes[0]
+        elif self.accept("("):
+            while self.key != ")":
+                self.node()
+            self.expect(")")
+        else:
+            self.term()
 
     def term(self) -> None:
         match self.key:
@@ -245,7 +207,8 @@ class SparqlPatterns(Cursor):
                 inner = self.accept("(")
                 self.node()
                 self.verb()
-                self.annotations(self.node())
+                self.node()
+                self.annotations()
                 if inner:
                     self.expect(")")
                 self.expect(">>")
@@ -262,7 +225,10 @@ class SparqlPatterns(Cursor):
         return self.prefixes.get(prefix + colon, prefix + colon) + local.replace("\\", "")
 
     def use(self, where: list[IriUse], token: Token) -> None:
-        where.append(IriUse(self.expand(token), token.start))
+        iri = self.expand(token)
+        if iri[:5].lower() == "java:":
+            raise Unreadable(token.text, token.start, "a predicate that is Java code; ask for those of the graph", True)
+        where.append(IriUse(iri, token.start))
 
     # Expressions.
 

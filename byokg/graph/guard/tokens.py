@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 from byokg.errors import QueryRefused
 
 Read = TypeVar("Read")
+Match = Callable[[str, int, int], "re.Match[str] | None"]
 
 MAX_CHARACTERS = 200_000
 """Longer text is refused unread; no question needs it, and reading stays well under a second."""
@@ -28,10 +29,11 @@ MAX_NESTING = 100
 class Token(NamedTuple):
     """One word, name, literal or sign.
 
-    `key` is what parsers compare: a word in capitals, the sign itself, or a lower-case kind: ``name`` (quoted, or a
-    word with other than ASCII letters), ``string``, ``number``, and ``end`` behind the last token. SPARQL adds
-    ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes of names are gone, and so are
-    escapes that stand for a character by its number. It fills the characters from `start` up to `stop`.
+    `key` is what parsers compare: a word in capitals, the sign itself (the ASCII one for other dashes), or a
+    lower-case kind: ``name`` (quoted, or a word with other than ASCII letters), ``string``, ``number``, and ``end``
+    behind the last token. SPARQL adds ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes
+    of names are gone, and so are escapes that stand for a character by its number. It fills the characters from `start`
+    up to `stop`.
     """
 
     key: str
@@ -46,6 +48,14 @@ class Edit(NamedTuple):
     start: int
     stop: int
     text: str
+
+
+def row_count(digits: str) -> int:
+    """Return the number that decimal digits write; for one beyond any count of rows, a number as far beyond."""
+    return int(digits[-_ROW_DIGITS:]) if not digits[:-_ROW_DIGITS].strip("0") else 10**_ROW_DIGITS
+
+
+_ROW_DIGITS = 18
 
 
 class RowLimit(NamedTuple):
@@ -114,17 +124,26 @@ def character(escape: re.Match[str]) -> str:
     return chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else escape[0]
 
 
-def readings(text: str) -> Iterator[str]:
-    """Yield the other ways in which an engine may read a text, where escapes or line ends leave room for them.
+def readings(text: str) -> list[str]:
+    """Return the other ways in which an engine may read a text, where escapes or line ends leave room for them.
 
     Some engines decode ``\\u0027`` before they look for strings and comments, with or without regard to a backslash
     before it; and a lone carriage return ends a comment for some and not for others.
+
+    Raises:
+        Unreadable: the text is so long that all of them together could not be read in time.
     """
+    others = [text]
     if "\\u" in text or "\\U" in text:
-        yield _ESCAPE.sub(character, text)
-        yield NUMBERED_ESCAPE.sub(character, text)
-    if "\r" in text and (bare := re.sub(r"\r(?!\n)", " ", text)) != text:
-        yield bare
+        others += _ESCAPE.sub(character, text), NUMBERED_ESCAPE.sub(character, text)
+    if "\r" in text:
+        others.append(re.sub(r"\r(?!\n)", " ", text))
+    others = list(dict.fromkeys(others))
+    if len(others) > 1 and len(text) * len(others) > MAX_CHARACTERS:
+        most = MAX_CHARACTERS // len(others)
+        reason = f"with escapes or lone carriage returns, at most {most:,} characters are read; write the characters"
+        raise Unreadable(text, 0, reason)
+    return others[1:]
 
 
 _PLAIN_SPACES = frozenset(" \t\r\n")
@@ -154,7 +173,7 @@ def _plain_string(text: str) -> str:
 
 
 def tokenise(
-    text: str, start: int, stop: int, pattern: re.Pattern[str], name: Callable[[str, str, int, int], Token]
+    text: str, start: int, stop: int, match: Match, name: Callable[[str, str, int, int], Token]
 ) -> tuple[list[Token], list[Edit]]:
     """Cut text by a pattern whose groups say what a token is.
 
@@ -162,7 +181,8 @@ def tokenise(
         text: holds what is to be cut from `start` up to `stop`.
         start: the first character.
         stop: behind the last character.
-        pattern: has the groups ``space``, ``comment``, ``string``, ``number``, ``sign``, and others for names.
+        match: matches at a place the pattern of the language, with the groups ``space``, ``comment``, ``string``,
+            ``number``, ``sign``, ``wide`` for a sign that is not ASCII, and others for names.
         name: makes a token of another group, given the group, the text, and the first and last place.
 
     Returns:
@@ -185,11 +205,11 @@ def tokenise(
         edits.append(Edit(0, 1, " "))
         at = 1
     while at < stop:
-        found = pattern.match(text, at, stop)
+        found = match(text, at, stop)
         if found is None:
             raise _strange(text, at)
         kind, value, end = found.lastgroup or "", found[0], found.end()
-        if kind != "comment" and ("\\" in value or not value.isascii()):
+        if kind not in ("comment", "sign", "wide") and ("\\" in value or not value.isascii()):
             _refuse_halves(value, at)
         match kind:
             case "space":
@@ -207,6 +227,9 @@ def tokenise(
                 tokens.append(Token("number", value, at, end))
             case "sign":
                 tokens.append(Token(value, value, at, end))
+            case "wide":
+                tokens.append(Token(_SIGN[value], value, at, end))
+                edits.append(Edit(at, end, _SIGN[value]))
             case _:
                 token = name(kind, text, at, end)
                 end = token.stop
@@ -387,14 +410,11 @@ def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    return tokenise(text, 0, len(text), _CYPHER, _cypher_name)
+    return tokenise(text, 0, len(text), _CYPHER.match, _cypher_name)
 
 
 def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
-    """Read a word, a name in backticks, or a sign that is not ASCII."""
-    if kind == "wide":
-        sign = _SIGN[text[start]]
-        return Token(sign, sign, start, stop)
+    """Read a word or a name in backticks."""
     if kind == "quoted":
         return Token("name", _quoted_name(text[start:stop], start), start, stop)
     stop, word = _word(text, start, stop)
@@ -423,30 +443,47 @@ def _quoted_name(value: str, start: int) -> str:
     return name
 
 
+_JOINERS = "\u200c\u200d"
+"""Invisible, but some scripts need them within words."""
+
 _AFTER_OPERAND = frozenset("var number string lang iri pname ) TRUE FALSE".split())
 
 _CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
-_W = rf"(?:\w|{_CODE})"
-_PN_PART = rf"(?:[\w:\-]|{_CODE}|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?\#@%])"
-_SPARQL = re.compile(
-    rf"""
-      (?P<space>\s+)
-    | (?P<comment>\#[^\r\n]*+)
-    | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|{_CODE})*+>)
-    | (?P<var>[?$]{_W}++)
-    | (?P<blank>_:{_W}(?:(?:[\w.\-]|{_CODE})*(?:[\w\-]|{_CODE}))?)
-    | (?P<pname>(?:(?:[^\W\d_]|{_CODE})(?:[\w\-]|{_CODE}|\.+(?=[\w\-\\])){{0,100}}+)?+:
-                (?:(?!-){_PN_PART}(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
-    | (?P<word>(?:[^\W\d]|{_CODE}){_W}*+)
-    | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
-                 | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
-    | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
-    | (?P<number>(?:[0-9]++\.[0-9]*+[eE][+-]?[0-9]++ | \.[0-9]++[eE][+-]?[0-9]++ | [0-9]++[eE][+-]?[0-9]++
-                 | [0-9]*+\.[0-9]++ | [0-9]++))
-    | (?P<sign>\^\^|&&|\|\||!=|<=|>=|<<|>>|\{{\||\|\}}|[()\[\]{{}},.;|!?$+\-*/^=<>~])
-    """,
-    re.VERBOSE | re.DOTALL,
+_LETTERS = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
+_MARKS = "\u00b7\u0300-\u036f\u203f\u2040"
+_FIRST = rf"(?:[{_LETTERS}_0-9]|{_CODE})"
+_PN_CHAR = rf"(?:[{_LETTERS}_0-9{_MARKS}\-]|{_CODE})"
+_PN_PLUS = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%]"
+_PN_PART = rf"(?:{_PN_CHAR}|:|{_PN_PLUS})"
+_PREFIX = rf"(?:(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.+(?={_PN_CHAR}))*+)?+"
+
+
+def _sparql_pattern(prefix: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+          (?P<space>\s+)
+        | (?P<comment>\#[^\r\n]*+)
+        | (?P<iri><(?:[^<>"{{}}|^`\\\x00-\x20]|{_CODE})*+>)
+        | (?P<var>[?$]{_FIRST}(?:[{_LETTERS}_0-9{_MARKS}]|{_CODE})*+)
+        | (?P<blank>_:{_FIRST}(?:(?:{_PN_CHAR}|\.)*{_PN_CHAR})?)
+        | (?P<pname>{prefix}:(?:(?:{_FIRST}|:|{_PN_PLUS})(?:{_PN_PART}|\.+(?={_PN_PART}))*+)?+)
+        | (?P<word>(?:[^\W\d]|{_CODE})(?:\w|{_CODE})*+)
+        | (?P<string>'{{3}}(?:'{{0,2}}(?:[^'\\]|\\.))*+'{{3}} | "{{3}}(?:"{{0,2}}(?:[^"\\]|\\.))*+"{{3}}
+                     | '(?!'')[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+' | "(?!"")[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")
+        | (?P<lang>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+(?:--[a-z]++)?+)
+        | (?P<number>(?:[0-9]++\.[0-9]*+[eE][+-]?[0-9]++ | \.[0-9]++[eE][+-]?[0-9]++ | [0-9]++[eE][+-]?[0-9]++
+                     | [0-9]*+\.[0-9]++ | [0-9]++))
+        | (?P<sign>\^\^|&&|\|\||!=|<=|>=|<<|>>|\{{\||\|\}}|[()\[\]{{}},.;|!?$+\-*/^=<>~])
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_SPARQL, _UNPREFIXED = _sparql_pattern(_PREFIX), _sparql_pattern("")
+_RUN = re.compile(rf"(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.)*+")
 
 
 def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
@@ -458,7 +495,18 @@ def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    return tokenise(text, start, len(text) if stop is None else stop, _SPARQL, _sparql_name)
+    unprefixed = 0
+
+    def match(text: str, at: int, stop: int) -> re.Match[str] | None:
+        """Look for a prefix's colon once, not again from each of the words that might be parts of the prefix."""
+        nonlocal unprefixed
+        if at >= unprefixed and (run := _RUN.match(text, at, stop)):
+            end = run.end()
+            if end == stop or text[end] != ":" or text[end - 1] == ".":
+                unprefixed = end
+        return (_UNPREFIXED if at < unprefixed else _SPARQL).match(text, at, stop)
+
+    return tokenise(text, start, len(text) if stop is None else stop, match, _sparql_name)
 
 
 def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
@@ -470,6 +518,10 @@ def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
             reason = "an escape stands for a character that cannot be part of this; write the character itself"
             raise Unreadable(value, start, reason)
         value = plain
+    if kind in ("var", "blank", "pname") and not value.isascii():
+        for place, sign in enumerate(value, start):
+            if unicodedata.category(sign) in ("Cf", "Zs") and sign not in _JOINERS:
+                raise Unreadable(f"U+{ord(sign):04X}", place, "an invisible character in a name; delete it")
     if kind == "word":
         kind = value.upper() if value.isascii() else "name"
     return Token(kind, value, start, stop)
@@ -479,13 +531,14 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
 
     Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
-    hide in one read so; and an IRI follows an operand in lists and triples only, where it is not of this shape.
+    hide in one read so. Expressions stand in parentheses; there an IRI follows an operand only in lists, and is not of
+    this shape.
     """
     joined: list[Token] = []
     opened: list[str] = []
     before = ""
     for token in tokens:
-        if token.key == "iri" and before in _AFTER_OPERAND and _compares(token.text[1:-1], opened[-1:] == ["("]):
+        if token.key == "iri" and before in _AFTER_OPERAND and opened[-1:] == ["("] and _compares(token.text[1:-1]):
             parts, _ = tokenise_sparql(text, token.start + 1, token.stop)
             joined += [Token("<", "<", token.start, token.start + 1), *parts[:-1]]
         else:
@@ -498,9 +551,9 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
     return joined
 
 
-def _compares(inner: str, in_parentheses: bool) -> bool:
-    """Tell from what stands between < and > behind an operand whether both are comparisons."""
+def _compares(inner: str) -> bool:
+    """Tell from what stands between < and > behind an operand in parentheses whether both are comparisons."""
     if "#" in inner:
         return False
     joined = any(mark in inner for mark in ("&&", "(", ")", ","))
-    return inner[:1] in ("?", "$") or (in_parentheses and joined and "://" not in inner)
+    return inner[:1] in ("?", "$") or (joined and "://" not in inner)

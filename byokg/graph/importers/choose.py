@@ -12,6 +12,7 @@
 | folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
 | folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
 | folder with one file                    | named `kb`, `graph` or `triples`, and ending as above                |
+| folder of RDF files and no others       | all of them together, whatever they are named                        |
 
 Each file may be compressed as `.gz`, `.xz` or `.zst`; `delimited` tells more about the text. A triple file may start
 with the line head, relation, tail. Its exact repetitions are dropped and counted, an entity's id is its name, and it
@@ -28,7 +29,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,10 +93,42 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
     return ColumnarGraph.open(out)
 
 
-def import_into(source: str | Path, folder: Path) -> ColumnarGraph:
-    """Import `source` into an empty folder that is being made, and open it there. Raises what `build_graph` does."""
-    write_graph(_stream(_find(Path(source))), folder)
-    return ColumnarGraph.open(folder)
+def import_into(
+    source: str | Path, folder: Path, skip_bad: int = 0, skipped: Callable[[ImportFailed], object] | None = None
+) -> ColumnarGraph:
+    """Import `source` into an empty folder that is being made, and open it there.
+
+    Args:
+        source: a file or folder as described at the top of this module.
+        folder: where to write.
+        skip_bad: how many bad lines to leave out: of triples, JSON lines, and files of nodes and of edges, but no
+            header. The source is read once more for each of them.
+        skipped: told of each, as the error that it would have been.
+
+    Raises:
+        ImportFailed: as `build_graph`; there is one bad line more than may be left out.
+    """
+    found, left_out = _find(Path(source)), dict[str, frozenset[int]]()
+    while True:
+        try:
+            write_graph(_stream(found, left_out), folder)
+            return ColumnarGraph.open(folder)
+        except ImportFailed as error:
+            count = sum(map(len, left_out.values()))
+            if count >= skip_bad or error.line is None or not _has_lines(found, Path(error.file), error.line):
+                raise
+            if skipped:
+                skipped(error)
+            left_out[error.file] = left_out.get(error.file, frozenset()) | {error.line}
+            for path in folder.iterdir():
+                path.unlink()
+
+
+def _has_lines(found: _Found, file: Path, line: int) -> bool:
+    """Tell whether a line of a file is a record that can be left out."""
+    if found.mapping or _ending(file) in RDF_ENDINGS:
+        return False
+    return line > 1 or _ending(file) in JSON_ENDINGS
 
 
 def import_graph(source: str | Path) -> ColumnarGraph:
@@ -108,7 +141,7 @@ def import_graph(source: str | Path) -> ColumnarGraph:
         ImportFailed: the source cannot become a graph; names file, line and reason.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    return collected(_stream(_find(Path(source))))
+    return collected(_stream(_find(Path(source)), {}))
 
 
 def source_files(source: str | Path) -> list[Path]:
@@ -117,20 +150,25 @@ def source_files(source: str | Path) -> list[Path]:
     if found.mapping:
         return mapped_files(found.mapping)
     headers = [header for header in found.headers.values() if header]
-    return [found.alone] if found.alone else sorted({*found.nodes, *found.edges, *headers})
+    return [found.alone, *found.further] if found.alone else sorted({*found.nodes, *found.edges, *headers})
 
 
-def _stream(found: _Found) -> GraphStream:
+def _stream(found: _Found, left_out: Mapping[str, frozenset[int]]) -> GraphStream:
     if found.mapping:
         return mapped_tables(found.mapping)
     if not found.alone:
-        return PropertyTables(str(found.source), *found.tables())
+        return PropertyTables(str(found.source), *found.tables(left_out))
     ending = _ending(found.alone)
     if ending in RDF_ENDINGS:
         from byokg.graph.rdf.importer import RdfFile
 
-        return RdfFile(found.alone)
-    return JsonLinesFile(found.alone) if ending in JSON_ENDINGS else TripleFile(found.alone)
+        return RdfFile(found.alone, *found.further)
+    if ending not in (*DELIMITED_ENDINGS, *JSON_ENDINGS):
+        known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, ".yaml"))
+        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
+        raise ImportFailed(found.alone, None, reason)
+    lines = left_out.get(str(found.alone), frozenset())
+    return JsonLinesFile(found.alone, lines) if ending in JSON_ENDINGS else TripleFile(found.alone, lines)
 
 
 # Which files of a folder are the graph
@@ -142,16 +180,21 @@ class _Found:
 
     source: Path
     alone: Path | None = None
+    further: Sequence[Path] = ()
+    """RDF files that are one graph with the one in `alone`."""
     mapping: Path | None = None
     nodes: Sequence[Path] = ()
     edges: Sequence[Path] = ()
     headers: Mapping[Path, Path | None] = field(default_factory=dict)
     """For each file of nodes or edges, the file that holds its header, if another one does."""
 
-    def tables(self) -> tuple[list[Table], list[Table], dict[str, Any], bool]:
+    def tables(self, left_out: Mapping[str, frozenset[int]]) -> tuple[list[Table], list[Table], dict[str, Any], bool]:
         """Read the headers; return nodes, edges, what the graph says it is made from, and whether ids have spaces."""
         nodes, edges = (
-            [table(RecordFile.at(path), kind, self._header(path)) for path in paths]
+            [
+                table(RecordFile.at(path, left_out.get(str(path), frozenset())), kind, self._header(path))
+                for path in paths
+            ]
             for kind, paths in ((True, self.nodes), (False, self.edges))
         )
         files = dict.fromkeys(header for header in self.headers.values() if header) | dict.fromkeys(self.nodes)
@@ -183,6 +226,9 @@ def _find(source: Path) -> _Found:
         return _Found(source, nodes=nodes, edges=edges, headers=headers)
     if len(alone) == 1 and not nodes and not edges:
         return _Found(source, alone=alone[0])
+    if not found and present and all(_ending(path) in RDF_ENDINGS for path in present):
+        _refuse_copies(source, present)
+        return _Found(source, alone=present[0], further=present[1:])
     if not found:
         known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt"
         reason = f"holds neither nodes.csv with edges.csv nor one of {known} (also .gz, .xz, .zst)"

@@ -56,7 +56,7 @@ class RecordFile(TextFile):
     """Whether a record may have more fields than the first one; the surplus is dropped. Read slowly."""
 
     @classmethod
-    def at(cls, path: Path) -> RecordFile:
+    def at(cls, path: Path, left_out: frozenset[int] = frozenset()) -> RecordFile:
         """Tell from its name how a file separates fields. Raises `ImportFailed` for an unknown ending."""
         plain = uncompressed(path)
         if plain.suffix.lower() not in _SEPARATORS:
@@ -65,7 +65,7 @@ class RecordFile(TextFile):
                 f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
             )
             raise ImportFailed(path, None, reason)
-        return cls(path, _SEPARATORS[plain.suffix.lower()])
+        return cls(path, _SEPARATORS[plain.suffix.lower()], left_out=left_out)
 
     @property
     def quoted(self) -> bool:
@@ -142,7 +142,7 @@ class RecordFile(TextFile):
 
     def _stream(self) -> Any:
         """Open the decompressed bytes as Arrow reads them fastest."""
-        return self.open() if uncompressed(self.path) != self.path else pa.OSFile(str(self.path))
+        return self.open() if self.left_out or uncompressed(self.path) != self.path else pa.OSFile(str(self.path))
 
     def _cut_table(self, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
         rows = []
@@ -289,9 +289,9 @@ class TripleFile:
     distinct = True
     left_out = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
         """Read the first line. Raises `ImportFailed` when it is neither a header nor a triple."""
-        self.file = RecordFile.at(path)
+        self.file = RecordFile.at(path, left_out)
         self._entities, self._relations = Interner(), Interner()
         line, self._fields = self.file.first("lines of head, relation, tail")
         names = tuple(field.strip().lower() for field in self._fields)

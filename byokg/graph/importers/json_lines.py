@@ -9,8 +9,8 @@
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
 | `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
-Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
-as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
+Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or object
+is kept as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
 repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
 The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
@@ -132,14 +132,9 @@ def _properties(path: Path, line: int, values: Mapping[str, Any], leave_out: str
             continue
         if isinstance(value, float) and not math.isfinite(value):
             raise ImportFailed(path, line, f"property {key!r} is {value}; give it a finite number or null")
-        found[key] = value if isinstance(value, str | int | float | bool) else _flat(value)
+        flat = isinstance(value, str | int | float | bool)
+        found[key] = value if flat else json.dumps(value, ensure_ascii=False)
     return found or NO_PROPERTIES
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, list) and all(isinstance(item, str | int | float | bool) for item in value):
-        return ";".join(str(item) for item in value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _short(text: str) -> str:
@@ -185,9 +180,9 @@ class JsonLinesFile:
 
     left_out = 0
 
-    def __init__(self, path: Path) -> None:
-        """Name the file."""
-        self._file = TextFile(path)
+    def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
+        """Name the file, and lines of it that are not to be read."""
+        self._file = TextFile(path, left_out=left_out)
         self._entities, self._labels = Interner(), Interner()
         self._nodes: NodeColumns | None = None
         self._kinds: dict[str, pa.DataType] = {}
@@ -331,7 +326,12 @@ class JsonLinesFile:
             content = raw.decode(errors="surrogateescape")
             self._file.check_text(number, content)
             if content.strip():
-                for record in records(path, number, content):
+                try:
+                    found = records(path, number, content)
+                except RecursionError:
+                    reason = "brackets are nested too deep to be read; store such a value as a text"
+                    raise ImportFailed(path, number, reason) from None
+                for record in found:
                     yield number, record
 
     def _refuse_unknown_end(self, line: int, text: bytes) -> None:
@@ -366,6 +366,8 @@ class JsonLinesFile:
             text.decode()
         except UnicodeDecodeError:
             return None
+        if _brackets(body) > _DEEP:
+            return None
         starts = {sign: body.count(b"\n" + sign) + body.startswith(sign) for sign in (b"[", b"{")}
         if starts[b"["] == lines:
             return _listed(body, lines)
@@ -390,6 +392,20 @@ class JsonLinesFile:
                 return table.select([name for name in order if name in table.schema.names])
             known |= texts
         return None
+
+
+_DEEP = 200
+"""Brackets within one another from which on a line is not given to Arrow, which crashes at some thousands."""
+
+
+def _brackets(text: bytes) -> int:
+    """Return how many brackets are opened on one line at most, which is as deep as they can be nested."""
+    if text.count(b"[") + text.count(b"{") <= _DEEP:
+        return 0
+    signs = np.frombuffer(text, np.uint8)
+    lines = np.concatenate(([0], np.flatnonzero(signs == ord("\n"))))
+    opened = ((signs == ord("[")) | (signs == ord("{"))).view(np.uint8)
+    return int(np.add.reduceat(opened, lines, dtype=np.int64).max())
 
 
 _NAME, _TYPE = "\0name", "\0type"

@@ -24,7 +24,7 @@ from byokg.graph.pathql.query import (
     AnyLink,
     Inverse,
     Link,
-    Name,
+    NameTerm,
     NotLink,
     PathExpression,
     Repeat,
@@ -107,8 +107,10 @@ class Automaton:
         """Return the relations along which one state follows another."""
         if (near, far) not in self._arcs:
             table = self.arcs[near] == far
-            walked = [self._walked(table[:, way]) for way in (FORWARD, BACKWARD, LOOP)]
-            self._arcs[near, far] = Arc(*walked)
+            forward, backward, loop = (table[:, way] for way in (FORWARD, BACKWARD, LOOP))
+            walked = self._walked(forward), self._walked(backward)
+            same = [mask for mask, way in zip(walked, (forward, backward), strict=True) if (way == loop).all()]
+            self._arcs[near, far] = Arc(*walked, same[0] if same else self._walked(loop))
         return self._arcs[near, far]
 
     def _walked(self, classes: Mask) -> Mask | bool:
@@ -116,9 +118,13 @@ class Automaton:
             return True
         return classes[self.classes] if classes.any() else False
 
+    @cached_property
+    def _following(self) -> list[list[int]]:
+        return [sorted({far for far in arcs.reshape(-1).tolist() if far >= 0}) for arcs in self.arcs]
+
     def leaving(self, state: int) -> list[int]:
         """Return the states that follow a state."""
-        return [far for far in np.unique(self.arcs[state]).tolist() if far >= 0]
+        return self._following[state]
 
     def entering(self, state: int) -> list[int]:
         """Return the states that a state follows."""
@@ -138,7 +144,7 @@ def _useful(following: list[set[int]], accepting: Mask) -> set[int]:
 def compile_expression(
     path: PathExpression,
     relations: int,
-    number: Callable[[Name], Iterable[int]],
+    number: Callable[[NameTerm], Iterable[int]],
     undirected: bool = False,
     repeated: bool = False,
 ) -> Automaton:
@@ -154,6 +160,11 @@ def compile_expression(
     Raises:
         PathQueryInvalid: the automaton would be too large.
     """
+    parts = path.parts if isinstance(path, Sequence) else (path,)
+    single = [part.path if isinstance(part, Inverse) else part for part in parts]
+    if not undirected and not repeated and all(isinstance(part, Link) for part in single):
+        numbers = [list(number(part.name)) for part in single if isinstance(part, Link)]
+        return _chain(relations, numbers, [isinstance(part, Inverse) for part in parts])
     builder = _Builder(relations, number, undirected)
     start, end = builder.add(path, False)
     if repeated:
@@ -161,10 +172,24 @@ def compile_expression(
     return builder.determined(start, end)
 
 
+def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Automaton:
+    """Build the automaton of edges one after the other, which metapaths are."""
+    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(number for step in steps for number in step))}
+    classes = np.full(relations, len(kinds), np.int32)
+    classes[list(kinds)] = list(kinds.values())
+    arcs = np.full((len(steps) + 1, len(kinds) + 1, 3), -1, np.int32)
+    for place, (step, back) in enumerate(zip(steps, inverse, strict=True)):
+        for number in step:
+            arcs[place, kinds[number], [BACKWARD if back else FORWARD, LOOP]] = place + 1
+    accepting = np.zeros(len(steps) + 1, np.bool_)
+    accepting[-1] = True
+    return Automaton(classes, arcs, accepting, not steps)
+
+
 class _Builder:
     """An automaton with silent steps while it is put together (Thompson's construction)."""
 
-    def __init__(self, relations: int, number: Callable[[Name], Iterable[int]], undirected: bool) -> None:
+    def __init__(self, relations: int, number: Callable[[NameTerm], Iterable[int]], undirected: bool) -> None:
         self._relations = relations
         self._number = number
         self._undirected = undirected

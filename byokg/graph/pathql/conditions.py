@@ -14,7 +14,7 @@ from typing import Any
 
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.moves import Bound
-from byokg.graph.pathql.query import Call, Exists, Expression, Group, Literal, Name, Variable, variables
+from byokg.graph.pathql.query import Exists, Expression, FunctionCall, Group, LiteralTerm, NameTerm, Variable, variables
 from byokg.types import Value
 
 
@@ -134,7 +134,7 @@ _FORMS = frozenset("&& || ! = != < <= > >= in chain bound if coalesce now isiri 
 
 def check(expression: Expression) -> None:
     """Raise `PathQueryInvalid` where a function is not known, or gets a wrong number of arguments."""
-    if not isinstance(expression, Call):
+    if not isinstance(expression, FunctionCall):
         return
     name = expression.operator
     if name not in _FUNCTIONS and name not in _FORMS:
@@ -158,7 +158,7 @@ def names_in(expression: Expression) -> Iterator[str]:
     match expression:
         case Variable(name):
             yield name
-        case Call(_, arguments):
+        case FunctionCall(_, arguments):
             for argument in arguments:
                 yield from names_in(argument)
         case Exists(pattern):
@@ -170,7 +170,7 @@ def names_in(expression: Expression) -> Iterator[str]:
 class Conditions:
     """Computes expressions; `exists` tells whether a pattern has a solution that agrees with a row."""
 
-    def __init__(self, node: Callable[[Name], str], exists: Callable[[Group, Row], bool]) -> None:
+    def __init__(self, node: Callable[[NameTerm], str], exists: Callable[[Group, Row], bool]) -> None:
         self._node = node
         self._exists = exists
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -196,13 +196,13 @@ class Conditions:
                 if name not in row:
                     raise Undefined
                 return row[name]
-            case Literal(value, datatype):
+            case LiteralTerm(value, datatype):
                 return Bound("literal", value, datatype)
-            case Name():
+            case NameTerm():
                 return Bound("node", self._node(expression))
             case Exists(pattern, negated):
                 return Bound("literal", self._exists(pattern, row) != negated)
-            case Call(operator, arguments):
+            case FunctionCall(operator, arguments):
                 return self._called(operator, arguments, row)
         raise Undefined
 

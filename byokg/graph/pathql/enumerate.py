@@ -17,12 +17,15 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.moves import Int64, Moves, Steps
+from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Budget, Layer, Rows, among, borrowed, followed, ordered, pruned
+from byokg.graph.pathql.search import Layer, Marks, among, borrowed, followed, ordered, pruned
 
 _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
+_PATIENCE = 1_000_000
+"""Steps looked at without finding a path before paths are sought by deviations."""
 
 
 class Quota:
@@ -30,35 +33,36 @@ class Quota:
 
     def __init__(self, selector: Selector, count: int) -> None:
         self._groups = selector in (Selector.SHORTEST_GROUPS, Selector.ALL_SHORTEST)
-        self._left: int | None = None if selector is Selector.ALL else count
+        self.left: int | None = None if selector is Selector.ALL else count
+        """How many, or how many lengths; None for all."""
         self._last = -1
 
     def take(self, length: int, found: int) -> int:
         """Count what was found of a length, all of it at once; return how much of that is wanted."""
-        if self._left is None or found == 0:
+        if self.left is None or found == 0:
             return found
         if self._groups:
             if length != self._last:
-                if self._left == 0:
+                if self.left == 0:
                     return 0
-                self._left, self._last = self._left - 1, length
+                self.left, self._last = self.left - 1, length
             return found
-        taken = min(found, self._left)
-        self._left -= taken
+        taken = min(found, self.left)
+        self.left -= taken
         return taken
 
     def wanted(self, room: int) -> int:
         """Return how many paths of the next length to look for, where there is room for some."""
-        return room if self._left is None or self._groups else min(room, self._left)
+        return room if self.left is None or self._groups else min(room, self.left)
 
     @property
     def filled(self) -> bool:
         """Tell whether longer paths are wanted no more."""
-        return self._left == 0
+        return self.left == 0
 
 
 def allowed(
-    rows: Rows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
+    rows: PathRows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
 ) -> npt.NDArray[np.bool_]:
     """Tell which steps may follow which rows; `last` says that the path ends with the step."""
     if restrictor is Restrictor.WALK:
@@ -80,7 +84,7 @@ def allowed(
     return kept
 
 
-def fulfils(rows: Rows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
+def fulfils(rows: PathRows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
     """Tell which whole paths fulfil a restrictor."""
     kept = np.ones(len(rows), np.bool_)
     if restrictor is Restrictor.WALK:
@@ -121,12 +125,16 @@ class _Front:
         """Estimate the steps to come."""
         return self._moves.effort(self.open, self._backward)
 
-    def grow(self, budget: Budget) -> bool:
+    def grow(self, budget: SearchBudget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""
         vertices = self.open
-        if not budget.spend(self._moves.effort(vertices, self._backward)):
+        effort = self._moves.effort(vertices, self._backward)
+        if sum(len(layer.near) for layer in self.layers) + effort > budget.rows(0):
+            budget.truncated = True
             return False
-        steps = self._moves.backward(vertices) if self._backward else self._moves.forward(vertices)
+        if not budget.spend(effort):
+            return False
+        steps = yield vertices, self._backward
         near = vertices.take(steps.origin)
         self.layers.append(
             Layer(steps.far, near, steps.label) if self._backward else Layer(near, steps.far, steps.label)
@@ -143,10 +151,11 @@ def between(
     quota: Quota,
     restrictor: Restrictor,
     most: int | None,
-    budget: Budget,
+    budget: SearchBudget,
     longest: int,
-) -> Iterator[Rows]:
-    """Yield the paths from one node to another, by length and then in order of a depth-first search.
+    may_give_up: bool = False,
+) -> Search[tuple[list[PathRows], bool]]:
+    """Find the paths from one node to another, by length and then in order of a depth-first search.
 
     Args:
         moves: the steps.
@@ -157,51 +166,57 @@ def between(
         most: steps at most; None for no bound.
         budget: what the search may do.
         longest: steps that a path under the restrictor can have.
+        may_give_up: stop where much is looked at and nothing comes of it.
+
+    Returns:
+        The paths, those of each length together, and whether it gave up before the next length.
     """
     states = moves.states
     by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
-    if source == target and moves.empty:
-        if quota.take(0, 1) and budget.wanted > 0:
-            budget.wanted -= 1
-            yield Rows.at(np.array([source * states], np.int64))
-        if by_node and restrictor is Restrictor.ACYCLIC:
-            return
+    found: list[PathRows] = []
+    if source == target and moves.empty and quota.take(0, 1) and budget.wanted > 0:
+        budget.wanted -= 1
+        found.append(PathRows.at(np.array([source * states], np.int64)))
     if restrictor is Restrictor.ACYCLIC and source == target:
-        return
+        return found, False
     closed = (source, target) if by_node else ()
-    near = _Front(moves, np.array([source * states], np.int64), closed, False)
+    start = np.array([source * states], np.int64)
+    near = _Front(moves, start, closed, False)
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
-    bound = longest if most is None else min(most, longest)
-    for length in range(1, bound + 1):
+    until = budget.spent + _PATIENCE if may_give_up else None
+    for length in range(1, (longest if most is None else min(most, longest)) + 1):
         if quota.filled:
-            return
+            break
         side = far if far.effort() < near.effort() else near
-        if len(side.vertices) == 0 or not side.grow(budget):
-            return
-        if len(side.vertices) == 0:
-            return
+        if until is not None and budget.spent + side.effort() > until:
+            return found, True
+        if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
+            break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
             continue
         if budget.wanted <= 0:
             budget.full = True
-            return
+            break
         layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
         wanted = quota.wanted(budget.wanted)
-        rows = _through(
-            layers, np.array([source * states], np.int64), restrictor, moves, wanted + (wanted == budget.wanted), budget
-        )
-        if len(rows) > budget.wanted:
-            budget.full = True
+        enough = wanted + (wanted == budget.wanted)
+        rows = _through(layers, start, restrictor, moves, enough, budget, until)
+        budget.full |= len(rows) > budget.wanted
         taken = quota.take(length, min(len(rows), budget.wanted))
         budget.wanted -= taken
         if taken:
-            yield rows.taken(slice(taken))
-    if most is None and not quota.filled and longest > bound:
-        budget.truncated = True
+            found.append(rows.taken(slice(taken)))
+        if until is not None and budget.spent >= until and not quota.filled and budget.wanted > 0:
+            return found, True
+        if taken and until is not None:
+            until = budget.spent + _PATIENCE
+    return found, False
 
 
-def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: Budget) -> int:
+def counted(
+    moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
+) -> Search[int]:
     """Count the paths of at most some steps from one node to another without putting them together.
 
     Halves of paths are listed from both ends, and those that meet are counted if they have nothing in common that may
@@ -218,7 +233,7 @@ def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
     for _ in range(most):
         side = min((near, far), key=lambda each: (len(each.layers), each.effort()))
-        if not side.grow(budget) or len(side.vertices) == 0:
+        if not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if by_node and near.layers and far.layers:
@@ -234,7 +249,7 @@ def counted(moves: Moves, source: int, target: int, restrictor: Restrictor, most
     return total
 
 
-def _apart(ahead: Rows, behind: Rows, restrictor: Restrictor, moves: Moves) -> int:
+def _apart(ahead: PathRows, behind: PathRows, restrictor: Restrictor, moves: Moves) -> int:
     """Count the pairs of halves that meet and have nothing in common that may not be repeated."""
     if restrictor is Restrictor.TRAIL:
         items = [moves.edge(ahead.labels), moves.edge(behind.labels)]
@@ -270,14 +285,20 @@ def _apart(ahead: Rows, behind: Rows, restrictor: Restrictor, moves: Moves) -> i
 
 
 def _through(
-    layers: list[Layer], start: Int64, restrictor: Restrictor, moves: Moves, limit: int, budget: Budget
-) -> Rows:
-    """Return the first paths through layers that fulfil a restrictor."""
+    layers: list[Layer],
+    start: Int64,
+    restrictor: Restrictor,
+    moves: Moves,
+    limit: int,
+    budget: SearchBudget,
+    until: int | None = None,
+) -> PathRows:
+    """Return the first paths through layers that fulfil a restrictor, or what is found until so much is spent."""
     layers = [ordered(layer) for layer in layers]
-    found: list[Rows] = []
+    found: list[PathRows] = []
     count = 0
-    stack = [(Rows.at(start), 0, 0)]
-    while stack and count < limit:
+    stack = [(PathRows.at(start), 0, 0)]
+    while stack and count < limit and (until is None or budget.spent < until):
         rows, depth, begin = stack.pop()
         if depth == len(layers):
             found.append(rows)
@@ -295,8 +316,8 @@ def _through(
         if len(kept):
             stack.append((rows.longer(row[kept], far[kept], label[kept]), depth + 1, 0))
     if not found:
-        return Rows(np.empty((0, len(layers) + 1), np.int64), np.empty((0, len(layers)), np.int64))
-    return Rows(
+        return PathRows(np.empty((0, len(layers) + 1), np.int64), np.empty((0, len(layers)), np.int64))
+    return PathRows(
         np.concatenate([rows.vertices for rows in found])[:limit],
         np.concatenate([rows.labels for rows in found])[:limit],
     )
@@ -304,47 +325,43 @@ def _through(
 
 def outward(
     moves: Moves,
-    start: int,
+    starts: Int64,
     backward: bool,
     ends: Int64 | None,
-    selector: Selector,
-    count: int,
-    restrictor: Restrictor,
-    most: int | None,
-    budget: Budget,
-) -> Iterator[Rows]:
-    """Yield the paths out of a node to others, or from others to it, by length.
+    query: PathQuery,
+    budget: SearchBudget,
+) -> Search[list[PathRows]]:
+    """Find the paths out of nodes to others, or from others to them, by start and then by length.
 
     Args:
         moves: the steps.
-        start: the node that they have in common.
-        backward: whether it is their end.
+        starts: the nodes that they begin at, ascending.
+        backward: whether they end there instead.
         ends: the nodes at the other end, ascending; None for any.
-        selector: which paths of each pair are wanted.
-        count: its k.
-        restrictor: what may not be repeated.
-        most: steps at most; None for no bound.
+        query: says which paths of each pair are wanted.
         budget: what the search may do.
     """
+    restrictor, most = query.restrictor, query.max_length
     states = moves.states
-    quotas: dict[int, Quota] = {}
-    walk = moves.backward if backward else moves.forward
     accepted = moves.accepting if not backward else np.arange(states) == 0
-    first = start * states + (np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64))
-    rows, length = Rows.at(first), 0
-    passed: dict[int, Quota] = {}
+    first = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+    rows, length = PathRows.at((starts[:, None] * states + first).reshape(-1)), 0
+    shares, passed = _Shares(query, starts, states), _Shares(query, starts, 1)
+    found: list[PathRows] = []
     with ExitStack() as stack:
-        away = None if ends is None else _Away(moves, ends, not backward, most, budget, stack)
-        if moves.empty and (ends is None or start in ends):
-            yield from _wanted(
-                Rows.at(np.array([start * states], np.int64)), 0, quotas, selector, count, budget, moves, False
+        away = None
+        if ends is not None:
+            away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrowed(1))[0])
+        if moves.empty:
+            found += _wanted(
+                PathRows.at((starts if ends is None else np.intersect1d(starts, ends)) * states), shares, budget
             )
         while len(rows) and (most is None or length < most) and budget.wanted > 0:
             length += 1
             vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
             if not budget.spend(moves.effort(vertices, backward)):
                 break
-            steps = walk(vertices)
+            steps = yield vertices, backward
             row, step, cut = _pairs(which.reshape(-1), steps, budget.rows(length + 1))
             budget.truncated |= cut
             if not budget.spend(len(row) * length):
@@ -358,94 +375,99 @@ def outward(
                 ending &= among(far if states == 1 else far // states, ends)
             done = np.flatnonzero(ending)
             kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
-            found = rows.longer(row[kept], far[kept], label[kept])
-            yield from _wanted(found, length, quotas, selector, count, budget, moves, backward)
-            if ends is not None and len(quotas) == len(ends) and all(quota.filled for quota in quotas.values()):
+            found += _wanted(rows.longer(row[kept], far[kept], label[kept]), shares, budget)
+            if ends is not None and shares.filled(len(starts) * len(ends)):
                 break
             on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
-            if restrictor is Restrictor.WALK and selector is not Selector.ALL:
-                on = on[_first_visits(far[on], length, passed, selector, count)]
+            if restrictor is Restrictor.WALK and query.selector is not Selector.ALL:
+                # None of the k shortest begins with more than the k shortest to a vertex.
+                on = on[passed.take(rows.vertices[row[on], 0] // states, far[on], length)]
             rows = rows.longer(row[on], far[on], label[on])
         if len(rows) and budget.wanted <= 0:
             budget.full = True
+    if len(starts) > 1:
+        own = [(each, each.vertices[:, 0] // states) for each in found]
+        found = [
+            each.taken(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of
+        ]
+    return [PathRows(each.vertices[:, ::-1], each.labels[:, ::-1]) for each in found] if backward else found
 
 
-def _pairs(which: Int64, steps: Steps, limit: int) -> tuple[Int64, Int64, bool]:
+def _pairs(which: Int64, steps: StepRows, limit: int) -> tuple[Int64, Int64, bool]:
     """Return the first pairs of a row and a step, where row r stands at the origin which[r]."""
     return followed(which, Layer(steps.origin, steps.far, steps.label), limit)
 
 
-def _wanted(
-    rows: Rows,
-    length: int,
-    quotas: dict[int, Quota],
-    selector: Selector,
-    count: int,
-    budget: Budget,
-    moves: Moves,
-    backward: bool,
-) -> Iterator[Rows]:
+class _Shares:
+    """How many paths of each pair of a start and an end are still wanted."""
+
+    def __init__(self, query: PathQuery, starts: Int64, states: int) -> None:
+        self._query, self._starts, self.states = query, starts, states
+        self._quotas: dict[int, Quota] = {}
+
+    def take(self, starts: Int64, ends: Int64, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which paths of a length are wanted, by their start nodes and end vertices."""
+        if self._query.selector is Selector.ALL:
+            return np.ones(len(starts), np.bool_)
+        keys = ends // self.states * len(self._starts) + np.searchsorted(self._starts, starts)
+        selector, count = self._query.selector, self._query.count
+        quotas = self._quotas
+        taken = [quotas.setdefault(key, Quota(selector, count)).take(length, 1) == 1 for key in keys.tolist()]
+        return np.array(taken, np.bool_)
+
+    def filled(self, pairs: int) -> bool:
+        """Tell whether no path of so many pairs is wanted any more."""
+        return len(self._quotas) == pairs and all(quota.filled for quota in self._quotas.values())
+
+
+def _wanted(rows: PathRows, shares: _Shares, budget: SearchBudget) -> Iterator[PathRows]:
     """Yield those of the paths of a length that are wanted of each pair."""
     if len(rows) == 0:
         return
-    if selector is Selector.ALL:
-        kept = np.arange(len(rows))
-    else:
-        ends = (rows.vertices[:, -1] // moves.states).tolist()
-        kept = np.flatnonzero(_take(ends, length, quotas, selector, count))
+    starts, ends = rows.vertices[:, 0] // shares.states, rows.vertices[:, -1]
+    kept = np.flatnonzero(shares.take(starts, ends, rows.labels.shape[1]))
     if len(kept) > budget.wanted:
         budget.full = True
         kept = kept[: budget.wanted]
     budget.wanted -= len(kept)
     if len(kept):
-        taken = rows.taken(kept)
-        yield Rows(taken.vertices[:, ::-1], taken.labels[:, ::-1]) if backward else taken
+        yield rows.taken(kept)
 
 
-def _take(ends: list[int], length: int, quotas: dict[int, Quota], selector: Selector, count: int) -> list[bool]:
-    return [quotas.setdefault(end, Quota(selector, count)).take(length, 1) == 1 for end in ends]
-
-
-def _first_visits(
-    vertices: Int64, length: int, passed: dict[int, Quota], selector: Selector, count: int
-) -> npt.NDArray[np.bool_]:
-    """Tell which walks to go on with: none of the k shortest begins with more than the k shortest to a vertex."""
-    return np.array(_take(vertices.tolist(), length, passed, selector, count), np.bool_)
-
-
+@dataclass(frozen=True)
 class _Away:
     """How far vertices are from any of some ends."""
 
-    def __init__(
-        self, moves: Moves, ends: Int64, backward: bool, most: int | None, budget: Budget, stack: ExitStack
-    ) -> None:
-        """Search from `ends`, against the direction of the paths if `backward`."""
-        states = moves.states
-        (self._marks,) = stack.enter_context(borrowed(1))
-        starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
-        frontier = (ends[:, None] * states + starts).reshape(-1)
-        self._marks.add(frontier)
-        self._bounds = [len(frontier)]
-        self._complete = False
-        while len(frontier) and (most is None or len(self._bounds) <= most):
-            if not budget.spend(moves.effort(frontier, backward)):
-                return
-            steps = moves.backward(frontier) if backward else moves.forward(frontier)
-            frontier = steps.far.take(self._marks.add(steps.far))
-            self._bounds.append(self._bounds[-1] + len(frontier))
-        self._complete = True
+    marks: Marks
+    bounds: list[int]
+    """How many vertices are at most so many steps away."""
 
     def within(self, vertices: Int64, steps: int | None) -> Int64:
         """Return the positions of the vertices from which an end can be reached in so many steps."""
-        if not self._complete:
-            return np.arange(len(vertices))
         if len(vertices):
-            self._marks.room(int(vertices.max()))
-        position = self._marks.position(vertices)
+            self.marks.room(int(vertices.max()))
+        position = self.marks.position(vertices)
         kept = position >= 0
         if steps is not None:
-            kept &= position < self._bounds[min(steps, len(self._bounds) - 1)]
+            kept &= position < self.bounds[min(steps, len(self.bounds) - 1)]
         return np.flatnonzero(kept)
+
+
+def _away(
+    moves: Moves, ends: Int64, backward: bool, most: int | None, budget: SearchBudget, marks: Marks
+) -> Search[_Away | None]:
+    """Search from `ends`, against the direction of the paths if `backward`; None where the budget does not allow it."""
+    starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
+    frontier = (ends[:, None] * moves.states + starts).reshape(-1)
+    marks.add(frontier)
+    bounds = [len(frontier)]
+    while len(frontier) and (most is None or len(bounds) <= most):
+        if not budget.spend(moves.effort(frontier, backward)):
+            return None
+        steps = yield frontier, backward
+        frontier = steps.far.take(marks.add(steps.far))
+        bounds.append(bounds[-1] + len(frontier))
+    return _Away(marks, bounds)
 
 
 @dataclass(frozen=True)
@@ -457,11 +479,11 @@ class _Beginning:
     label: int = -1
     before: _Beginning | None = None
 
-    def rows(self) -> Rows:
+    def rows(self) -> PathRows:
         """Return it as a path."""
         chain = list(self.chain())[::-1]
         labels = [each.label for each in chain[1:]]
-        return Rows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
+        return PathRows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
 
     def chain(self) -> Iterator[_Beginning]:
         """Yield the beginning and all that it grew from."""
@@ -477,8 +499,8 @@ def cheapest(
     targets: frozenset[int] | None,
     prices: Callable[[Int64], list[float | None]],
     query: PathQuery,
-    budget: Budget,
-) -> Iterator[tuple[Rows, float]]:
+    budget: SearchBudget,
+) -> Iterator[tuple[PathRows, float]]:
     """Yield paths out of a node, the cheapest first: what counts as shortest is the sum of what the steps cost.
 
     Args:

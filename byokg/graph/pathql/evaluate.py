@@ -15,9 +15,11 @@ apart by the edge in JSON.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice, product
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,21 +27,21 @@ import numpy as np
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
+from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
-from byokg.graph.pathql.grammar import parse, parse_rules
-from byokg.graph.pathql.moves import Bound, ColumnarMoves, Int64, MatchMoves, Moves, PatternMoves, StoreMoves
+from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
-from byokg.graph.pathql.patterns import Patterns, Table
+from byokg.graph.pathql.patterns import Patterns, SolutionTable
 from byokg.graph.pathql.query import (
     Alternatives,
     AnyLink,
     Endpoint,
     Group,
+    InferenceRule,
     Inverse,
     PathExpression,
     PathQuery,
     Restrictor,
-    Rule,
     Selector,
     TriplePattern,
     Union,
@@ -47,24 +49,26 @@ from byokg.graph.pathql.query import (
     is_step,
     variables,
 )
-from byokg.graph.pathql.result import Found, PathResult
+from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.rules import Inferred
-from byokg.graph.pathql.search import Budget, PathLimits, Rows, flood, shortest
+from byokg.graph.pathql.search import Sides, deviations, flood, shortest
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
 _FEW_PATHS = 1000
 """Shortest paths that an engine may send where one is wanted: which comes first is known here only."""
-_FEW_PAIRS = 16
-"""Pairs of a start and an end that are searched one by one, from both ends."""
+_FEW_PAIRS = 100
+"""Pairs of a start and an end that are each searched from both ends."""
+_TOGETHER = 16
+"""Searches that ask a server together."""
 
 
 def paths(
     store: GraphStore,
     query: str | PathQuery,
     limits: PathLimits | None = None,
-    rules: str | Sequence[Rule] | Inferred | None = None,
+    rules: str | Sequence[InferenceRule] | Inferred | None = None,
 ) -> PathResult:
     """Run a path query.
 
@@ -80,8 +84,10 @@ def paths(
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
     """
-    parsed = parse(query) if isinstance(query, str) else query
+    parsed = _read(query)
     if isinstance(rules, str):
+        from byokg.graph.pathql.grammar import parse_rules
+
         rules = parse_rules(rules)
     if parsed.graphs and isinstance(rules, Inferred):
         raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
@@ -92,6 +98,14 @@ def paths(
         rules = Inferred(store, rules or (), [iri for name in parsed.graphs for iri in names.iris(name)])
     inferred = rules if isinstance(rules, Inferred) else None
     return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+
+
+def _read(query: str | PathQuery) -> PathQuery:
+    if isinstance(query, PathQuery):
+        return query
+    from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
+
+    return parse(query)
 
 
 _AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
@@ -110,7 +124,7 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
         PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
     """
     limits = limits or PathLimits()
-    parsed = parse(query) if isinstance(query, str) else query
+    parsed = _read(query)
     ends = (parsed.start, parsed.end)
     plain = all(len(end.names) == 1 and end.pattern is None for end in ends) and not parsed.graphs and not parsed.cost
     short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
@@ -144,9 +158,10 @@ class _Run:
         self._store, self._query, self._limits = store, query, limits
         self._names = Names(store, query.prefixes)
         wanted = limits.max_paths if query.limit is None else query.limit
-        self._budget = Budget(limits, wanted + query.offset)
+        self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
-        self._finite = False
+        self._finite = self._both_ways = False
+        self._sides: Sides | None = None
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
         self._moves = self._via()
@@ -164,7 +179,7 @@ class _Run:
         shared = set(starts.bound) & set(ends.bound)
         if shared:  # not every path agrees with both patterns, so that any number may be needed
             budget.wanted = max(budget.wanted, self._limits.max_paths)
-        searched = self._priced(starts, ends) if query.cost else map(Found, self._searched(starts, ends))
+        searched = self._priced(starts, ends) if query.cost else map(FoundRows, self._searched(starts, ends))
         found = [self._with_patterns(each, starts, ends, shared) for each in searched]
         found = self._cut(found)
         truncated = budget.truncated or (budget.full and query.limit is None)
@@ -186,10 +201,10 @@ class _Run:
         """Count all paths between two nodes."""
         source, target = (self._names.node(end.names[0]) for end in (self._query.start, self._query.end))
         assert self._query.max_length is not None
-        found = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
-        return found, self._budget.truncated
+        search = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
+        return run(self._moves, search), self._budget.truncated
 
-    def _with_patterns(self, found: Found, starts: _Ends, ends: _Ends, shared: set[str]) -> Found:
+    def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, shared: set[str]) -> FoundRows:
         """Join paths with the solutions of the patterns of their ends."""
         if starts.solutions is None and ends.solutions is None:
             return found
@@ -206,9 +221,11 @@ class _Run:
                     if all(name not in one or name not in other or one[name] == other[name] for name in shared):
                         kept.append(row)
                         joined.append({**one, **other})
-        return Found(rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs])
+        return FoundRows(
+            rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs]
+        )
 
-    def _cut(self, found: Sequence[Found]) -> list[Found]:
+    def _cut(self, found: Sequence[FoundRows]) -> list[FoundRows]:
         """Leave out what OFFSET and LIMIT say."""
         query = self._query
         if not query.offset and query.limit is None:
@@ -221,7 +238,7 @@ class _Run:
             before += len(each.rows)
             if first < stop:
                 part = slice(first, stop)
-                kept.append(Found(each.rows.taken(part), each.bindings[part], each.costs[part]))
+                kept.append(FoundRows(each.rows.taken(part), each.bindings[part], each.costs[part]))
         return kept
 
     # Steps
@@ -282,9 +299,8 @@ class _Run:
         return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
-        if isinstance(self._store, ColumnarGraph):
-            return ColumnarMoves(self._store, automaton, variable)
-        return StoreMoves(self._store, automaton, variable)
+        self._both_ways = automaton.both_ways
+        return steps_along(self._store, automaton, variable, self._budget.capped)
 
     # Ends
 
@@ -294,7 +310,7 @@ class _Run:
         if end.pattern is None:
             return _Ends(given)
         check_bound([end.variable], set(variables(end.pattern)), where)
-        begun = Table({}, 1) if given is None else Table({name: given}, len(given))
+        begun = SolutionTable({}, 1) if given is None else SolutionTable({name: given}, len(given))
         table = self._patterns.solve(end.pattern, begun).distinct()
         table = table.taken(np.flatnonzero(table.column(name) >= 0))
         bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
@@ -314,8 +330,8 @@ class _Run:
 
     # Searching
 
-    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[Rows]:
-        """Yield the paths, by start (or by end, where the starts are free) and then by length."""
+    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[PathRows]:
+        """Return the paths, by start (or by end, where the starts are free) and then by length."""
         sources, targets = starts.nodes, ends.nodes
         if self._query.cyclic:
             if sources is None or targets is None:
@@ -324,32 +340,53 @@ class _Run:
             else:
                 both = np.intersect1d(sources, targets)
             self._moves.empty = False
-            for node in both.tolist():
-                if not self._open():
-                    return
-                yield from self._pair(node, node)
-            return
+            return self._searches(partial(self._pair, node, node) for node in both.tolist())
         if sources is None and targets is None:
             sources = self._every_node()
         if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
-            for source in sources.tolist():
-                for target in targets.tolist():
-                    if not self._open():
-                        return
-                    yield from self._pair(source, target)
-        elif sources is not None and (targets is None or len(sources) <= len(targets)):
-            for source in sources.tolist():
-                if not self._open():
-                    return
-                yield from self._fan(source, False, targets)
-        else:
-            assert targets is not None
-            for target in targets.tolist():
-                if not self._open():
-                    return
-                yield from self._fan(target, True, sources)
+            return self._pairs(sources, targets)
+        if sources is not None and (targets is None or len(sources) <= len(targets)):
+            return self._searches(self._fans(sources, False, targets))
+        assert targets is not None
+        return self._searches(self._fans(targets, True, sources))
 
-    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[Found]:
+    def _fans(
+        self, nodes: Int64, backward: bool, others: Int64 | None
+    ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
+        """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
+        query, moves = self._query, self._moves
+        if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
+            yield from (partial(self._fan, node, backward, others) for node in nodes.tolist())
+            return
+        at_once = _TOGETHER if query.limit is None else 1
+        for first in range(0, len(nodes), at_once):
+            yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
+
+    def _pairs(self, sources: Int64, targets: Int64) -> Iterator[PathRows]:
+        """Yield the paths between each of some nodes and each of others."""
+        pairs = product(sources.tolist(), targets.tolist())
+        with ExitStack() as stack:
+            if isinstance(self._store, ColumnarGraph) and len(sources) * len(targets) > 1:
+                self._sides = Sides(self._moves, stack)
+            yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
+
+    def _searches(self, searches: Iterable[Callable[[SearchBudget], Search[list[PathRows]]]]) -> Iterator[PathRows]:
+        """Yield what searches find, in their order; on servers several of them ask together."""
+        whole, waiting = self._budget, iter(searches)
+        at_once = 1 if isinstance(self._store, ColumnarGraph) else _TOGETHER
+        while some := list(islice(waiting, at_once)):
+            if not self._open():
+                return
+            parts = [whole.part() for _ in some]
+            found = together(self._moves, [search(part) for search, part in zip(some, parts, strict=True)])
+            for rows in (rows for each in found for rows in each):
+                whole.full |= len(rows) > whole.wanted
+                kept = rows.taken(slice(whole.wanted)) if len(rows) > whole.wanted else rows
+                whole.wanted -= len(kept)
+                yield kept
+            whole.full |= any(part.full for part in parts)
+
+    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[FoundRows]:
         """Yield the paths by start and then by cost."""
         query, moves = self._query, self._moves
         sources = self._every_node() if starts.nodes is None else starts.nodes
@@ -362,7 +399,7 @@ class _Run:
             if not self._open():
                 return
             for rows, cost in cheapest(moves, source, targets, self._prices, query, self._budget):
-                yield Found(rows, (), (cost,))
+                yield FoundRows(rows, (), (cost,))
 
     def _prices(self, labels: Int64) -> list[float | None]:
         """Return what steps cost; None for one without a price, which is not walked."""
@@ -404,46 +441,64 @@ class _Run:
             return True
         return self._moves.states == 1 and not (cycle and self._query.restrictor is Restrictor.TRAIL)
 
-    def _pair(self, source: int, target: int) -> Iterator[Rows]:
-        """Yield the paths between two nodes."""
-        query, moves, budget = self._query, self._moves, self._budget
+    def _pair(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
+        """Find the paths between two nodes."""
+        query, moves = self._query, self._moves
         most, restrictor = query.max_length, query.restrictor
-        no_cycle = restrictor is Restrictor.ACYCLIC and source == target and not moves.empty
-        if no_cycle:
-            return
-        one = query.selector is Selector.ANY and query.count == 1
-        if query.selector in _ONE_EACH or one:
-            every = query.selector is Selector.ALL_SHORTEST
-            before, wanted = budget.full, budget.wanted
-            stored = isinstance(moves, StoreMoves)
-            if isinstance(moves, StoreMoves) and budget.left_s > 0:
-                # Half of the time, so that the search has the other where the engine does not end.
-                most_paths = wanted if every else _FEW_PATHS
-                pushed = moves.all_shortest(source, target, most, most_paths + 1, budget.left_s / 2)
-                if pushed is not None:
-                    native = Rows(*pushed).taken(slice(None if every else 1))
-                    budget.wanted -= len(native)
-                    yield from [native] if len(native) else []
-                    return
-            if stored and not every:  # the first of all, so that it is the one that an engine's answer begins with
-                budget.wanted = 1
-            rows = shortest(moves, source, target, most, budget, every or stored)
-            budget.wanted = wanted
-            if rows is None:
-                return
-            cut, budget.full = every and budget.full and not before, before
-            plain = self._plain(source == target)
-            if not plain:
-                rows = rows.taken(np.flatnonzero(fulfils(rows, restrictor, moves)))
-            if plain or (len(rows) and not cut):
-                budget.full |= cut
-                budget.wanted -= len(rows)
-                yield rows
-                return
-        elif shortest(moves, source, target, most, budget, every=False) is None:
-            return
+        if restrictor is Restrictor.ACYCLIC and source == target and not moves.empty:
+            return []
+        if query.selector not in _ONE_EACH and not self._one:
+            if (yield from shortest(moves, source, target, most, budget, False, None, self._sides)) is None:
+                return []
+            return (yield from self._between(source, target, budget))
+        every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreMoves)
+        if isinstance(moves, StoreMoves) and budget.left_s > 0 and self._limits.hub_cap is None:
+            # Half of the time, so that the search has the other where the engine does not end.
+            limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
+            pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
+            if pushed is not None:
+                return [PathRows(*pushed).taken(slice(None if every else 1))]
+        # The first of all on servers, so that it is the one that an engine's answer begins with.
+        part = budget.part(1) if stored and not every else budget.part()
+        rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
+        if rows is None:
+            return []
+        plain, cut = self._plain(source == target), every and part.full
+        if not plain:
+            rows = rows.taken(np.flatnonzero(fulfils(rows, restrictor, moves)))
+        if plain or (len(rows) and not cut):
+            budget.full |= cut
+            return [rows]
+        return (yield from self._between(source, target, budget))
+
+    def _between(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
+        """Find paths between two nodes by length, and by deviations from those found where most beginnings fail."""
+        query, moves, most = self._query, self._moves, self._query.max_length
         quota = Quota(query.selector, query.count)
-        yield from between(moves, source, target, quota, restrictor, most, budget, self._longest())
+        deviates, longest = self._deviates(source, target), self._longest()
+        found, given_up = yield from between(
+            moves, source, target, quota, query.restrictor, most, budget, longest, deviates
+        )
+        if given_up:
+            more = yield from deviations(moves, source, target, found, quota.left, query.restrictor, most, budget)
+            found += more
+        return found
+
+    def _deviates(self, source: int, target: int) -> bool:
+        """Tell whether the paths can be found by deviations: a shortest walk is a path, and so many are wanted."""
+        query = self._query
+        return (
+            query.selector in (Selector.ALL, Selector.ANY, Selector.SHORTEST)
+            and query.restrictor is not Restrictor.WALK
+            and self._moves.states == 1
+            and not (query.restrictor is Restrictor.TRAIL and (self._both_ways or self._moves.empty))
+            and not (source == target and self._moves.empty)
+        )
+
+    @property
+    def _one(self) -> bool:
+        """Tell whether any one path is wanted."""
+        return self._query.selector is Selector.ANY and self._query.count == 1
 
     def _longest(self) -> int:
         """Return a bound on the length of paths under the restrictor."""
@@ -455,27 +510,24 @@ class _Run:
             return self._store.edge_count
         return 1 << 20
 
-    def _fan(self, node: int, backward: bool, others: Int64 | None) -> Iterator[Rows]:
-        """Yield the paths from a node to others, or from others to it."""
-        query, moves, budget = self._query, self._moves, self._budget
-        one = query.selector is Selector.ANY and query.count == 1
-        if (query.selector in _ONE_EACH or one) and self._plain(cycle=False):
-            every = query.selector is Selector.ALL_SHORTEST
-            for length, rows in flood(moves, node, backward, query.max_length, budget, every, others):
-                if length and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL):
-                    rows = rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1]))
-                yield rows
-            if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
-                yield from self._pair(node, node)
-            return
-        yield from outward(
-            moves, node, backward, others, query.selector, query.count, query.restrictor, query.max_length, budget
-        )
+    def _fan(self, node: int, backward: bool, others: Int64 | None, budget: SearchBudget) -> Search[list[PathRows]]:
+        """Find the paths from a node to others, or from others to it."""
+        query, moves = self._query, self._moves
+        every = query.selector is Selector.ALL_SHORTEST
+        cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
+        part = budget.part(budget.wanted + cycles)
+        found = yield from flood(moves, node, backward, query.max_length, part, every, others)
+        budget.full |= part.full
+        if cycles:
+            found = [rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1])) for rows in found]
+        if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
+            found += yield from self._pair(node, node, budget)
+        return found
 
 
 def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
     """Return the vertices and the labels of a shortest path that is known to be there."""
-    rows = shortest(moves, source, target, None, Budget(PathLimits(), 1), every=False)
+    rows = run(moves, shortest(moves, source, target, None, SearchBudget(PathLimits(), 1), every=False))
     assert rows is not None
     return rows.vertices[0], rows.labels[0]
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
 from byokg.errors import PathQueryInvalid
@@ -25,25 +25,25 @@ from byokg.graph.pathql.query import (
     Alternatives,
     AnyLink,
     Bind,
-    Call,
     Element,
     Endpoint,
     Exists,
     Expression,
     Filter,
+    FunctionCall,
     Group,
+    InferenceRule,
     Inverse,
     Link,
-    Literal,
+    LiteralTerm,
     Minus,
-    Name,
+    NameTerm,
     NotLink,
     Optional,
     PathExpression,
     PathQuery,
     Repeat,
     Restrictor,
-    Rule,
     Selector,
     Sequence,
     Term,
@@ -69,7 +69,7 @@ _WORDS = re.compile(
     re.S,
 )
 
-RDF_TYPE = Name("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+RDF_TYPE = NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
@@ -132,26 +132,24 @@ _CONSTANT = re.compile(
 
 def _filled(query: PathQuery, names: list[str]) -> PathQuery:
     """Put names where `parse` made places for them."""
-    start, end = (Name(name[1:-1]) if name[0] == "<" else Name(name[1:], "") for name in names)
-    if query.start.names != (Name(_PLACES[0][1:-1]),) or query.end.names != (Name(_PLACES[1][1:-1]),):
+    start, end = (NameTerm(name[1:-1]) if name[0] == "<" else NameTerm(name[1:], "") for name in names)
+    if query.start.names != (NameTerm(_PLACES[0][1:-1]),) or query.end.names != (NameTerm(_PLACES[1][1:-1]),):
         raise PathQueryInvalid("its names stand elsewhere", 1, 1)
     return replace(query, start=replace(query.start, names=(start,)), end=replace(query.end, names=(end,)))
 
 
-def parse_rules(text: str) -> list[Rule]:
+def parse_rules(text: str) -> list[InferenceRule]:
     """Read rules: `IF { ?x :partOf ?y . ?y :locatedIn ?z } THEN { ?x :partOf ?z }`, any number of them.
 
     Raises:
         PathQueryInvalid: the text holds something else.
     """
-    rules: list[Rule] = _read(text, "rules")
-    return rules
+    return _read(text, "rules")  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=256)
 def _parse(text: _Text) -> PathQuery:
-    query: PathQuery = _read(str(text), "start")
-    return query
+    return _read(str(text), "start")  # type: ignore[no-any-return]
 
 
 def _read(text: str, start: str) -> Any:
@@ -208,15 +206,15 @@ def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
         found = word.group() if word else ""
     else:
         place, found = len(text.rstrip()), ""
-    accepted = error.accepts if isinstance(error, UnexpectedToken) and error.accepts else None
-    expected = accepted or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-    if isinstance(error, UnexpectedEOF):
-        expected = error.expected
+    expected = next(filter(None, (getattr(error, name, None) for name in ("accepts", "expected", "allowed"))), ())
     names = sorted({str(name) for name in expected}, key=lambda name: (name not in _SAID, name))
     patterns = {terminal.name: terminal.pattern.value for terminal in _parser().terminals}
-    said = [_SAID.get(name) or patterns.get(name, name) for name in names]
-    said = [word.replace("\\", "") for word in said]
+    said = [(_SAID.get(name) or patterns.get(name, name)).replace("\\", "") for name in names]
     unexpected = f"unexpected {_short(found)!r}" if found else "the query ends too early"
+    written = re.search(r"=\s*:?([^\s<>=:{}]*)$", text[max(0, place - 200) : place])
+    whole = (written[1] if written else "") + re.split(r"[\s<>{}]", text[place : place + 200])[0]
+    if written and "/" in whole:
+        unexpected += f"; such a name is written <{whole}>"
     line = text.count("\n", 0, place) + 1
     column = place - text.rfind("\n", 0, place)
     raise PathQueryInvalid(unexpected, line, column, tuple(said)) from None
@@ -249,18 +247,18 @@ def _unescaped(text: str) -> str:
     )
 
 
-def _literal(text: str, datatype: str) -> Literal:
+def _literal(text: str, datatype: str) -> LiteralTerm:
     """Return a literal of a datatype; numbers and truth values as such, where the text is one."""
     try:
         if datatype in ("integer", "int", "long", "short", "gYear", "nonNegativeInteger"):
-            return Literal(int(text), datatype)
+            return LiteralTerm(int(text), datatype)
         if datatype in ("decimal", "double", "float"):
-            return Literal(float(text), datatype)
+            return LiteralTerm(float(text), datatype)
     except ValueError:
         pass
     if datatype == "boolean" and text in ("true", "false", "0", "1"):
-        return Literal(text in ("true", "1"))
-    return Literal(text, "" if datatype == "string" else datatype)
+        return LiteralTerm(text in ("true", "1"))
+    return LiteralTerm(text, "" if datatype == "string" else datatype)
 
 
 @v_args(inline=True)
@@ -274,18 +272,18 @@ class _Builder(Transformer[Token, PathQuery]):
         fields: dict[str, Any] = parts[-1]
         return PathQuery(**fields, prefixes=prefixes)
 
-    def rules(self, *parts: Any) -> list[Rule]:
+    def rules(self, *parts: Any) -> list[InferenceRule]:
         prefixes: dict[str, str] = dict(part for part in parts if isinstance(part, tuple))
-        return [replace(part, prefixes=prefixes) for part in parts if isinstance(part, Rule)]
+        return [replace(part, prefixes=prefixes) for part in parts if isinstance(part, InferenceRule)]
 
-    def rule(self, when: Group, then: Group) -> Rule:
+    def rule(self, when: Group, then: Group) -> InferenceRule:
         parts: list[tuple[TriplePattern, ...]] = []
         for group in (when, then):
             triples = tuple(each for each in group.elements if isinstance(each, TriplePattern))
             if not triples or len(triples) != len(group.elements):
                 raise PathQueryInvalid("IF and THEN of a rule are made of triples", 1, 1)
             parts.append(triples)
-        return Rule(parts[0], parts[1])
+        return InferenceRule(parts[0], parts[1])
 
     def prefix(self, namespace: Token, iri: Token) -> tuple[str, str]:
         return str(namespace)[:-1], str(iri)[1:-1]
@@ -310,10 +308,10 @@ class _Builder(Transformer[Token, PathQuery]):
     def cyclic(self) -> tuple[str, Any]:
         return "cyclic", True
 
-    def dataset(self, name: Name) -> tuple[str, Any]:
+    def dataset(self, name: NameTerm) -> tuple[str, Any]:
         return "graphs", name
 
-    def endpoint(self, variable: Token, name: Name | None, pattern: Group | None) -> Endpoint:
+    def endpoint(self, variable: Token, name: NameTerm | None, pattern: Group | None) -> Endpoint:
         return Endpoint(self.variable(variable), () if name is None else (name,), pattern)
 
     def query(self, *parts: Any) -> dict[str, Any]:
@@ -364,7 +362,7 @@ class _Builder(Transformer[Token, PathQuery]):
     def limit(self, token: Token) -> tuple[str, Any]:
         return "limit", _number(token)
 
-    def cost(self, what: Token | Name) -> tuple[str, Any]:
+    def cost(self, what: Token | NameTerm) -> tuple[str, Any]:
         return "cost", self.variable(what) if isinstance(what, Token) else what
 
     # Path expressions
@@ -402,13 +400,13 @@ class _Builder(Transformer[Token, PathQuery]):
             raise PathQueryInvalid(f"{{{low},{high}}} asks for at least {low} and at most {high}", *_place(least))
         return Repeat(path, low, high)
 
-    def link(self, name: Name) -> PathExpression:
+    def link(self, name: NameTerm) -> PathExpression:
         return Link(name)
 
     def type(self) -> PathExpression:
         return Link(RDF_TYPE)
 
-    def not_link(self, *excluded: tuple[bool, Name]) -> PathExpression:
+    def not_link(self, *excluded: tuple[bool, NameTerm]) -> PathExpression:
         if not excluded:
             return AnyLink()
         return NotLink(
@@ -416,16 +414,16 @@ class _Builder(Transformer[Token, PathQuery]):
             tuple(name for backward, name in excluded if backward),
         )
 
-    def forward(self, name: Name) -> tuple[bool, Name]:
+    def forward(self, name: NameTerm) -> tuple[bool, NameTerm]:
         return False, name
 
-    def forward_type(self) -> tuple[bool, Name]:
+    def forward_type(self) -> tuple[bool, NameTerm]:
         return False, RDF_TYPE
 
-    def backward(self, name: Name) -> tuple[bool, Name]:
+    def backward(self, name: NameTerm) -> tuple[bool, NameTerm]:
         return True, name
 
-    def backward_type(self) -> tuple[bool, Name]:
+    def backward_type(self) -> tuple[bool, NameTerm]:
         return True, RDF_TYPE
 
     # Graph patterns
@@ -496,82 +494,84 @@ class _Builder(Transformer[Token, PathQuery]):
         return Exists(group, negated=True)
 
     def disjunction(self, *parts: Expression) -> Expression:
-        return parts[0] if len(parts) == 1 else Call("||", parts)
+        return parts[0] if len(parts) == 1 else FunctionCall("||", parts)
 
     def conjunction(self, *parts: Expression) -> Expression:
-        return parts[0] if len(parts) == 1 else Call("&&", parts)
+        return parts[0] if len(parts) == 1 else FunctionCall("&&", parts)
 
     def compared(self, left: Expression, sign: Token, right: Expression) -> Expression:
-        return Call(str(sign), (left, right))
+        return FunctionCall(str(sign), (left, right))
 
     def among(self, *parts: Expression | None) -> Expression:
-        return Call("in", tuple(part for part in parts if part is not None))
+        return FunctionCall("in", tuple(part for part in parts if part is not None))
 
     def not_among(self, *parts: Expression | None) -> Expression:
-        return Call("!", (self.among(*parts),))
+        return FunctionCall("!", (self.among(*parts),))
 
     def chain(self, *parts: Any) -> Expression:
         """Return operands joined by signs, from the left; a long chain stays flat."""
         if len(parts) == 1:
             return parts[0]  # type: ignore[no-any-return]
-        return Call("chain", tuple(Literal(str(part)) if isinstance(part, Token) else part for part in parts))
+        return FunctionCall(
+            "chain", tuple(LiteralTerm(str(part)) if isinstance(part, Token) else part for part in parts)
+        )
 
     def negation(self, operand: Expression) -> Expression:
-        return Call("!", (operand,))
+        return FunctionCall("!", (operand,))
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
-        return Call("negative", (operand,)) if sign == "-" else operand
+        return FunctionCall("negative", (operand,)) if sign == "-" else operand
 
     def call(self, function: Token, *arguments: Expression) -> Expression:
-        return Call(function.lower(), arguments)
+        return FunctionCall(function.lower(), arguments)
 
-    def cast(self, name: Name, *arguments: Expression) -> Expression:
-        return Call(re.split(r"[#/:]", name.text)[-1].lower(), arguments)
+    def cast(self, name: NameTerm, *arguments: Expression) -> Expression:
+        return FunctionCall(re.split(r"[#/:]", name.text)[-1].lower(), arguments)
 
     # Terms
 
     def variable(self, token: Token) -> Variable:
         return Variable(str(token)[1:])
 
-    def iri(self, token: Token) -> Name:
-        return Name(str(token)[1:-1])
+    def iri(self, token: Token) -> NameTerm:
+        return NameTerm(str(token)[1:-1])
 
-    def prefixed(self, token: Token) -> Name:
+    def prefixed(self, token: Token) -> NameTerm:
         prefix, _, local = str(token).partition(":")
-        return Name(re.sub(r"\\(.)", r"\1", local), prefix)
+        return NameTerm(re.sub(r"\\(.)", r"\1", local), prefix)
 
-    def namespace_only(self, token: Token) -> Name:
-        return Name("", str(token)[:-1])
+    def namespace_only(self, token: Token) -> NameTerm:
+        return NameTerm("", str(token)[:-1])
 
-    def name(self, name: Name) -> Name:
+    def name(self, name: NameTerm) -> NameTerm:
         return name
 
-    def literal(self, literal: Literal) -> Literal:
+    def literal(self, literal: LiteralTerm) -> LiteralTerm:
         return literal
 
-    def string(self, token: Token) -> Literal:
-        return Literal(_unescaped(token))
+    def string(self, token: Token) -> LiteralTerm:
+        return LiteralTerm(_unescaped(token))
 
-    def tagged(self, token: Token, language: Token) -> Literal:
-        return Literal(_unescaped(token), language=str(language)[1:].lower())
+    def tagged(self, token: Token, language: Token) -> LiteralTerm:
+        return LiteralTerm(_unescaped(token), language=str(language)[1:].lower())
 
-    def typed(self, token: Token, datatype: Name) -> Literal:
+    def typed(self, token: Token, datatype: NameTerm) -> LiteralTerm:
         return _literal(_unescaped(token), re.split(r"[#/]", datatype.text)[-1])
 
-    def number(self, token: Token) -> Literal:
+    def number(self, token: Token) -> LiteralTerm:
         text = str(token)
-        return Literal(int(text) if text.isdigit() and len(text) < 300 else float(text))
+        return LiteralTerm(int(text) if text.isdigit() and len(text) < 300 else float(text))
 
-    def negative(self, sign: Token, token: Token) -> Literal:
+    def negative(self, sign: Token, token: Token) -> LiteralTerm:
         literal = self.number(token)
         assert isinstance(literal.value, int | float)
-        return Literal(-literal.value) if sign == "-" else literal
+        return LiteralTerm(-literal.value) if sign == "-" else literal
 
-    def true(self) -> Literal:
-        return Literal(True)
+    def true(self) -> LiteralTerm:
+        return LiteralTerm(True)
 
-    def false(self) -> Literal:
-        return Literal(False)
+    def false(self) -> LiteralTerm:
+        return LiteralTerm(False)
 
 
 def _selector(modes: dict[str, Any]) -> tuple[Selector, int]:

@@ -21,7 +21,7 @@ from byokg.graph.store import Direction, GraphStore, ShortestPathStore
 from byokg.types import Triple, Value
 
 if TYPE_CHECKING:
-    from byokg.graph.pathql.patterns import Patterns, Table
+    from byokg.graph.pathql.patterns import Patterns, SolutionTable
 
 Int64 = npt.NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class Spelled(NamedTuple):
     """For each of them, whether it is walked from tail to head."""
 
 
-class Steps(NamedTuple):
+class StepRows(NamedTuple):
     """S steps out of some vertices, by position of the vertex and then in edge order; parallel arrays of shape (S,)."""
 
     origin: Int64
@@ -56,6 +56,10 @@ class Steps(NamedTuple):
     """The vertex that is reached."""
     label: Int64
     """Which step it is: for edges of a graph, 2 * edge number + 1 where walked from tail to head."""
+
+    def taken(self, rows: Int64) -> StepRows:
+        """Return some of them."""
+        return StepRows(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
 
 
 class Moves(Protocol):
@@ -68,10 +72,10 @@ class Moves(Protocol):
     empty: bool
     """Whether the path of no steps counts."""
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices; `far` is the vertex that each comes from."""
 
     def edge(self, labels: Int64) -> Int64:
@@ -84,7 +88,7 @@ class Moves(Protocol):
         """Put steps between nodes into words."""
 
 
-def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
+def ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
     """Return for each member of some ranges the position of its range, and the member."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
@@ -99,10 +103,16 @@ def _ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
 class ColumnarMoves:
     """Edges of a columnar graph that an automaton allows."""
 
-    def __init__(self, graph: ColumnarGraph, automaton: Automaton, variable: str | None = None) -> None:
-        """Walk a graph; `variable` stands for the relation of each edge."""
-        arrays = graph.topology
-        self._graph, self._variable = graph, variable
+    def __init__(
+        self,
+        graph: ColumnarGraph,
+        automaton: Automaton,
+        variable: str | None,
+        capped: Callable[[StepRows], StepRows],
+    ) -> None:
+        """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
+        self._arrays = arrays = graph.topology
+        self._graph, self._variable, self._capped = graph, variable, capped
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
         self._edges = graph.edge_count
@@ -126,13 +136,13 @@ class ColumnarMoves:
             total += int((self._in[nodes + 1] - self._in[nodes]).sum())
         return total
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
-        return self._steps(vertices, False)
+        return self._capped(self._steps(vertices, False))
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices."""
-        return self._steps(vertices, True)
+        return self._capped(self._steps(vertices, True))
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return each step's edge."""
@@ -155,10 +165,10 @@ class ColumnarMoves:
             spelled.append(one_edge(Triple(*triple), inverse, self._variable))
         return spelled
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         automaton, states = self._automaton, self.states
         if states == 1:
-            return Steps(*self._walked(vertices, automaton.arc(0, 0), backward))
+            return StepRows(*self._walked(vertices, automaton.arc(0, 0), backward))
         nodes, state = np.divmod(vertices, states)
         parts = []
         for each in np.unique(state).tolist():
@@ -166,15 +176,15 @@ class ColumnarMoves:
             for other in automaton.entering(each) if backward else automaton.leaving(each):
                 arc = automaton.arc(other, each) if backward else automaton.arc(each, other)
                 origin, node, label = self._walked(nodes[places], arc, backward)
-                parts.append(Steps(places.take(origin), node * states + other, label))
+                parts.append(StepRows(places.take(origin), node * states + other, label))
         return _joined(parts)
 
     def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
         """Return position, far node and label of each edge along which one state follows another."""
         along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
-        # A loop is walked once, with the edges that are walked forward.
+        # A loop is walked once, with the edges that are walked forward if there are any.
         loop = arc.loop if self._loops else False
-        loop_out, loop_in = (False, loop) if backward else (loop, False)
+        loop_out, loop_in = (False, loop) if backward == (arc.forward is not False) else (loop, False)
         found = []
         if along is not False or loop_out is not False:
             found.append(self._half(nodes, along, loop_out, self._out, backward))
@@ -195,8 +205,17 @@ class ColumnarMoves:
         self, nodes: Int64, wanted: Mask | bool, loops: Mask | bool, index: Int64, backward: bool
     ) -> tuple[Int64, Int64, Int64]:
         """Return the steps along the outgoing, or the incoming edges of nodes; `loops` says which loops to walk."""
-        starts = index.take(nodes)
-        origin, slot = _ranges(starts, index.take(nodes + 1) - starts)
+        starts, stops = index.take(nodes), index.take(nodes + 1)
+        split = 1
+        masks = [mask for mask in (wanted, loops) if mask is not False]
+        if not any(mask is True for mask in masks) and (looked_at := int((stops - starts).sum())) > _BISECT_FROM:
+            few = np.flatnonzero(np.logical_or(masks[0], masks[-1]))
+            if len(few) * len(nodes) * 64 < looked_at:
+                starts, stops = self._arrays.narrow(starts, stops, few)
+                split = len(few)
+        origin, slot = ranges(starts, stops - starts)
+        if split > 1:
+            origin //= split
         far = self._other.take(slot)
         kept = None
         if self._loops:
@@ -216,8 +235,15 @@ class ColumnarMoves:
 class StoreMoves:
     """Edges of any store that an automaton allows: one call for each state that is left."""
 
-    def __init__(self, store: GraphStore, automaton: Automaton, variable: str | None = None) -> None:
-        self._store, self._variable = store, variable
+    def __init__(
+        self,
+        store: GraphStore,
+        automaton: Automaton,
+        variable: str | None,
+        capped: Callable[[StepRows], StepRows],
+    ) -> None:
+        """See `ColumnarMoves`."""
+        self._store, self._variable, self._capped = store, variable, capped
         self._met: dict[int, tuple[int, int, int]] = {}
         """Head, relation and tail of the edges that were walked."""
         self._automaton = automaton
@@ -231,13 +257,13 @@ class StoreMoves:
         """Return the number of nodes that would be asked about."""
         return len(vertices)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
-        return self._steps(vertices, False)
+        return self._capped(self._steps(vertices, False))
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices."""
-        return self._steps(vertices, True)
+        return self._capped(self._steps(vertices, True))
 
     def all_shortest(
         self, source: int, target: int, most: int | None, limit: int, timeout_s: float
@@ -271,7 +297,7 @@ class StoreMoves:
         order = np.lexsort(keys.T[::-1])
         return vertices[order], labels[order]
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         automaton, states = self._automaton, self.states
         nodes, state = np.divmod(vertices, states)
         parts = []
@@ -280,7 +306,7 @@ class StoreMoves:
             for other in automaton.entering(each) if backward else automaton.leaving(each):
                 near, far = (other, each) if backward else (each, other)
                 for origin, node, label in self._walked(nodes[places], automaton.arcs[near] == far, backward):
-                    parts.append(Steps(places.take(origin), node * states + other, label))
+                    parts.append(StepRows(places.take(origin), node * states + other, label))
         return _joined(parts)
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
@@ -302,8 +328,6 @@ class StoreMoves:
             (True, True): Direction.BOTH,
         }
         forward, inverse = bool(table[:, FORWARD].any()), bool(table[:, BACKWARD].any())
-        if self._automaton.both_ways:
-            forward |= bool(table[:, LOOP].any())
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]
@@ -315,7 +339,7 @@ class StoreMoves:
         far = batch.other.astype(np.int64)
         if self._automaton.both_ways:
             loop = batch.head == batch.tail
-            kept = np.where(loop, table[kinds, LOOP] & ~against, table[kinds, against.astype(np.int64)])
+            kept = np.where(loop, table[kinds, LOOP] & (against != forward), table[kinds, against.astype(np.int64)])
         else:
             kept = table[kinds, against.astype(np.int64)]
         rows = np.flatnonzero(kept)
@@ -323,6 +347,14 @@ class StoreMoves:
         ends = zip(batch.head[rows].tolist(), batch.relation[rows].tolist(), batch.tail[rows].tolist(), strict=True)
         self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
         return [(batch.origin[rows], far[rows], label)]
+
+
+def steps_along(
+    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[StepRows], StepRows]
+) -> ColumnarMoves | StoreMoves:
+    """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
+    kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
+    return kind(store, automaton, variable, capped)  # type: ignore[arg-type]
 
 
 class MatchMoves:
@@ -352,11 +384,11 @@ class MatchMoves:
         """Estimate the first steps within."""
         return self._inner.effort(self._begin(vertices, backward)[1], backward)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the matches that begin in nodes."""
         return self._matches(vertices, False)
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the matches that end in nodes."""
         return self._matches(vertices, True)
 
@@ -366,7 +398,7 @@ class MatchMoves:
         origin = np.arange(len(nodes)).repeat(len(states))
         return origin, (nodes[:, None] * self._inner.states + states).reshape(-1)
 
-    def _matches(self, nodes: Int64, backward: bool) -> Steps:
+    def _matches(self, nodes: Int64, backward: bool) -> StepRows:
         states = self._inner.states
         origin, vertex = self._begin(nodes, backward)
         seen = np.empty(0, np.int64)
@@ -379,7 +411,7 @@ class MatchMoves:
             steps_ahead = int(counts.sum())
             if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
                 break
-            row, step = _ranges(first, counts)
+            row, step = ranges(first, counts)
             fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
                 fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]
@@ -392,7 +424,7 @@ class MatchMoves:
         origin, far = found >> _NODE_BITS, found & _NODE
         near = nodes.take(origin)
         pairs = (far, near) if backward else (near, far)
-        return Steps(origin, far, pairs[0] << 31 | pairs[1])
+        return StepRows(origin, far, pairs[0] << 31 | pairs[1])
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return the edges of a shortest match for each step."""
@@ -405,6 +437,9 @@ class MatchMoves:
             spelled.append(Spelled({}, triples, tuple(back for part in parts for back in part.inverse)))
         return spelled
 
+
+_BISECT_FROM = 8192
+"""Where more edges than these would be looked at for few relations, each node's are bisected."""
 
 _MOST_PAIRS = 2_000_000
 """Pairs of a node and where a match has come to, held at a time; a query that needs more is cut."""
@@ -422,16 +457,16 @@ def one_edge(triple: Triple, inverse: bool, variable: str | None) -> Spelled:
     return Spelled(bindings, (triple,), (inverse,))
 
 
-def _joined(parts: Sequence[Steps]) -> Steps:
+def _joined(parts: Sequence[StepRows]) -> StepRows:
     """Put steps together, by origin."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         none = np.empty(0, np.int64)
-        return Steps(none, none, none)
+        return StepRows(none, none, none)
     origin, far, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = origin.argsort(kind="stable")
-    return Steps(origin[order], far[order], label[order])
+    return StepRows(origin[order], far[order], label[order])
 
 
 class PatternMoves:
@@ -445,7 +480,7 @@ class PatternMoves:
         self.bound = [name for name in dict.fromkeys(variables(group)) if name not in (start, end)]
         """The other variables."""
         self._solutions: dict[tuple[int, ...], int] = {}
-        self._evidence: list[tuple[Table, int]] = []
+        self._evidence: list[tuple[SolutionTable, int]] = []
         self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
         """For each direction and node that was left already, where its solutions lead, and which they are."""
 
@@ -457,11 +492,11 @@ class PatternMoves:
         """Return the number of nodes."""
         return len(vertices)
 
-    def forward(self, vertices: Int64) -> Steps:
+    def forward(self, vertices: Int64) -> StepRows:
         """Return the solutions whose start is among some nodes."""
         return self._steps(vertices, False)
 
-    def backward(self, vertices: Int64) -> Steps:
+    def backward(self, vertices: Int64) -> StepRows:
         """Return the solutions whose end is among some nodes."""
         return self._steps(vertices, True)
 
@@ -470,7 +505,7 @@ class PatternMoves:
         table, row = self._evidence[label]
         return self._patterns.bound(table.column(variable)[row : row + 1])[0]
 
-    def _steps(self, vertices: Int64, backward: bool) -> Steps:
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
         known = self._known[backward]
         fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
         for first in range(0, len(fresh), _LEARNED_TOGETHER):
@@ -484,7 +519,7 @@ class PatternMoves:
         parts = [known[node] for node in vertices.tolist()]
         counts = [len(far) for far, _ in parts]
         none = np.empty(0, np.int64)
-        return Steps(
+        return StepRows(
             np.arange(len(parts)).repeat(counts),
             np.concatenate([far for far, _ in parts]) if parts else none,
             np.concatenate([label for _, label in parts]) if parts else none,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
-from byokg.graph.pathql.query import Name, Variable
+from byokg.graph.pathql.query import NameTerm, Variable
 from byokg.graph.rdf.terms import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value
@@ -46,7 +46,7 @@ class Names:
 
     # From a query
 
-    def iris(self, name: Name) -> Iterator[str]:
+    def iris(self, name: NameTerm) -> Iterator[str]:
         """Yield what a name may be written out in full, the likeliest first."""
         if name.prefix is None:
             yield name.text
@@ -67,7 +67,7 @@ class Names:
         if name.prefix in WELL_KNOWN:
             yield WELL_KNOWN[name.prefix] + name.text
 
-    def node(self, name: Name) -> int:
+    def node(self, name: NameTerm) -> int:
         """Return the number of a node. Raises `EntityNotFound`."""
         missing: EntityNotFound | None = None
         for iri in self.iris(name):
@@ -78,14 +78,14 @@ class Names:
         assert missing is not None
         raise missing
 
-    def node_or_none(self, name: Name) -> int | None:
+    def node_or_none(self, name: NameTerm) -> int | None:
         """Return the number of a node; None where there is no such node."""
         try:
             return self.node(name)
         except EntityNotFound:
             return None
 
-    def labels(self, name: Name) -> Iterator[str]:
+    def labels(self, name: NameTerm) -> Iterator[str]:
         """Yield the labels that a relation or property of this name may have."""
         for iri in self.iris(name):
             yield iri
@@ -94,7 +94,7 @@ class Names:
         if name.prefix:
             yield f"{name.prefix}:{name.text}"
 
-    def relation_or_none(self, name: Name) -> int | None:
+    def relation_or_none(self, name: NameTerm) -> int | None:
         """Return the number of a relation; None where there is no such relation."""
         known = self._store.relations
         for label in self.labels(name):
@@ -104,7 +104,7 @@ class Names:
                 continue
         return None
 
-    def relation(self, name: Name) -> int:
+    def relation(self, name: NameTerm) -> int:
         """Return the number of a relation. Raises `RelationNotFound`."""
         number = self.relation_or_none(name)
         if number is None:
@@ -112,11 +112,11 @@ class Names:
             raise RelationNotFound(label, self._store.name, self._store.relations)
         return number
 
-    def is_type(self, name: Name) -> bool:
+    def is_type(self, name: NameTerm) -> bool:
         """Tell whether a name is `rdf:type`."""
         return next(self.iris(name)) == RDF_TYPE or str(name) == "rdf:type"
 
-    def types(self, name: Name) -> frozenset[str]:
+    def types(self, name: NameTerm) -> frozenset[str]:
         """Return the node types that a name may stand for."""
         found = set()
         for iri in self.iris(name):

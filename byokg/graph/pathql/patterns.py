@@ -26,9 +26,9 @@ from byokg.graph.pathql.query import (
     Filter,
     Group,
     Link,
-    Literal,
+    LiteralTerm,
     Minus,
-    Name,
+    NameTerm,
     Optional,
     PathExpression,
     Term,
@@ -38,16 +38,17 @@ from byokg.graph.pathql.query import (
     Variable,
     variables,
 )
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.rdf.terms import unlisted
+from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.types import EntityId, Triple, Value
 
 UNBOUND = -1
 _MOST_ROWS = 3_000_000
 
-_LABEL = Name("http://www.w3.org/2000/01/rdf-schema#label")
+_LABEL = NameTerm("http://www.w3.org/2000/01/rdf-schema#label")
 
 
-class Table:
+class SolutionTable:
     """S solutions: a column (S,) for each variable. Columns that begin with a zero byte hold edges, for evidence."""
 
     def __init__(self, columns: Mapping[str, Int64], rows: int) -> None:
@@ -56,24 +57,24 @@ class Table:
         if rows > _MOST_ROWS:
             raise QueryTooLarge(f"a pattern has more than {_MOST_ROWS:,} solutions on the way")
 
-    def taken(self, rows: npt.NDArray[Any]) -> Table:
+    def taken(self, rows: npt.NDArray[Any]) -> SolutionTable:
         """Return some solutions."""
-        return Table({name: column[rows] for name, column in self.columns.items()}, len(rows))
+        return SolutionTable({name: column[rows] for name, column in self.columns.items()}, len(rows))
 
     def column(self, name: str) -> Int64:
         """Return what a variable stands for in each solution."""
         return self.columns.get(name, np.full(self.rows, UNBOUND))
 
-    def with_columns(self, columns: Mapping[str, Int64]) -> Table:
+    def with_columns(self, columns: Mapping[str, Int64]) -> SolutionTable:
         """Return the solutions with more variables."""
-        return Table(self.columns | dict(columns), self.rows)
+        return SolutionTable(self.columns | dict(columns), self.rows)
 
     @property
     def visible(self) -> list[str]:
         """Return the names of the variables."""
         return [name for name in self.columns if not name.startswith("\0")]
 
-    def distinct(self) -> Table:
+    def distinct(self) -> SolutionTable:
         """Return each solution once, in order; edges are of its first appearance."""
         names = self.visible
         if not names or self.rows < 2:
@@ -83,10 +84,10 @@ class Table:
         return self.taken(np.sort(first))
 
 
-def stacked(tables: Sequence[Table]) -> Table:
+def stacked(tables: Sequence[SolutionTable]) -> SolutionTable:
     """Return the solutions of several tables, one after the other."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
-    return Table(
+    return SolutionTable(
         {name: np.concatenate([table.column(name) for table in tables]) for name in names},
         sum(table.rows for table in tables),
     )
@@ -148,14 +149,14 @@ class Patterns:
             found[place] = self._terms[-2 - int(codes[place])]
         return found
 
-    def _constant(self, term: Name | Literal) -> int:
+    def _constant(self, term: NameTerm | LiteralTerm) -> int:
         """Return the number of a constant; `UNBOUND` for a node that is not there."""
-        if isinstance(term, Literal):
+        if isinstance(term, LiteralTerm):
             return self.code(Bound("literal", term.value, term.datatype))
         number = self._names.node_or_none(term)
         return UNBOUND if number is None else number
 
-    def _id_of(self, name: Name) -> str:
+    def _id_of(self, name: NameTerm) -> str:
         number = self._names.node_or_none(name)
         return str(name) if number is None else str(self._store.ids(np.array([number]))[0])
 
@@ -170,11 +171,11 @@ class Patterns:
 
     # Groups
 
-    def begun(self, name: str, nodes: Int64) -> Table:
+    def begun(self, name: str, nodes: Int64) -> SolutionTable:
         """Return solutions in which a variable stands for each of some nodes."""
-        return Table({name: nodes}, len(nodes))
+        return SolutionTable({name: nodes}, len(nodes))
 
-    def solve(self, group: Group, table: Table) -> Table:
+    def solve(self, group: Group, table: SolutionTable) -> SolutionTable:
         """Return the solutions of a group that agree with some given ones."""
         waiting = list(group.elements)
         filters = [element.condition for element in waiting if isinstance(element, Filter)]
@@ -189,7 +190,7 @@ class Patterns:
         table, _ = self._filtered(table, filters, last=True)
         return table
 
-    def _next(self, waiting: Sequence[Element], table: Table) -> Element:
+    def _next(self, waiting: Sequence[Element], table: SolutionTable) -> Element:
         """Return what to join next: of the triples up to the next other element the one with most that is known."""
         triples: list[TriplePattern] = []
         for element in waiting:
@@ -206,7 +207,7 @@ class Patterns:
 
         return min(triples, key=open_ends)
 
-    def _filtered(self, table: Table, filters: list[Any], last: bool) -> tuple[Table, list[Any]]:
+    def _filtered(self, table: SolutionTable, filters: list[Any], last: bool) -> tuple[SolutionTable, list[Any]]:
         """Apply the conditions whose variables are all there, or all that are left."""
         left = []
         for condition in filters:
@@ -220,7 +221,7 @@ class Patterns:
                 table = table.taken(np.flatnonzero(self._each(table, read, test)))
         return table, left
 
-    def _each(self, table: Table, names: Sequence[str], compute: Callable[[Mapping[str, Bound]], Any]) -> Any:
+    def _each(self, table: SolutionTable, names: Sequence[str], compute: Callable[[Mapping[str, Bound]], Any]) -> Any:
         """Compute something for each solution, once for equal values of the variables that it reads."""
         if not names:
             return np.array([compute({})] * table.rows)
@@ -238,9 +239,9 @@ class Patterns:
         for name, value in row.items():
             number = int(self._store.numbers([EntityId(str(value.value))])[0]) if value.kind == "node" else None
             columns[name] = np.array([self.code(value) if number is None else number])
-        return self.solve(group, Table(columns, 1)).rows > 0
+        return self.solve(group, SolutionTable(columns, 1)).rows > 0
 
-    def _joined(self, element: Element, table: Table) -> Table:
+    def _joined(self, element: Element, table: SolutionTable) -> SolutionTable:
         match element:
             case TriplePattern():
                 return self._triple(element, table)
@@ -281,8 +282,8 @@ class Patterns:
         return self.code(bound)
 
     def _values(
-        self, names: Sequence[Variable], rows: Iterable[Sequence[Name | Literal | None]], table: Table
-    ) -> Table:
+        self, names: Sequence[Variable], rows: Iterable[Sequence[NameTerm | LiteralTerm | None]], table: SolutionTable
+    ) -> SolutionTable:
         tables = []
         for row in rows:
             terms = zip(names, row, strict=True)
@@ -295,7 +296,7 @@ class Patterns:
             tables.append(part)
         return stacked(tables) if tables else table.taken(np.arange(0))
 
-    def _equal(self, table: Table, name: str, codes: Int64) -> Table:
+    def _equal(self, table: SolutionTable, name: str, codes: Int64) -> SolutionTable:
         """Keep the solutions in which a variable has a value, or gets it."""
         if name not in table.columns:
             return table.with_columns({name: codes})
@@ -305,7 +306,7 @@ class Patterns:
 
     # Triples
 
-    def _triple(self, triple: TriplePattern, table: Table) -> Table:
+    def _triple(self, triple: TriplePattern, table: SolutionTable) -> SolutionTable:
         """Return the solutions with one more triple."""
         ends = (triple.subject, triple.object)
         known = self._known(triple, table)
@@ -346,7 +347,7 @@ class Patterns:
             parts.append(self._expression(triple, predicate, table, known))
         return parts[0] if len(parts) == 1 else stacked(parts)
 
-    def _known(self, triple: TriplePattern, table: Table) -> list[Int64 | None]:
+    def _known(self, triple: TriplePattern, table: SolutionTable) -> list[Int64 | None]:
         """Return what subject and object stand for in each solution; None for a variable without values."""
         return [
             table.columns.get(end.name) if isinstance(end, Variable) else np.full(table.rows, self._constant(end))
@@ -354,8 +355,8 @@ class Patterns:
         ]
 
     def _ends(
-        self, triple: TriplePattern, table: Table, row: Int64, subject: Int64, object_: Int64
-    ) -> tuple[Table, Int64]:
+        self, triple: TriplePattern, table: SolutionTable, row: Int64, subject: Int64, object_: Int64
+    ) -> tuple[SolutionTable, Int64]:
         """Give both ends their values in the rows of a table; return which of the pairs agree with it, too."""
         kept = np.arange(len(row))
         for end, codes in ((triple.subject, subject), (triple.object, object_)):
@@ -373,8 +374,8 @@ class Patterns:
         return found, kept
 
     def _edges(
-        self, triple: TriplePattern, table: Table, known: Sequence[Int64 | None], relations: Int64 | None
-    ) -> Table:
+        self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None], relations: Int64 | None
+    ) -> SolutionTable:
         """Join with edges."""
         backward = known[0] is None and known[1] is not None
         column = known[1] if backward else known[0]
@@ -409,7 +410,9 @@ class Patterns:
         evidence |= {end: found.columns.pop(f"\0{end}") for end in ("head", "tail")}
         return found.with_columns({f"\0{name}{place}": column for name, column in evidence.items()})
 
-    def _annotated(self, table: Table, edge: Int64, relation: Any, name: Name, term: Term) -> tuple[Table, Int64, Any]:
+    def _annotated(
+        self, table: SolutionTable, edge: Int64, relation: Any, name: NameTerm, term: Term
+    ) -> tuple[SolutionTable, Int64, Any]:
         """Join with a property of the edge of each solution."""
         distinct, which = np.unique(edge, return_inverse=True)
         labels = list(self._names.labels(name))
@@ -431,8 +434,8 @@ class Patterns:
         return found, edge[kept], relation[kept]
 
     def _expression(
-        self, triple: TriplePattern, path: PathExpression, table: Table, known: Sequence[Int64 | None]
-    ) -> Table:
+        self, triple: TriplePattern, path: PathExpression, table: SolutionTable, known: Sequence[Int64 | None]
+    ) -> SolutionTable:
         """Join with the pairs of nodes that an expression connects."""
         if path not in self._expressions:
             self._expressions[path] = self._matches(path)
@@ -453,9 +456,9 @@ class Patterns:
         one, other = near[step], steps.far[step]
         return self._ends(triple, table, row, *((other, one) if backward else (one, other)))[0]
 
-    def _types(self, triple: TriplePattern, table: Table, known: Sequence[Int64 | None]) -> Table:
+    def _types(self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None]) -> SolutionTable:
         """Join with the types of nodes."""
-        wanted = self._names.types(triple.object) if isinstance(triple.object, Name) else None
+        wanted = self._names.types(triple.object) if isinstance(triple.object, NameTerm) else None
         return self._facts(triple, table, known[0], lambda nodes: self._type_codes(nodes, wanted), wanted is not None)
 
     def _type_codes(self, nodes: Int64, wanted: frozenset[str] | None) -> list[Sequence[int]]:
@@ -472,24 +475,37 @@ class Patterns:
                 found.append([self.code(Bound("relation", each)) for each in kinds])
         return found
 
-    def _property(self, triple: TriplePattern, table: Table, known: Sequence[Int64 | None], label: str | None) -> Table:
+    def _property(
+        self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None], label: str | None
+    ) -> SolutionTable:
         """Join with a property of nodes, or with their names."""
         datatype = "date" if label in self._dates else ""
 
         def codes(nodes: Int64) -> list[Sequence[int]]:
             values = self._column(nodes, "name" if label is None else label, of_node=label is None)
-            return [() if value is None else (self.code(Bound("literal", value, datatype)),) for value in values]
+            lists = self._column(nodes, f"{label}{ALL_VALUES}")
+            return [
+                [
+                    self.code(Bound("literal", each.value, each.kind if each.kind == "date" else ""))
+                    for each in unlisted(several)
+                ]
+                if isinstance(several, str)
+                else ()
+                if value is None
+                else (self.code(Bound("literal", value, datatype)),)
+                for value, several in zip(values, lists, strict=True)
+            ]
 
         return self._facts(triple, table, known[0], codes, False)
 
     def _facts(
         self,
         triple: TriplePattern,
-        table: Table,
+        table: SolutionTable,
         subjects: Int64 | None,
         codes: Callable[[Int64], list[Sequence[int]]],
         constant: bool,
-    ) -> Table:
+    ) -> SolutionTable:
         """Join with what is said of nodes; `constant` says that the object has been compared already."""
         nodes = self.every_node() if subjects is None else np.unique(subjects[subjects >= 0])
         said = codes(nodes)
@@ -532,7 +548,7 @@ class Patterns:
 
     # Evidence
 
-    def triples(self, table: Table, row: int) -> list[Triple]:
+    def triples(self, table: SolutionTable, row: int) -> list[Triple]:
         """Return the edges that a solution stands on, as they are stored."""
         found = []
         for place in range(sum(name.startswith("\0edge") for name in table.columns)):

@@ -5,11 +5,12 @@ A query may be put together from these in Python as well; nothing here reads a g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from byokg.graph.store import Direction
 from byokg.types import Value
 
 # Terms
@@ -23,7 +24,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class NameTerm:
     """A node, relation, property or type: `dbo:birthPlace`, `:Alice`, `<http://…>` or `<Tom Hanks>`."""
 
     text: str
@@ -36,7 +37,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralTerm:
     """A string, number, truth value or date."""
 
     value: Value
@@ -45,7 +46,7 @@ class Literal:
     language: str = ""
 
 
-Term: TypeAlias = Variable | Name | Literal
+Term: TypeAlias = Variable | NameTerm | LiteralTerm
 
 
 # Path expressions
@@ -55,7 +56,7 @@ Term: TypeAlias = Variable | Name | Literal
 class Link:
     """One edge of a relation, walked from head to tail."""
 
-    name: Name
+    name: NameTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class AnyLink:
 class NotLink:
     """One edge of any relation but some: `!(:a|^:b)` walks forward all but a's edges, and backward all but b's."""
 
-    forward: tuple[Name, ...]
-    backward: tuple[Name, ...]
+    forward: tuple[NameTerm, ...]
+    backward: tuple[NameTerm, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def is_step(path: PathExpression) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """An operator or function applied: `=`, `&&`, `year`, `bound`."""
 
     operator: str
@@ -138,7 +139,7 @@ class Exists:
     negated: bool = False
 
 
-Expression: TypeAlias = Variable | Name | Literal | Call | Exists
+Expression: TypeAlias = Variable | NameTerm | LiteralTerm | FunctionCall | Exists
 
 
 # Graph patterns
@@ -151,7 +152,7 @@ class TriplePattern:
     subject: Term
     predicate: Variable | PathExpression
     object: Term
-    annotations: tuple[tuple[Name, Term], ...] = ()
+    annotations: tuple[tuple[NameTerm, Term], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class Values:
     """Rows of constants; None is UNDEF."""
 
     variables: tuple[Variable, ...]
-    rows: tuple[tuple[Name | Literal | None, ...], ...]
+    rows: tuple[tuple[NameTerm | LiteralTerm | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,7 @@ class Endpoint:
     """A START or END: a variable, and what it may be."""
 
     variable: Variable
-    names: tuple[Name, ...] = ()
+    names: tuple[NameTerm, ...] = ()
     """Nodes it may be; empty for any."""
     pattern: Group | None = None
 
@@ -264,12 +265,12 @@ class PathQuery:
     count: int = 1
     restrictor: Restrictor = Restrictor.SIMPLE
     cyclic: bool = False
-    cost: Variable | Name | None = None
+    cost: Variable | NameTerm | None = None
     """What adds up along a path in place of the number of edges: a variable of the pattern, or an edge property."""
     max_length: int | None = None
     offset: int = 0
     limit: int | None = None
-    graphs: tuple[Name, ...] = ()
+    graphs: tuple[NameTerm, ...] = ()
     """FROM: edges of these named graphs only; empty for all."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
@@ -277,8 +278,43 @@ class PathQuery:
         return hash((self.start, self.end, self.via, self.selector, self.restrictor))
 
 
+def connecting(
+    sources: Iterable[str],
+    targets: Iterable[str],
+    k: int = 1,
+    max_hops: int = 4,
+    relations: Collection[str] | None = None,
+    direction: Direction = Direction.BOTH,
+) -> PathQuery:
+    """Return the query for the `k` shortest paths from every source to every target.
+
+    Args:
+        sources: ids of nodes where paths start, one at least.
+        targets: ids of nodes where they end, one at least.
+        k: paths of each pair. They visit no node twice; a node has one path to itself, of no edges.
+        max_hops: edges in a path at most.
+        relations: labels to walk; None walks all.
+        direction: which way edges are walked, seen from the source.
+    """
+    step: PathExpression = (
+        AnyLink() if relations is None else Alternatives(tuple(Link(NameTerm(one)) for one in relations))
+    )
+    ends = [tuple(NameTerm(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
+    return PathQuery(
+        Endpoint(Variable("source"), ends[0]),
+        Endpoint(Variable("target"), ends[1]),
+        Repeat(Inverse(step) if direction is Direction.IN else step, 0, None),
+        whole=True,
+        undirected=direction is Direction.BOTH,
+        selector=Selector.ANY_SHORTEST if k == 1 else Selector.SHORTEST,
+        count=k,
+        restrictor=Restrictor.ACYCLIC,
+        max_length=max_hops,
+    )
+
+
 @dataclass(frozen=True)
-class Rule:
+class InferenceRule:
     """What follows from what: `IF { … } THEN { … }`."""
 
     when: tuple[TriplePattern, ...]

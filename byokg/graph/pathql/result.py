@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from byokg.graph.pathql.budget import PathRows
 from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.pathql.rules import Derivation, Inferred
-from byokg.graph.pathql.search import Rows
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node, Path, Triple
 
@@ -71,10 +71,10 @@ class FoundPath:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRows:
     """Paths of one length as a search found them, with what each is joined with."""
 
-    rows: Rows
+    rows: PathRows
     bindings: Sequence[Mapping[str, Bound]] = ()
     """One for each row; empty where no pattern binds anything."""
     costs: Sequence[float] = ()
@@ -89,7 +89,7 @@ class PathResult(Sequence[FoundPath]):
         query: PathQuery,
         names: Names,
         moves: Moves,
-        found: Sequence[Found],
+        found: Sequence[FoundRows],
         start_bound: Sequence[str],
         via_bound: Sequence[str],
         end_bound: Sequence[str],
@@ -137,7 +137,7 @@ class PathResult(Sequence[FoundPath]):
             self._kept[block] = paths
         return self._kept[block]
 
-    def _spelled(self, found: Found, first: int, last: int) -> list[FoundPath]:
+    def _spelled(self, found: FoundRows, first: int, last: int) -> list[FoundPath]:
         nodes = found.rows.vertices[first:last] // self._moves.states
         labels = found.rows.labels[first:last]
         width = labels.shape[1]

@@ -27,7 +27,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
-from byokg.graph.pathql.query import Inverse, Link, Name, PathExpression, Rule, TriplePattern, Variable
+from byokg.graph.pathql.query import InferenceRule, Inverse, Link, NameTerm, PathExpression, TriplePattern, Variable
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
 from byokg.types import Triple
@@ -71,7 +71,7 @@ class _Atom:
 class _Compiled:
     """A rule over the relations of a graph."""
 
-    rule: Rule
+    rule: InferenceRule
     body: tuple[_Atom, ...]
     head: tuple[_Atom, ...]
 
@@ -83,7 +83,7 @@ class Inferred:
     nodes have a type that was inferred.
     """
 
-    def __init__(self, stored: ColumnarGraph, rules: Sequence[Rule], named_graphs: Sequence[str] = ()) -> None:
+    def __init__(self, stored: ColumnarGraph, rules: Sequence[InferenceRule], named_graphs: Sequence[str] = ()) -> None:
         """Apply the rules.
 
         Args:
@@ -113,7 +113,7 @@ class Inferred:
 
     # Rules
 
-    def _compiled(self, rules: Sequence[Rule]) -> list[_Compiled]:
+    def _compiled(self, rules: Sequence[InferenceRule]) -> list[_Compiled]:
         names = [Names(self.stored, rule.prefixes) for rule in rules]
         for rule, known in zip(rules, names, strict=True):
             for triple in rule.then:
@@ -132,7 +132,7 @@ class Inferred:
         ]
 
     @staticmethod
-    def _predicate(triple: TriplePattern) -> tuple[Name, bool]:
+    def _predicate(triple: TriplePattern) -> tuple[NameTerm, bool]:
         """Return the relation of a rule's triple, and whether it is walked backward."""
         path: Variable | PathExpression = triple.predicate
         back = isinstance(path, Inverse)
@@ -146,7 +146,7 @@ class Inferred:
         name, back = self._predicate(triple)
         ends: list[str | int] = []
         if names.is_type(name):
-            if not isinstance(triple.object, Name) or not isinstance(triple.subject, Variable):
+            if not isinstance(triple.object, NameTerm) or not isinstance(triple.subject, Variable):
                 raise PathQueryInvalid("a rule about types is made of triples such as ?x a :Film")
             known = names.types(triple.object) & self.stored.schema().node_types.keys()
             kind = min(known) if known else min(names.types(triple.object), key=lambda each: (len(each), each))
@@ -154,7 +154,7 @@ class Inferred:
         for term in (triple.object, triple.subject) if back else (triple.subject, triple.object):
             if isinstance(term, Variable):
                 ends.append(term.name)
-            elif isinstance(term, Name):
+            elif isinstance(term, NameTerm):
                 ends.append(names.node(term))
             else:
                 raise PathQueryInvalid(f"a rule is about nodes, not about values such as {term.value!r}")
@@ -369,12 +369,12 @@ def _edges_of(graph: ColumnarGraph, named: Sequence[str]) -> Int64:
 _ORIGIN = "\0edge"
 """Property of the edges of `Inferred.graph`: the number in the stored graph, or -1 and below for inferred ones."""
 
-_SUB_PROPERTY, _SUB_CLASS = Name(RDFS + "subPropertyOf"), Name(RDFS + "subClassOf")
-_INVERSE = Name(OWL + "inverseOf")
+_SUB_PROPERTY, _SUB_CLASS = NameTerm(RDFS + "subPropertyOf"), NameTerm(RDFS + "subClassOf")
+_INVERSE = NameTerm(OWL + "inverseOf")
 _KINDS = {"SymmetricProperty": "symmetric", "TransitiveProperty": "transitive"}
 
 
-def schema_rules(graph: ColumnarGraph) -> list[Rule]:
+def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
     """Return the rules that a graph states of its own relations and types in RDFS and OWL.
 
     Sub-properties, sub-classes, inverse, symmetric and transitive properties; nodes that are relations are found by
@@ -382,10 +382,10 @@ def schema_rules(graph: ColumnarGraph) -> list[Rule]:
     """
     names = Names(graph, {})
     x, y, z = Variable("x"), Variable("y"), Variable("z")
-    type_ = Link(Name("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"))
+    type_ = Link(NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"))
     rules = []
 
-    def pairs(name: Name) -> Iterator[tuple[Name, Name]]:
+    def pairs(name: NameTerm) -> Iterator[tuple[NameTerm, NameTerm]]:
         number = names.relation_or_none(name)
         if number is None:
             return
@@ -393,28 +393,30 @@ def schema_rules(graph: ColumnarGraph) -> list[Rule]:
         edges = np.flatnonzero(relation == number)
         heads = graph.ids(np.searchsorted(bounds, edges, "right") - 1)
         for head, end in zip(heads, graph.ids(tail[edges]), strict=True):
-            yield Name(head), Name(end)
+            yield NameTerm(head), NameTerm(end)
 
     for one, other in pairs(_SUB_PROPERTY):
-        rules.append(Rule((TriplePattern(x, Link(one), y),), (TriplePattern(x, Link(other), y),)))
+        rules.append(InferenceRule((TriplePattern(x, Link(one), y),), (TriplePattern(x, Link(other), y),)))
     for one, other in pairs(_INVERSE):
         for first, second in ((one, other), (other, one)):
-            rules.append(Rule((TriplePattern(x, Link(first), y),), (TriplePattern(y, Link(second), x),)))
+            rules.append(InferenceRule((TriplePattern(x, Link(first), y),), (TriplePattern(y, Link(second), x),)))
     for one, other in pairs(_SUB_CLASS):
-        rules.append(Rule((TriplePattern(x, type_, one),), (TriplePattern(x, type_, other),)))
+        rules.append(InferenceRule((TriplePattern(x, type_, one),), (TriplePattern(x, type_, other),)))
     columns, _ = graph.node_columns
     kinds = columns.column("type").to_pylist() if "type" in columns.schema.names else []
     for number in [place for place, kind in enumerate(kinds) if kind in _KINDS]:
-        link = Link(Name(graph.ids(np.array([number]))[0]))
+        link = Link(NameTerm(graph.ids(np.array([number]))[0]))
         if _KINDS[kinds[number]] == "symmetric":
-            rules.append(Rule((TriplePattern(x, link, y),), (TriplePattern(y, link, x),)))
+            rules.append(InferenceRule((TriplePattern(x, link, y),), (TriplePattern(y, link, x),)))
         else:
-            rules.append(Rule((TriplePattern(x, link, y), TriplePattern(y, link, z)), (TriplePattern(x, link, z),)))
+            rules.append(
+                InferenceRule((TriplePattern(x, link, y), TriplePattern(y, link, z)), (TriplePattern(x, link, z),))
+            )
     known = [rule for rule in rules if all(_is_known(names, triple, rules) for triple in rule.when)]
     return known
 
 
-def _is_known(names: Names, triple: TriplePattern, rules: Sequence[Rule]) -> bool:
+def _is_known(names: Names, triple: TriplePattern, rules: Sequence[InferenceRule]) -> bool:
     """Tell whether a graph, or the THEN of a rule, has the relation of a triple."""
     predicate = triple.predicate
     assert isinstance(predicate, Link)

@@ -7,105 +7,26 @@ use again, so that a search costs what it visits and nothing for the size of the
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.moves import Int64, Moves
-from byokg.graph.stopping import check
+from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.query import Restrictor
 
 _NEVER = (1 << 31) - 1
+_PIECE = 1 << 16
+"""Vertices that are left together."""
 _KEPT_MARKS = 1 << 26
 """Marks of larger graphs are not kept for the next search."""
 
 _ROOM = threading.local()
-
-
-@dataclass(frozen=True)
-class PathLimits:
-    """How much a path query may do; what is left out for it is told as `truncated`."""
-
-    timeout_s: float = 10.0
-    max_paths: int = 10_000
-    """Paths at most, unless the query has a LIMIT of its own."""
-    max_steps: int = 8_000_000
-    """Nodes on the paths that are held at a time, at most; ten times as many steps are looked at."""
-
-
-class Budget:
-    """What is left of the limits while a query runs."""
-
-    def __init__(self, limits: PathLimits, wanted: int) -> None:
-        """Begin now; `wanted` paths are enough."""
-        self._until = time.perf_counter() + limits.timeout_s
-        self._cells = limits.max_steps
-        self._steps = 10 * limits.max_steps
-        self.wanted = wanted
-        self.truncated = False
-        """Whether a limit may have left a path out."""
-        self.full = False
-        """Whether there are more paths than wanted."""
-
-    def spend(self, steps: int) -> bool:
-        """Count steps; return whether the search may go on, and note where it may not."""
-        check()
-        self._steps -= steps
-        if self._steps < 0 or time.perf_counter() > self._until:
-            self.truncated = True
-            return False
-        return True
-
-    @property
-    def left_s(self) -> float:
-        """Return how many seconds are left."""
-        return self._until - time.perf_counter()
-
-    def rows(self, width: int) -> int:
-        """Return how many rows of a width may be held at a time."""
-        return max(1, self._cells // (2 * width + 2))
-
-
-class Rows:
-    """P paths, or beginnings of paths, of L steps each."""
-
-    def __init__(self, vertices: Int64, labels: Int64) -> None:
-        """Hold vertices (P, L + 1) and labels (P, L)."""
-        self._both = vertices, labels
-
-    @property
-    def vertices(self) -> Int64:
-        """Return the vertices: (P, L + 1)."""
-        return self._both[0]
-
-    @property
-    def labels(self) -> Int64:
-        """Return the labels of the steps: (P, L)."""
-        return self._both[1]
-
-    @classmethod
-    def at(cls, vertices: Int64) -> Rows:
-        """Return paths of no steps."""
-        return cls(vertices[:, None], np.empty((len(vertices), 0), np.int64))
-
-    def __len__(self) -> int:
-        return len(self.vertices)
-
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
-        """Return some of them."""
-        return Rows(self.vertices[rows], self.labels[rows])
-
-    def longer(self, row: Int64, far: Int64, label: Int64) -> Rows:
-        """Return some rows, each with one more step."""
-        vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
-        labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
-        vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
-        labels[:, :-1], labels[:, -1] = self.labels[row], label
-        return Rows(vertices, labels)
 
 
 class Marks:
@@ -160,6 +81,18 @@ class Marks:
             self.room(int(vertices.max()))
         return self.place.take(vertices) >= self.base
 
+    @property
+    def count(self) -> int:
+        """Return how many vertices were met."""
+        return self._next - self.base
+
+    def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
+        """Tell which vertices are not among the first so many that were met."""
+        if len(vertices):
+            self.room(int(vertices.max()))
+        place = self.place.take(vertices)
+        return (place < self.base) | (place >= self.base + count)
+
     def position(self, vertices: Int64) -> Int64:
         """Return the positions of vertices among all that were met."""
         return (self.place.take(vertices) - self.base).astype(np.int64)
@@ -186,6 +119,29 @@ class Layer:
     far: Int64
     label: Int64
 
+    @classmethod
+    def joined(cls, parts: Sequence[Layer]) -> Layer:
+        """Put the steps of several together."""
+        columns = zip(*((part.near, part.far, part.label) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True)
+class Ban:
+    """What a path must not have: vertices, edges anywhere, and first steps by label."""
+
+    moves: Moves
+    vertices: Int64
+    edges: Int64
+    first: Int64
+
+    def spared(self, steps: StepRows, first: bool) -> StepRows:
+        """Return the steps that are not banned; `first` says that they are the first ones."""
+        kept = ~among(self.moves.edge(steps.label), self.edges)
+        if first:
+            kept &= ~among(steps.label, self.first)
+        return steps.taken(np.flatnonzero(kept))
+
 
 @dataclass
 class Side:
@@ -203,28 +159,35 @@ class Side:
     layers: list[Layer] = field(default_factory=list)
     """All steps to vertices first met at the level, where all shortest paths are wanted."""
 
-    def grow(self, moves: Moves, budget: Budget, every: bool) -> bool:
-        """Go one step further; return whether the budget allowed it."""
-        steps = moves.backward(self.frontier) if self.backward else moves.forward(self.frontier)
-        if not budget.spend(len(steps.far)):
-            self.frontier = self.frontier[:0]
-            return False
+    def grow(self, budget: SearchBudget, every: bool, ban: Ban | None = None) -> Search[bool]:
+        """Go one step further, and return whether the budget allowed it; wide levels are left a piece at a time."""
+        left, before = self.frontier, self.marks.count
+        parts: list[StepRows] = []
+        layers: list[Layer] = []
+        for first in range(0, max(1, len(left)), _PIECE):
+            vertices = left[first : first + _PIECE]
+            steps = yield vertices, self.backward
+            if not budget.spend(len(steps.far)):
+                self.frontier = left[:0]
+                return False
+            if ban is not None:
+                steps = ban.spared(steps, len(self.levels) == 1 and not self.backward)
+            if every:
+                kept = np.flatnonzero(self.marks.not_met_before(steps.far, before))
+                near, far = vertices.take(steps.origin.take(kept)), steps.far.take(kept)
+                layers.append(Layer(*((far, near) if self.backward else (near, far)), steps.label.take(kept)))
+            fresh = self.marks.add(steps.far)
+            parts.append(StepRows(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
         if every:
-            if len(steps.far):
-                self.marks.room(int(steps.far.max()))
-            kept = np.flatnonzero(~self.marks.met(steps.far))
-            near, far, label = self.frontier.take(steps.origin.take(kept)), steps.far.take(kept), steps.label.take(kept)
-            self.layers.append(Layer(far, near, label) if self.backward else Layer(near, far, label))
-        fresh = self.marks.add(steps.far)
-        self.frontier = steps.far.take(fresh)
+            self.layers.append(layers[0] if len(layers) == 1 else Layer.joined(layers))
+        parents, self.frontier, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         self.levels.append(self.frontier)
-        self.parents.append(steps.origin.take(fresh))
-        self.labels.append(steps.label.take(fresh))
+        self.parents.append(parents)
+        self.labels.append(labels)
         return True
 
-    def chain(self, vertex: int) -> tuple[list[int], list[int]]:
-        """Return the vertices and labels from a vertex of the last level back to the start."""
-        level = len(self.levels) - 1
+    def chain(self, vertex: int, level: int) -> tuple[list[int], list[int]]:
+        """Return the vertices and labels from a vertex of a level back to the start."""
         place = int(np.flatnonzero(self.levels[level] == vertex)[0])
         vertices, labels = [vertex], []
         while level > 0:
@@ -233,6 +196,22 @@ class Side:
             level -= 1
             vertices.append(int(self.levels[level][place]))
         return vertices, labels
+
+
+class Sides:
+    """Searches from ends that several pairs have, each gone on with where the pair before left it."""
+
+    def __init__(self, moves: Moves, stack: ExitStack) -> None:
+        """Keep them until the stack is left."""
+        self._moves, self._stack = moves, stack
+        self._sides: dict[tuple[int, bool], Side] = {}
+
+    def of(self, node: int, backward: bool) -> Side:
+        """Return the search from a node, or back from it."""
+        if (node, backward) not in self._sides:
+            (marks,) = self._stack.enter_context(borrowed(1))
+            self._sides[node, backward] = _begun(self._moves, marks, node, backward, False)
+        return self._sides[node, backward]
 
 
 def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) -> Side:
@@ -245,7 +224,16 @@ def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) 
     return Side(marks, backward, start, [start])
 
 
-def shortest(moves: Moves, source: int, target: int, most: int | None, budget: Budget, every: bool) -> Rows | None:
+def shortest(
+    moves: Moves,
+    source: int,
+    target: int,
+    most: int | None,
+    budget: SearchBudget,
+    every: bool,
+    ban: Ban | None = None,
+    sides: Sides | None = None,
+) -> Search[PathRows | None]:
     """Find one shortest path between two nodes, or all of them.
 
     Args:
@@ -255,45 +243,145 @@ def shortest(moves: Moves, source: int, target: int, most: int | None, budget: B
         most: steps at most; None for no bound.
         budget: what the search may do, and how many paths are wanted.
         every: find all shortest paths.
+        ban: what they must not have; only where vertices are nodes.
+        sides: searches that were begun for other pairs.
 
     Returns:
         The paths in order of a depth-first search; None if there are none.
     """
-    if source == target and moves.empty:
-        return Rows.at(np.array([source * moves.states], np.int64))
-    with borrowed(2) as (near_marks, far_marks):
-        near = _begun(moves, near_marks, source, False, source == target)
-        far = _begun(moves, far_marks, target, True, False)
-        length = 0
-        while len(near.frontier) and len(far.frontier) and (most is None or length < most):
+    cycle = source == target
+    if cycle and moves.empty:
+        return PathRows.at(np.array([source * moves.states], np.int64))
+    with ExitStack() as stack:
+        if sides is None or cycle or ban is not None:
+            near_marks, far_marks = stack.enter_context(borrowed(2))
+            near = _begun(moves, near_marks, source, False, cycle)
+            far = _begun(moves, far_marks, target, True, False)
+        else:
+            near, far = sides.of(source, False), sides.of(target, True)
+        if ban is not None:
+            for side, vertices in ((near, ban.vertices), (far, np.append(ban.vertices, source))):
+                side.marks.add(vertices)
+        length, hops = len(near.levels) + len(far.levels) - 2, 0
+        middle = near.frontier[:0]
+        if length:
+            length, hops, middle = _meeting(near, far)
+        while not len(middle) and len(near.frontier) and len(far.frontier) and (most is None or length < most):
             # Only a step forward finds a loop, because the far side has met the start already.
-            first_of_cycle = source == target and length == 0
-            backward = not first_of_cycle and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
+            first = length == 0 and (cycle or ban is not None)
+            backward = not first and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
             side, other = (far, near) if backward else (near, far)
-            if not side.grow(moves, budget, every):
+            if not (yield from side.grow(budget, every, ban)):
                 return None
-            length += 1
-            if len(side.frontier) == 0:
-                return None
-            met = np.flatnonzero(other.marks.met(side.frontier))
-            if len(met):
-                middle = side.frontier.take(met)
-                if not every:
-                    return _one(near, far, int(middle[0]))
-                return _all(near, far, middle, budget)
-    return None
+            length, hops = length + 1, len(near.levels) - 1
+            middle = side.frontier[other.marks.met(side.frontier)]
+        if not len(middle) or (most is not None and length > most):
+            return None
+        if every:
+            return _all(near, far, middle, hops, length - hops, budget)
+        behind, walked = near.chain(int(middle[0]), hops)
+        onward, labels = far.chain(int(middle[0]), length - hops)
+        return PathRows(np.array([behind[::-1] + onward[1:]], np.int64), np.array([walked[::-1] + labels], np.int64))
 
 
-def _one(near: Side, far: Side, middle: int) -> Rows:
-    """Return the path through a vertex at which both sides have met."""
-    vertices, labels = near.chain(middle)
-    onward, labels_onward = far.chain(middle)
-    return Rows(np.array([vertices[::-1] + onward[1:]], np.int64), np.array([labels[::-1] + labels_onward], np.int64))
+def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
+    """Return the length of the shortest paths that two searches have found, the steps of the near one on them, and
+    where they meet; if they do not, how far they have gone together, and no vertices."""
+    best = len(near.levels) + len(far.levels) - 2, 0, near.frontier[:0]
+    turned = near.marks.count > far.marks.count
+    one, other = (far, near) if turned else (near, far)
+    bounds = np.cumsum([len(level) for level in other.levels])
+    for hops, level in enumerate(one.levels):
+        met = np.flatnonzero(other.marks.met(level))
+        if len(met) == 0:
+            continue
+        depth = np.searchsorted(bounds, other.marks.position(level.take(met)), "right")
+        least = int(depth.min())
+        if not len(best[2]) or hops + least < best[0]:
+            best = hops + least, least if turned else hops, level.take(met[depth == least])
+    return best
 
 
-def _all(near: Side, far: Side, middle: Int64, budget: Budget) -> Rows:
-    """Return all shortest paths, as many as are wanted."""
-    layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
+def deviations(
+    moves: Moves,
+    source: int,
+    target: int,
+    known: Sequence[PathRows],
+    wanted: int | None,
+    restrictor: Restrictor,
+    most: int | None,
+    budget: SearchBudget,
+) -> Search[list[PathRows]]:
+    """Find the paths between two nodes beside some that are known, the shortest first.
+
+    Each costs a search for every place at which it may be left, so this ends soon where there are few, however many
+    beginnings lead nowhere.
+
+    Args:
+        moves: steps between nodes: of one state.
+        source: node where paths start.
+        target: node where they end.
+        known: paths to begin with.
+        wanted: paths to find; None for all.
+        restrictor: what may not be repeated; not WALK.
+        most: steps at most; None for no bound.
+        budget: what the search may do.
+
+    Source: J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network" (1971).
+    """
+    none = np.empty(0, np.int64)
+    trail = restrictor is Restrictor.TRAIL
+    leaving: dict[tuple[int, ...], set[int]] = {}
+    """For each beginning of a path that was found, the steps by which one goes on."""
+    heap: list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] = []
+
+    def left(vertices: list[int], labels: list[int], first: int) -> Search[None]:
+        """Look for the shortest path that leaves a path at each of its nodes from the first on."""
+        for place, label in enumerate(labels):
+            leaving.setdefault(tuple(labels[:place]), set()).add(label)
+        for place in range(first, max(1, len(labels) + trail)):
+            node, before = vertices[place], np.array(labels[:place], np.int64)
+            ban = Ban(
+                moves,
+                none if trail else np.array([each for each in vertices[:place] if each != target], np.int64),
+                moves.edge(before) if trail else none,
+                np.array(sorted(leaving.get(tuple(labels[:place]), ())), np.int64),
+            )
+            steps = None if most is None else most - place
+            onward = yield from shortest(moves, node, target, steps, budget, False, ban)
+            if onward is not None:
+                longer = labels[:place] + onward.labels[0].tolist()
+                order = [(label & 1, label >> 1) for label in longer]
+                nodes = vertices[:place] + onward.vertices[0].tolist()
+                heappush(heap, (len(longer), order, nodes, longer, place))
+
+    seen: set[tuple[int, ...]] = set()
+    paths = [path for rows in known for path in zip(rows.vertices.tolist(), rows.labels.tolist(), strict=True)]
+    for _, labels in paths:
+        for place, label in enumerate(labels):
+            leaving.setdefault(tuple(labels[:place]), set()).add(label)
+    for vertices, labels in paths:
+        first = next((place for place in range(len(labels) + 1) if tuple(labels[:place]) not in seen), len(labels))
+        seen.update(tuple(labels[:place]) for place in range(len(labels) + 1))
+        yield from left(vertices, labels, first)
+    if not paths:
+        yield from left([source], [], 0)
+    found: list[PathRows] = []
+    while heap and (wanted is None or len(found) < wanted) and budget.spend(0):
+        if budget.wanted <= 0:
+            budget.full = True
+            break
+        _, _, vertices, labels, place = heappop(heap)
+        found.append(PathRows(np.array([vertices], np.int64), np.array([labels], np.int64)))
+        budget.wanted -= 1
+        yield from left(vertices, labels, place)
+    return found
+
+
+def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: SearchBudget) -> PathRows:
+    """Return all shortest paths through some vertices so many steps from both ends, as many as are wanted."""
+    layers = pruned(near.layers[:hops], middle, backward=True)
+    layers += pruned(far.layers[:onward][::-1], middle, backward=False)
     rows, cut = spelled(layers, near.levels[0], budget.wanted + 1)
     if cut or len(rows) > budget.wanted:
         rows = rows.taken(slice(budget.wanted))
@@ -332,9 +420,9 @@ def ordered(layer: Layer) -> Layer:
     return Layer(layer.near[order], layer.far[order], layer.label[order])
 
 
-def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[Rows, bool]:
+def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:
     """Return the first paths through layers of which every step leads to the end; tell whether that cut any."""
-    rows, cut = Rows.at(starts), False
+    rows, cut = PathRows.at(starts), False
     for layer in map(ordered, layers):
         row, step, more = followed(rows.vertices[:, -1], layer, limit)
         cut |= more
@@ -357,8 +445,8 @@ def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]
 
 
 def flood(
-    moves: Moves, start: int, backward: bool, most: int | None, budget: Budget, every: bool, ends: Int64 | None
-) -> Iterator[tuple[int, Rows]]:
+    moves: Moves, start: int, backward: bool, most: int | None, budget: SearchBudget, every: bool, ends: Int64 | None
+) -> Search[list[PathRows]]:
     """Find shortest paths out of a node to all others, or from all others to it.
 
     Args:
@@ -370,21 +458,23 @@ def flood(
         every: find all shortest paths, not one to each node.
         ends: the nodes at the other end, ascending; None for any.
 
-    Yields:
-        By length, that length and the paths of it.
+    Returns:
+        The paths, those of each length together.
     """
     states = moves.states
+    found: list[PathRows] = []
     with borrowed(1) as (marks,):
         side = _begun(moves, marks, start, backward, not moves.empty)
         if moves.empty and (ends is None or start in ends):
-            yield 0, Rows.at(np.array([start * states], np.int64))
+            found.append(PathRows.at(np.array([start * states], np.int64)))
         open_ = None if ends is None else set(ends.tolist())
         if open_ is not None and moves.empty:
             open_.discard(start)
         settled: set[int] = {start} if moves.empty else set()
         arrivals: list[Int64] = []
+        reached = 0
         while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            if not side.grow(moves, budget, every):
+            if not (yield from side.grow(budget, every)):
                 break
             arrived = _arrivals(side.frontier, moves, backward, ends)
             # In several states a node is reached at several lengths; the shortest counts.
@@ -398,11 +488,14 @@ def flood(
             elif states == 1 and moves.empty and len(arrived):
                 arrived = arrived[arrived != start]
             arrivals.append(arrived)
+            reached += len(arrived)
+            if reached > budget.wanted:  # each has a path at least, so that longer ones are not wanted
+                break
             if open_ is not None:
                 open_.difference_update((arrived // states).tolist())
                 if not open_:
                     break
-        yield from (_tree(side, arrivals, budget) if not every else _dag(side, arrivals, budget))
+        return [*found, *(_dag(side, arrivals, budget) if every else _tree(side, arrivals, budget))]
 
 
 def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
@@ -417,7 +510,7 @@ def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None)
     return kept[among(kept if states == 1 else kept // states, ends)]
 
 
-def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+def _tree(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
     """Spell out one path to each arrival, by length."""
     for length, arrived in enumerate(arrivals, 1):
         if len(arrived) > budget.wanted:
@@ -429,10 +522,10 @@ def _tree(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[i
         budget.wanted -= len(arrived)
         if len(arrived) == 0:
             continue
-        yield length, _TreeRows(side, length, _positions(side.levels[length], arrived))
+        yield _TreeRows(side, length, _positions(side.levels[length], arrived))
 
 
-class _TreeRows(Rows):
+class _TreeRows(PathRows):
     """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
 
     def __init__(self, side: Side, length: int, places: Int64) -> None:
@@ -441,7 +534,7 @@ class _TreeRows(Rows):
     def __len__(self) -> int:
         return len(self._places)
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> Rows:
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
         """Return some of them."""
         return _TreeRows(self._side, self._length, self._places[rows])
 
@@ -466,12 +559,14 @@ def _positions(members: Int64, asked: Int64) -> Int64:
     return order[np.searchsorted(members, asked, sorter=order)]
 
 
-def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[int, Rows]]:
+def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
     """Spell out all shortest paths to each arrival, by length."""
     layers = side.layers[: len(arrivals)]
+    side.layers.clear()
     needed = np.empty(0, np.int64)
     kept: list[Layer] = []
-    for layer, arrived in zip(reversed(layers), reversed(arrivals), strict=True):
+    for arrived in reversed(arrivals):
+        layer = layers.pop()
         ends = layer.near if side.backward else layer.far
         rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
         chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
@@ -479,9 +574,9 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[in
             chosen = Layer(chosen.far, chosen.near, chosen.label)
         kept.append(chosen)
         needed = chosen.near
-    rows_ = Rows.at(side.levels[0])
-    for length, (layer, arrived) in enumerate(zip(reversed(kept), arrivals, strict=True), 1):
-        layer = ordered(layer)
+    rows_ = PathRows.at(side.levels[0])
+    for length, arrived in enumerate(arrivals, 1):
+        layer = ordered(kept.pop())
         room = budget.rows(length)
         row, step, cut = followed(rows_.vertices[:, -1], layer, room)
         rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
@@ -492,7 +587,7 @@ def _dag(side: Side, arrivals: list[Int64], budget: Budget) -> Iterator[tuple[in
             done = done.taken(slice(budget.wanted))
         budget.wanted -= len(done)
         if len(done):
-            yield length, Rows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
+            yield PathRows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
         if budget.wanted <= 0:
             budget.full |= any(map(len, arrivals[length:]))
             return

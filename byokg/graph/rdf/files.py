@@ -11,13 +11,14 @@ import io
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.parsers import expat
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +74,9 @@ _PARSE_BYTES = 1 << 22
 _BACK = "\x01"
 """A character that stands in no file of ours; where it does, the block is read by pyoxigraph."""
 
+_INVALID = re.compile(r"(\S.*?) is not a? ?valid")
+"""How a message begins that names a wrong value."""
+
 _PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
 """What pyoxigraph says of the place, which is one within a block."""
 
@@ -112,13 +116,18 @@ class QuadBlock:
 class Document:
     """An RDF file being read; `prefixes` are those declared so far, so all of them once the quads have been read."""
 
-    def __init__(self, path: Path, format: str) -> None:
+    def __init__(self, path: Path, format: str, scope: str = "") -> None:
         self._path = path
+        self._scope = scope
         self._format = format
         self.prefixes: dict[str, str] = {}
         self.kinds: list[tuple[str, str]] = []
         """Datatype and language of literals, in order of appearance."""
         self._kind_numbers: dict[tuple[str, str], int] = {}
+
+    def share(self, other: Document) -> None:
+        """Number datatypes and languages as another document does."""
+        self.kinds, self._kind_numbers = other.kinds, other._kind_numbers
 
     def blocks(self) -> Iterator[QuadBlock]:
         """Yield the quads as columns. Raises `ImportFailed` for the first that is none."""
@@ -167,14 +176,22 @@ class Document:
         kind[literal], texts = found
         place = np.empty(len(ends), np.int64)
         place[~literal], place[literal] = np.arange(len(nodes)), np.arange(len(nodes), len(ends))
-        values = pa.concat_arrays([_ids(nodes), texts]).take(pa.array(place))
+        values = pa.concat_arrays([self._ids(nodes), texts]).take(pa.array(place))
         codes = rest.indices.to_numpy()
         return QuadBlock(
-            subject=pa.DictionaryArray.from_arrays(subject.indices, _ids(subject.dictionary)),
-            predicate=pa.DictionaryArray.from_arrays(predicate.indices, _ids(predicate.dictionary)),
+            subject=pa.DictionaryArray.from_arrays(subject.indices, self._ids(subject.dictionary)),
+            predicate=pa.DictionaryArray.from_arrays(predicate.indices, self._ids(predicate.dictionary)),
             end=_coded(codes, values),
             kind=kind[codes],
         )
+
+    def _ids(self, terms: pa.Array) -> pa.Array:
+        """Take IRIs out of their angle brackets; blank nodes have none."""
+        inner = pc.utf8_slice_codeunits(terms, 1, -1)
+        if not self._scope:
+            return pc.if_else(pc.starts_with(terms, "<"), inner, terms)
+        blank = pc.replace_substring_regex(terms, "^_:", f"_:{self._scope}")
+        return pc.if_else(pc.starts_with(terms, "<"), inner, blank)
 
     def _literals(self, terms: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array] | None:
         """Return kind and text of each of some literals, as N-Triples writes them; None if one is no literal."""
@@ -218,7 +235,7 @@ class Document:
 
         def id_of(term: Any) -> str:
             value: str = term.value
-            return value if isinstance(term, named) else f"_:{value}"
+            return value if isinstance(term, named) else f"_:{self._scope}{value}"
 
         for subject, predicate, end, graph in quads:
             head, label = id_of(subject), predicate.value
@@ -272,6 +289,21 @@ class Document:
             for quad in self._parse(stream, base):
                 yield quad if labelled else relabel.quad(quad)
 
+    def _line_of(self, reason: str) -> int | None:
+        """Find the line of what is wrong with RDF/XML, of which the parser tells none."""
+        file, parser = TextFile(self._path), expat.ParserCreate()
+        try:
+            with file.reading(), file.open() as stream:
+                parser.ParseFile(stream)
+        except expat.ExpatError as error:
+            return error.lineno
+        found = _INVALID.match(reason)
+        if found is None:
+            return None
+        with file.reading(), file.open() as stream:
+            lines = [number for number, line in enumerate(stream, 1) if found[1].encode() in line]
+        return lines[0] if len(lines) == 1 else None
+
     def _parse(self, stream: Any, base: str | None, lines: int = 0) -> Iterator[Any]:
         """Yield pyoxigraph's quads of a stream, before which there were so many lines."""
         pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
@@ -282,6 +314,8 @@ class Document:
             except SyntaxError as error:
                 line = None if error.lineno is None else error.lineno + lines
                 reason = _PLACE.sub("", error.msg)
+                if line is None and self._format == "RDF_XML":
+                    line = self._line_of(reason)
                 raise ImportFailed(self._path, line, f"{reason}; correct the file") from error
             if quad is None:
                 break
@@ -291,11 +325,6 @@ class Document:
 
 def _fit(texts: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _ids(terms: pa.Array) -> pa.Array:
-    """Take IRIs out of their angle brackets; blank nodes have none."""
-    return pc.if_else(pc.starts_with(terms, "<"), pc.utf8_slice_codeunits(terms, 1, -1), terms)
 
 
 def _coded(codes: npt.NDArray[np.integer], values: pa.Array) -> pa.DictionaryArray:
@@ -308,8 +337,32 @@ def _literal(term: Any) -> Literal:
     return Literal(term.value, term.datatype.value, (term.language or "").lower())
 
 
-def read_rdf(path: str | Path) -> Document:
-    """Get ready to read an RDF file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
+class Documents:
+    """RDF files being read one after the other; blank nodes of one are not those of another."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Get ready. Raises `ImportFailed` as `read_rdf` does."""
+        several = len(paths) > 1
+        self._all = [read_rdf(path, f"f{number}." if several else "") for number, path in enumerate(paths, 1)]
+        self.kinds = self._all[0].kinds
+        for document in self._all:
+            document.share(self._all[0])
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """Return the prefixes declared so far; of one declared twice, the first namespace."""
+        return {name: space for document in reversed(self._all) for name, space in document.prefixes.items()}
+
+    def blocks(self) -> Iterator[QuadBlock]:
+        """Yield the quads of all files as columns. Raises `ImportFailed` for the first that is none."""
+        return itertools.chain.from_iterable(document.blocks() for document in self._all)
+
+
+def read_rdf(path: str | Path, scope: str = "") -> Document:
+    """Get ready to read an RDF file; the labels of blank nodes begin with `scope`.
+
+    Raises `ImportFailed` when its name does not tell a format, or it is missing.
+    """
     path = Path(path)
     format = _format(path)
     if format is None:
@@ -318,7 +371,7 @@ def read_rdf(path: str | Path) -> Document:
         raise ImportFailed(path, None, reason)
     if not path.is_file():
         raise ImportFailed(path, None, "no such file")
-    return Document(path, format)
+    return Document(path, format, scope)
 
 
 def _format(path: Path) -> str | None:

@@ -45,7 +45,7 @@ from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import TEXT, NodeColumns
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.int_sets import changes, distinct_rows
-from byokg.graph.rdf.files import QuadBlock, read_rdf
+from byokg.graph.rdf.files import Documents, QuadBlock
 from byokg.graph.rdf.terms import (
     GENERIC_TYPES,
     RDF_OBJECT,
@@ -80,13 +80,16 @@ class _Statement(NamedTuple):
 
 
 class RdfFile:
-    """An RDF file; a `GraphStream`. What is held are numbers: 16 bytes a quad, besides the texts, each once."""
+    """An RDF file, or several as one graph; a `GraphStream`.
+
+    What is held are numbers: 16 bytes a quad, besides the texts, each once.
+    """
 
     distinct = True
 
-    def __init__(self, path: Path) -> None:
-        """Name the file. Raises `ImportFailed` when its name does not tell a format, or it is missing."""
-        self._path, self._document = path, read_rdf(path)
+    def __init__(self, *paths: Path) -> None:
+        """Name the files. Raises `ImportFailed` when a name does not tell a format, or a file is missing."""
+        self._paths, self._document = paths, Documents(paths)
         self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
         self._graphs.numbers(pa.array([""], TEXT))
         self._quads: list[npt.NDArray[np.int32]] = []
@@ -111,8 +114,8 @@ class RdfFile:
 
     @property
     def name(self) -> str:
-        """Name the file."""
-        return str(self._path)
+        """Name the file, or the folder of several."""
+        return str(self._paths[0] if len(self._paths) == 1 else self._paths[0].parent)
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Read the file, and yield its edges. Raises `ImportFailed`."""
@@ -166,7 +169,7 @@ class RdfFile:
         """Return what a graph's `source` says about the file; complete when the nodes have been asked for."""
         return {
             "kind": "rdf",
-            "files": [TextFile(self._path).description()],
+            "files": [TextFile(path).description() for path in self._paths],
             "prefixes": dict(self._prefixes.namespaces),
             "types": self._source["types"],
             "literals": self._source["literals"],

@@ -367,6 +367,19 @@ def listed(literals: Sequence[Literal]) -> str:
     return ", ".join(map(str, literals))
 
 
+_LISTED = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([\w-]+)|\^\^<([^>]*)>)?')
+_ESCAPED = {written: character for character, written in _ESCAPES.items()}
+
+
+def unlisted(text: str) -> list[Literal]:
+    """Read what `listed` wrote."""
+    found = []
+    for quoted, language, datatype in _LISTED.findall(text):
+        plain = re.sub(r"\\.", lambda each: _ESCAPED.get(each.group(), each.group()), quoted)
+        found.append(Literal(plain, RDF + "langString" if language else datatype or XSD + "string", language))
+    return found
+
+
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 

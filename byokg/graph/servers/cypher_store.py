@@ -25,7 +25,7 @@ from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import Kept, around, digest
 from byokg.graph.servers.base import patiently
-from byokg.graph.servers.cypher_names import CypherNames, natural, plain_value
+from byokg.graph.servers.cypher_names import CypherNames, guess_name_property, natural, plain_value
 from byokg.graph.servers.cypher_schema import (
     Catalogue,
     CypherServer,
@@ -36,6 +36,7 @@ from byokg.graph.servers.cypher_schema import (
     edge_pattern,
     plain_parameters,
     read_schema,
+    records_in,
     union_all,
 )
 from byokg.graph.store import (
@@ -95,6 +96,21 @@ class CypherStore(CypherNames):
     def close(self) -> None:
         """Let go of connections."""
         self._server.close()
+
+    @property
+    def identity(self) -> str:
+        """Return the function that gives the server's own id of a node, in queries."""
+        return self._server.identity
+
+    def elements(self, ids: Collection[EntityId]) -> list[str]:
+        """Return the server's own id of each node. Raises `EntityNotFound`."""
+        self.numbers(ids)
+        return [self._element(id) for id in ids]
+
+    def name_property(self, label: str) -> str | None:
+        """Return the property that most likely holds the names of nodes with a label."""
+        names = self._known_schema().node_properties.get(label, ())
+        return self._name_property or guess_name_property(names)
 
     # What GraphStore asks
 
@@ -280,7 +296,7 @@ class CypherStore(CypherNames):
             table = patiently(ask, limits.timeout_s, self._met)
             self._met = True
             self._resolve(table.rows, max(deadline - time.monotonic(), 0.001))
-            self._count_labels(each for each in _records(table.rows) if isinstance(each, ServerNode))
+            self._count_labels(each for each in records_in(table.rows) if isinstance(each, ServerNode))
         except QueryTimeout as error:
             raise QueryTimeout(limits.timeout_s) from error  # the last round trip had less
         rows = tuple(tuple(self._cell(value) for value in row) for row in table.rows)
@@ -414,7 +430,7 @@ class CypherStore(CypherNames):
         if self.id_property is None:
             return
         wanted: dict[str, None] = {}
-        for record in _records(rows):
+        for record in records_in(rows):
             if isinstance(record, ServerNode):
                 self._remember([record.element], [record.properties.get(self.id_property)])
             else:
@@ -446,17 +462,3 @@ class CypherStore(CypherNames):
         head, tail = (self._entities.get(end, EntityId(end)) for end in (edge.start, edge.end))
         properties = {key: plain_value(value) for key, value in sorted(edge.properties.items())}
         return EdgeCell(head, edge.type, tail, properties or NO_PROPERTIES)
-
-
-def _records(value: Any) -> Iterator[ServerNode | ServerEdge]:
-    """Find every node and edge inside an answer."""
-    if isinstance(value, ServerNode | ServerEdge):
-        yield value
-    elif isinstance(value, ServerPath):
-        yield from value.nodes
-        yield from value.edges
-    elif isinstance(value, Mapping):
-        yield from _records(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _records(item)

@@ -31,11 +31,12 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.guard.sparql import Sent
+from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
 from byokg.graph.rdf.terms import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
+from byokg.graph.servers.ntriples import TripleLines
 from byokg.graph.servers.sparql_names import Naming
 from byokg.graph.servers.sparql_schema import SAMPLE
 from byokg.graph.servers.sparql_store import SparqlStore
@@ -75,6 +76,7 @@ _AT_ONCE = 4
 """Requests sent at the same time."""
 
 _RESULTS = "application/sparql-results+json"
+_TRIPLE_TYPES = ("application/n-triples", "text/plain", "text/ntriples")
 _JSON_TYPES = (_RESULTS, "application/json")
 _LONG = 1800
 """Characters of a URL from which the query is sent by POST."""
@@ -292,7 +294,8 @@ class SparqlEndpoint(SparqlStore):
             return list(pool.map(work, items))
 
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
-        answer = self._ask(query.text, limits.timeout_s, 0.0)
+        wanted = limits.max_rows + 1 if gives_triples(query.text) else None
+        answer = self._ask(query.text, limits.timeout_s, 0.0, wanted)
         table = answer.table
         if answer.interrupted and not table.bindings:
             raise QueryTimeout(limits.timeout_s)
@@ -303,8 +306,8 @@ class SparqlEndpoint(SparqlStore):
 
     # One request
 
-    def _ask(self, text: str, timeout_s: float, patience_s: float) -> _Answer:
-        """Send a query, again while the endpoint is busy, and read the answer."""
+    def _ask(self, text: str, timeout_s: float, patience_s: float, triples: int | None = None) -> _Answer:
+        """Send a query, again while the endpoint is busy, and read the answer: of a graph, so many triples."""
         until = time.monotonic() + timeout_s + patience_s
         attempts = Retrying(
             retry=retry_if_exception_type(_Again),
@@ -313,17 +316,18 @@ class SparqlEndpoint(SparqlStore):
             reraise=True,
         )
         try:
-            return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s))
+            return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s, triples))
         except _Again as error:
             raise StoreUnavailable(self._name, str(error)) from error
 
-    def _once(self, text: str, left_s: float, timeout_s: float) -> _Answer:
+    def _once(self, text: str, left_s: float, timeout_s: float, triples: int | None) -> _Answer:
         """Send a query once."""
         if left_s <= 0:
             raise QueryTimeout(timeout_s)
         try:
             until = time.monotonic() + left_s
-            status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until))
+            lines = None if triples is None else TripleLines(triples)
+            status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until, lines))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise QueryTimeout(timeout_s) from error
         except UnicodeEncodeError as error:
@@ -339,6 +343,11 @@ class SparqlEndpoint(SparqlStore):
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if status not in (200, 206):
             raise self._failure(status, headers, body, timeout_s)
+        if lines is not None and kind in _TRIPLE_TYPES:
+            try:
+                return _Answer(SparqlResult(TRIPLE, lines.rows()), status == 206 or "x-sql-state" in headers)
+            except ValueError as error:
+                raise _Again(f"its reply is no N-Triples, or breaks off ({error})") from error
         if kind not in _JSON_TYPES:
             reason = (
                 f"it answered {kind or 'without a content type'} instead of SPARQL results: {_excerpt(body)!r}; "
@@ -368,7 +377,7 @@ class SparqlEndpoint(SparqlStore):
             if self._own_page:
                 self._page = _WHOLE_ROWS
 
-    def _exchange(self, text: str, until: float) -> tuple[int, httpx.Headers, bytes]:
+    def _exchange(self, text: str, until: float, lines: TripleLines | None) -> tuple[int, httpx.Headers, bytes]:
         graphs = () if self._server == _VIRTUOSO and _NAMES_GRAPHS.search(text) else self._graphs
         fields = [("query", text), *(("default-graph-uri", graph) for graph in graphs)]
         limit_s = max(until - time.monotonic(), 0.01)
@@ -377,15 +386,18 @@ class SparqlEndpoint(SparqlStore):
         joint = "&" if urlsplit(self._url).query else "?"
         address = f"{self._url}{joint}{urlencode(fields)}"
         left_s = max(until - time.monotonic(), 0.01)
+        accept = None if lines is None else {"Accept": ", ".join(_TRIPLE_TYPES)}
         if len(address) <= _LONG:
-            request = self._client.build_request("GET", address, timeout=left_s)
+            request = self._client.build_request("GET", address, timeout=left_s, headers=accept)
         else:
-            request = self._client.build_request("POST", self._url, data=_form(fields), timeout=left_s)
+            request = self._client.build_request("POST", self._url, data=_form(fields), timeout=left_s, headers=accept)
         response = self._client.send(request, stream=True)
         try:
             body = bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
+                if lines is not None and response.status_code in (200, 206) and lines.take(chunk):
+                    break
                 if len(body) > self._reply:
                     raise QueryTooLarge(f"the reply has more than {self._reply >> 20:,} MB")
                 if time.monotonic() > until:

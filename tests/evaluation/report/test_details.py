@@ -112,7 +112,9 @@ def test_a_question_has_gold_answers_and_each_runs_trace(runs: list[Run]) -> Non
     first, second, third, _, fifth = questions(runs)
     assert (first["question"], first["gold"]) == ("Who directed Heat?", ["Michael Mann"])
     base, other = first["runs"]
-    assert base["answers"] == [{"name": "Michael Mann", "id": "p1", "score": 1.0, "citations": ["e1"], "right": True}]
+    assert base["answers"] == [
+        {"name": "Michael Mann", "id": "p1", "score": 1.0, "citations": ["e1"], "support": "found", "right": True}
+    ]
     assert (base["found"], other["found"], other["answers"]) == ([True], [False], [])
     assert [item["kind"] for item in base["rounds"][0]["evidence"]] == [
         "PathEvidence", "PathEvidence", "TripleEvidence", "NodeEvidence",

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from byokg.errors import GraphCorrupt, GraphError
+from byokg.files import sha256
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.types import EntityId, Node
 from tests.graph.contract import edge, node
 
 TRIPLES = "a|r|b\nb|r|c\n"
@@ -144,3 +150,86 @@ def test_no_damaged_byte_goes_unnoticed(tmp_path: Path) -> None:
             with pytest.raises((GraphCorrupt, GraphError)):
                 ColumnarGraph.open(tmp_path / "graph").verify()
         path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a graph with all the files there are."""
+    names = ["Ann", "Bob", "Åsa", "日本", "Émile Zola"] * 40
+    nodes = [Node(EntityId(f"n{i}"), name, "Person" if i % 3 else "", {"age": i}) for i, name in enumerate(names)]
+    edges = [edge(f"n{i}", f"r{i % 7}", f"n{(i * 7) % len(nodes)}", since=i) for i in range(len(nodes))]
+    folder = tmp_path_factory.mktemp("saved") / "graph"
+    ColumnarGraph.from_records(nodes, edges).save(folder)
+    return folder
+
+
+FILES = sorted("meta.json nodes.arrow node_properties.arrow edge_properties.arrow".split()) + [
+    f"{name}.npy" for name in "relation other out_index in_index in_edge id_hash id_order".split()
+]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(FILES), st.sampled_from(["flip", "truncate", "swap", "empty", "zero"]), st.randoms())
+def test_whatever_happens_to_a_file_the_graph_is_corrupt_and_nothing_else(
+    saved: Path, name: str, how: str, chance: random.Random
+) -> None:
+    with TemporaryDirectory() as folder:
+        copy = Path(shutil.copytree(saved, Path(folder) / "copy"))
+        content = bytearray((copy / name).read_bytes())
+        at = chance.randrange(len(content))
+        if how == "flip":
+            content[at] ^= 1 << chance.randrange(8)
+        elif how == "truncate":
+            del content[at:]
+        elif how == "empty":
+            content.clear()
+        elif how == "zero":
+            content[at : at + 64] = bytes(len(content[at : at + 64]))
+        else:
+            other = chance.choice([file for file in FILES if file != name])
+            (copy / name).rename(copy / "aside")
+            (copy / other).rename(copy / name)
+            content = bytearray((copy / "aside").read_bytes())
+            name = other
+        if content == (saved / name).read_bytes():
+            return
+        (copy / name).write_bytes(content)
+        with pytest.raises(GraphCorrupt, match="byokg graph info"):
+            ColumnarGraph.open(copy)
+
+
+def test_files_are_read_through_only_where_they_are_others_than_before(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noted(path: Path) -> str:
+        read.append(path.name)
+        return sha256(path)
+
+    monkeypatch.setattr("byokg.graph.columnar.folder.SMALL_BYTES", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ColumnarGraph.open(saved).save(tmp_path / "graph")
+    monkeypatch.setattr("byokg.files.sha256", noted)
+    ColumnarGraph.open(tmp_path / "graph")  # whoever wrote it knows it
+    assert read == []
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    ColumnarGraph.open(copy)
+    assert len(read) == len(FILES) - 1
+    ColumnarGraph.open(copy)
+    ColumnarGraph.open(tmp_path / "graph")
+    assert len(read) == len(FILES) - 1
+    (tmp_path / "graph" / "other.npy").rename(tmp_path / "aside")
+    (tmp_path / "graph" / "relation.npy").rename(tmp_path / "graph" / "other.npy")
+    (tmp_path / "aside").rename(tmp_path / "graph" / "relation.npy")
+    with pytest.raises(GraphCorrupt):
+        ColumnarGraph.open(tmp_path / "graph")
+
+
+def test_a_graph_opens_where_nothing_can_be_remembered(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("byokg.graph.columnar.folder.SMALL_BYTES", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert ColumnarGraph.open(saved).node_count == 200

@@ -27,10 +27,11 @@ from byokg.errors import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.paths import follow
 from byokg.graph.rdf.terms import encode, of_value, term_iri
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.store import Direction, QueryLimits, QueryStore
-from byokg.graph.traversal import follow_metapath, k_hop_edges, neighbours, triples
+from byokg.graph.traversal import k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import STRANGE_IDS, GraphStoreContract, Make, edge, ids, node, spelled
 from tests.graph.query_contract import MakeQueryable, QueryStoreContract
@@ -225,7 +226,7 @@ def names(*local: str) -> list[EntityId]:
 def test_rdf_is_walked_across_graphs_and_blank_nodes(paris: OxigraphStore) -> None:
     assert list(paris.entities()) == [*names("Europe", "France", "Paris"), "_:b1"]
     assert list(paris.relations) == ["ex:in", "ex:mayor"]
-    walks = follow_metapath(paris, names("Paris"), ["ex:in", "ex:in"])
+    walks = follow(paris, names("Paris"), ["ex:in", "ex:in"])
     assert paris.ids(walks.ends) == names("Europe")
     batch = paris.edges(paris.numbers(names("Paris")), Direction.OUT, np.array([paris.relations.index("ex:mayor")]))
     (mayor,) = paris.ids(batch.other)
@@ -341,7 +342,7 @@ def test_walks_are_those_of_the_columnar_graph(build: Build) -> None:
         here, there = ([*map(str, found.ids(k_hop_edges(found, ids(start), 3).nodes))] for found in (graph, store))
         assert sorted(here) == sorted(there)
         for path in (["r0", "r1"], ["r2", "^r0"]):
-            walks = [follow_metapath(found, ids(start), path) for found in (graph, store)]
+            walks = [follow(found, ids(start), path) for found in (graph, store)]
             counted = [dict(zip(walk.store.ids(walk.ends), walk.counts.tolist(), strict=True)) for walk in walks]
             assert counted[0] == counted[1]
     assert len(neighbours(store, ids("n0"), relations=["r0"])) == len(neighbours(graph, ids("n0"), relations=["r0"]))

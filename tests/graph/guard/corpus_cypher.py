@@ -727,6 +727,7 @@ WRITES = [
     "RETURN apoc.cypher.runFirstColumnSingle('CREATE (n) RETURN n', {})",
     "RETURN `apoc.cypher.runFirstColumnSingle`('CREATE (n) RETURN n', {})",
     "RETURN apoc.util.sleep(100000)",
+    "RETURN apoc.xml.parse('<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><x>&e;</x>')",
     "RETURN apoc.load.html('http://127.0.0.1')",
     "RETURN my.plugin.write(1)",
     "RETURN apoc.create.vNode(['X'], {})",
@@ -1123,4 +1124,7 @@ UNREADABLE = [
     "MATCH (n)\ufeffSET n.x=1",
     "MATCH (n) RETURN n\x00 SET n.x=1",
     "MATCH (n) RETURN n \u202e SET n.x = 1",
+    "RETURN 42 \u2014 41",
+    "RETURN \u22121",
+    "MATCH (n) WHERE n.x \u2329 1 RETURN n",
 ]

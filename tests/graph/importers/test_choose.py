@@ -22,6 +22,7 @@ from byokg.graph.importers.choose import (
     from_pandas,
     from_record,
     import_graph,
+    import_into,
     source_files,
 )
 from byokg.graph.store import Direction
@@ -231,7 +232,7 @@ class TestBadTriples:
         refused(tmp_path, None, "cannot be read: Is a directory")
 
     def test_a_name_that_tells_no_format_is_refused(self, tmp_path: Path) -> None:
-        refused(written(tmp_path, "graph.doc", b"a|r|b\n"), None, "end it in one of .txt, .tsv, .csv")
+        refused(written(tmp_path, "graph.doc", b"a|r|b\n"), None, "end it in one of .txt, .csv, .tsv")
 
     def test_a_missing_source_is_refused(self, tmp_path: Path) -> None:
         refused(tmp_path / "nowhere", None, "no such file or folder")
@@ -370,7 +371,7 @@ class TestBadNodesAndEdges:
             (b"id,x:float\na,1e999\n", 2, "'1e999' in column 'x' is not a finite number"),
             (b"id,x:bool\na,yes\n", 2, "'yes' in column 'x' is not true or false"),
             (b"id,x:date\na,2004-02-29\nb,2001-02-29\n", 3, "'2001-02-29' in column 'x' is not a date"),
-            (b"id,x:date\na,0000-01-01\n", 2, "'0000-01-01' in column 'x' is not a date"),
+            (b"id,x:date\na,0000-00-01\n", 2, "'0000-00-01' in column 'x' is not a date"),
             (b"id,x:date\na,30.9.2001\n", 2, "'30.9.2001' in column 'x' is not a date"),
             (b"id,x:int,y:bool\na,1,true\nb,1,oui\nc,un,true\n", 3, "'oui' in column 'y'"),
             (b'id,name\n"a\nb",A\nc,\xff\n', 4, "byte 0xff is not UTF-8"),
@@ -586,3 +587,40 @@ class TestRecords:
         sizes = [graph.edge_count + graph.dropped_duplicates for graph in graphs]
         assert (len(graphs), min(sizes), max(sizes)) == (18, 348, 7499)
         assert facts(graphs[0])[0][0] == "Jamaica"
+
+
+class TestSkipBad:
+    @pytest.mark.parametrize(
+        ("name", "content", "bad"),
+        [
+            ("kb.txt", "a|r|b\na|r\nb|r|c\n||x\nc|r|a\n", [2, 4]),
+            ("graph.csv", 'head,relation,tail\na,r,b\n"b,r\nb,r,c\nc,r,a', [3]),
+            (
+                "graph.jsonl",
+                '["a", "r", ""]\n["a", "r", "b"]\n{"no": 1}\n["b", "r", "c"]\n["c", "r", "a"]\n[',
+                [1, 3, 6],
+            ),
+        ],
+    )
+    def test_bad_lines_are_left_out_and_told(self, tmp_path: Path, name: str, content: str, bad: list[int]) -> None:
+        (tmp_path / name).write_text(content)
+        told: list[ImportFailed] = []
+        (tmp_path / "out").mkdir()
+        graph = import_into(tmp_path / name, tmp_path / "out", len(bad), told.append)
+        assert triples_of(graph) == [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")]
+        assert sorted(error.line or 0 for error in told) == bad
+        (tmp_path / "less").mkdir()
+        with pytest.raises(ImportFailed):
+            import_into(tmp_path / name, tmp_path / "less", len(bad) - 1)
+
+    def test_so_are_nodes_and_edges_but_no_header(self, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text("id,age:int\na,1\nb,old\nc,3\n")
+        (tmp_path / "edges.csv").write_text("head,relation,tail\na,r,b\na,r,c\n")
+        (tmp_path / "out").mkdir()
+        told: list[ImportFailed] = []
+        graph = import_into(tmp_path, tmp_path / "out", 5, told.append)
+        assert triples_of(graph) == [("a", "r", "c")]
+        assert [(Path(error.file).name, error.line) for error in told] == [("nodes.csv", 3), ("edges.csv", 2)]
+        (tmp_path / "nodes.csv").write_text("name,age:int\na,1\n")
+        with pytest.raises(ImportFailed, match="no column 'id'"):
+            import_into(tmp_path, tmp_path / "out", 5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from byokg import files
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.types import EntityId, Node
 from tests.graph.contract import facts, ids
@@ -51,7 +51,7 @@ def test_nodes_and_edges_may_come_in_any_order(tmp_path: Path) -> None:
         {"id": 3, "properties": {"x": 1.5}},
     )
     assert graph.nodes(ids("1", "2", "3")) == [
-        Node(EntityId("1"), "Ann", "Person", {"born": 1937, "tags": "a;b", "place": '{"lat": 1}'}),
+        Node(EntityId("1"), "Ann", "Person", {"born": 1937, "tags": '["a", "b"]', "place": '{"lat": 1}'}),
         Node(EntityId("2"), "2"),
         Node(EntityId("3"), "3", "", {"x": 1.5}),
     ]
@@ -72,7 +72,9 @@ def test_what_apoc_exports_is_understood(tmp_path: Path) -> None:
             "end": {"id": "1", "labels": ["Film"]},
         },
     )
-    assert graph.nodes(ids("0"))[0] == Node(EntityId("0"), "Ann", "Person", {"born": 1937, "labels": "Person;Actor"})
+    assert graph.nodes(ids("0"))[0] == Node(
+        EntityId("0"), "Ann", "Person", {"born": 1937, "labels": '["Person", "Actor"]'}
+    )
     assert facts(graph) == [("0", "ACTED_IN", "1", {"role": "Ripley"})]
 
 
@@ -179,3 +181,17 @@ def test_a_bad_line_is_named_with_the_reason(
     with pytest.raises(ImportFailed, match=re.escape(reason)) as caught:
         imported(tmp_path, *records)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("brackets", [5_000, 20_000, 200_000])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_brackets_nested_too_deep_are_an_error_with_its_line_and_leave_nothing(
+    tmp_path: Path, brackets: int, opening: str
+) -> None:
+    closing = "]" if opening == "[" else "}"
+    deep = opening * brackets + "1" + closing * brackets
+    (tmp_path / "graph.jsonl").write_text(f'["a", "r", "b"]\n["b", "r", {deep}]\n')
+    with pytest.raises(ImportFailed, match="nested too deep") as caught:
+        build_graph(tmp_path / "graph.jsonl", tmp_path / "out")
+    assert caught.value.line == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.jsonl"]

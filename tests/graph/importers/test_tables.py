@@ -276,3 +276,14 @@ def test_northwind_has_the_counts_of_its_description(tmp_path: Path) -> None:
     assert (chai.name, chai.properties["unitPrice"], chai.properties["discontinued"]) == ("Chai", 18.0, False)
     quantities = [row["quantity"] for row in graph.edge_properties(np.arange(graph.edge_count)) if "quantity" in row]
     assert (len(quantities), max(map(int, quantities))) == (2155, 130)
+
+
+def test_dates_before_the_year_1_are_dates(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,died:date\na,-0044-03-15\nb,2001-02-03\nc,0000-01-01\nd,\n")
+    (tmp_path / "edges.csv").write_text("head,relation,tail\na,r,b\n")
+    graph = import_graph(tmp_path)
+    found = [node.properties.get("died") for node in graph.nodes(list(graph.entities()))]
+    assert found == ["-0044-03-15", "2001-02-03", "0000-01-01", None]
+    (tmp_path / "nodes.csv").write_text("id,died:date\na,-0044-03-15\nb,-0044-13-15\n")
+    with pytest.raises(ImportFailed, match=r"nodes.csv:3: '-0044-13-15'"):
+        import_graph(tmp_path)

@@ -16,8 +16,8 @@ from byokg.graph.pathql.query import (
     Alternatives,
     Inverse,
     Link,
-    Literal,
-    Name,
+    LiteralTerm,
+    NameTerm,
     Repeat,
     Restrictor,
     Selector,
@@ -36,10 +36,10 @@ def test_a_query_with_everything() -> None:
     )
     assert (query.selector, query.count, query.restrictor) == (Selector.SHORTEST, 3, Restrictor.TRAIL)
     assert query.cyclic and query.whole and not query.undirected
-    assert query.start.names == (Name("a", "ex"),) and query.end.names == (Name("Tom Hanks"),)
-    assert (query.max_length, query.offset, query.limit, query.cost) == (7, 1, 2, Name("km", ""))
-    assert query.graphs == (Name("g"),) and query.prefixes == {"ex": "http://e/"}
-    a, b, c = (Link(Name(name, "")) for name in "abc")
+    assert query.start.names == (NameTerm("a", "ex"),) and query.end.names == (NameTerm("Tom Hanks"),)
+    assert (query.max_length, query.offset, query.limit, query.cost) == (7, 1, 2, NameTerm("km", ""))
+    assert query.graphs == (NameTerm("g"),) and query.prefixes == {"ex": "http://e/"}
+    a, b, c = (Link(NameTerm(name, "")) for name in "abc")
     assert query.via == Sequence((Repeat(Alternatives((a, Inverse(b))), 1, None), Repeat(c, 2, 3)))
 
 
@@ -79,10 +79,10 @@ def test_literals_and_annotations() -> None:
     )
     first, *others = query.via.elements  # type: ignore[union-attr]
     assert isinstance(first, TriplePattern)
-    assert first.annotations == ((Name("since", ""), Variable("d")), (Name("weight", ""), Literal(-2.5)))
+    assert first.annotations == ((NameTerm("since", ""), Variable("d")), (NameTerm("weight", ""), LiteralTerm(-2.5)))
     assert [each.object for each in others if isinstance(each, TriplePattern)] == [
-        Literal("O'Hara", language="en"),
-        Literal(1, "integer"),
+        LiteralTerm("O'Hara", language="en"),
+        LiteralTerm(1, "integer"),
     ]
 
 

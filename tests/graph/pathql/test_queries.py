@@ -7,6 +7,7 @@ import random
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -17,10 +18,12 @@ from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.moves import StoreMoves
-from byokg.graph.pathql.search import PathLimits
+from byokg.graph.pathql.query import connecting
+from byokg.graph.store import Direction
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple
 
@@ -204,6 +207,30 @@ def test_a_data_set_of_named_graphs(tmp_path: Path) -> None:
         paths(roads(), "PATHS FROM :one START ?x = :a END ?y VIA :road")
 
 
+def test_a_condition_holds_for_any_of_the_values_of_a_property(tmp_path: Path) -> None:
+    file = tmp_path / "names.ttl"
+    file.write_text(
+        '@prefix : <http://e/> . :a :r :b . :b :alias "Par\\"is"@en, "Parigi"@it ; :born 1900, 1950 . :c :alias "x" .'
+    )
+    graph = import_graph(file)
+    for alias in ('"Parigi"', '"Par\\"is"'):
+        query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :alias ?n FILTER(STR(?n) = {alias}) }} VIA :r"
+        assert len(paths(graph, query)) == 1
+    for year, count in ((1900, 0), (1901, 1), (1951, 2)):
+        query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :born ?n FILTER(?n < {year}) }} VIA :r"
+        assert len(paths(graph, query)) == count
+
+
+def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -> None:
+    #   s -> b -> t, and b -> 0 <-> 1 <-> … <-> 11 -> b, all of them joined: every other walk comes back through b.
+    ring = [(str(one), "r", str(other)) for one in range(12) for other in range(12) if one != other]
+    edges = [("s", "r", "b"), ("b", "r", "t"), *(("b", "r", str(one)) for one in range(12))]
+    graph = ColumnarGraph.from_triples([*edges, *ring, *((str(one), "r", "b") for one in range(12))])
+    for mode in ("ACYCLIC", "SIMPLE"):
+        found = paths(graph, f"PATHS SHORTEST 3 {mode} START ?x = :s END ?y = :t VIA :r")
+        assert [path.nodes for path in found] == [("s", "b", "t")] and not found.truncated
+
+
 # Decided and documented
 
 
@@ -341,6 +368,31 @@ def test_any_store_gives_the_same_answers() -> None:
         one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
         assert isinstance(other._moves, StoreMoves) or "/" in query or "{" in query
         assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
+
+
+def test_searches_on_a_server_ask_together() -> None:
+    #   a0 -> b0 -> c0 … a9 -> b9 -> c9: from ten starts, and between ten pairs, a hop is one call.
+    graph = ColumnarGraph.from_triples(
+        [(f"{one}{n}", "r", f"{other}{n}") for n in range(10) for one, other in ("ab", "bc")]
+    )
+    asked: list[int] = []
+
+    class Server:
+        def __getattr__(self, name: str) -> object:
+            return getattr(graph, name)
+
+        def edges(self, nodes: Any, *more: Any) -> object:
+            asked.append(len(nodes))
+            return graph.edges(nodes, *more)
+
+    server: Any = Server()
+    starts = " ".join(f":a{n}" for n in range(10))
+    found = paths(server, f"PATHS START ?x {{ VALUES ?x {{ {starts} }} }} END ?y VIA :r")
+    assert (len(found), asked) == (20, [10, 10, 10])
+    asked.clear()
+    ends = [EntityId(f"c{n}") for n in range(4)]
+    assert len(paths(server, connecting([EntityId(f"a{n}") for n in range(4)], ends, 1, 2, None, Direction.OUT))) == 4
+    assert asked == [4, 4]
 
 
 # Outputs

@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.choose import import_graph, source_files
 from byokg.graph.rdf.files import graph_quads, parse_list, read_rdf
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
@@ -281,7 +281,7 @@ def test_statements_about_triples_that_are_not_there_stay_nodes_or_are_counted(r
         ("g.nt", "<relative> <x:p> <x:o> .\n", 1),
         ("g.nq", f"{TRIPLE}{TRIPLE}<a\n", 3),
         ("g.ttl", "ex:a ex:b\n  ex:c ex:d .", 10),
-        ("g.rdf", "<?xml version='1.0'?>\n<a></b>", None),
+        ("g.rdf", "<?xml version='1.0'?>\n<a></b>", 2),
     ],
 )
 def test_a_syntax_error_names_file_and_line(read: Read, name: str, text: str, line: int | None) -> None:
@@ -357,3 +357,32 @@ def test_equal_files_give_equal_folders(read: Read, tmp_path: Path) -> None:
         read(text).save(tmp_path / name)
     contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
     assert contents[0] == contents[1]
+
+
+def test_rdf_files_in_a_folder_are_one_graph_whose_blank_nodes_stay_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.nt").write_text('<http://e/a> <http://e/p> _:x .\n_:x <http://e/n> "_:x"@en .\n')
+    (tmp_path / "b.ttl").write_text("@prefix e: <http://e/> . e:a e:p _:x , e:c . e:c e:n '1'^^e:int .")
+    graph = import_graph(tmp_path)
+    assert (graph.node_count, graph.edge_count) == (4, 3)
+    assert [file["name"] for file in graph.source["files"]] == ["a.nt", "b.ttl"]
+    (blank,) = [node for node in graph.nodes(list(graph.entities())) if "e:n" in node.properties and node.id[0] == "_"]
+    assert blank.properties["e:n"] == "_:x"
+    assert source_files(tmp_path) == [tmp_path / "a.nt", tmp_path / "b.ttl"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "line"),
+    [("<rdf:Description>\n<oops>\n</rdf:Description>", 4), ("\n<rdf:li rdf:ID='1 2'/>", 3), ("<li/>", None)],
+)
+def test_errors_of_rdf_xml_name_the_line_where_it_can_be_found(tmp_path: Path, inside: str, line: int | None) -> None:
+    space = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+    (tmp_path / "graph.rdf").write_text(f"<rdf:RDF {space}>\n{inside}\n</rdf:RDF>")
+    with pytest.raises(ImportFailed) as caught:
+        import_graph(tmp_path / "graph.rdf")
+    assert caught.value.line == line
+
+
+def test_an_unknown_ending_names_all_that_are_known(tmp_path: Path) -> None:
+    (tmp_path / "graph.foo").write_text("a")
+    with pytest.raises(ImportFailed, match=r"\.txt, .*\.jsonl, .*\.ttl, .*\.yaml"):
+        import_graph(tmp_path / "graph.foo")

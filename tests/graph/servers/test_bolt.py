@@ -30,6 +30,7 @@ from byokg.errors import (
     QueryTooLarge,
     StoreUnavailable,
 )
+from byokg.graph.paths import follow
 from byokg.graph.servers import bolt as bolt_store
 from byokg.graph.servers.bolt import (
     BoltServer,
@@ -41,7 +42,6 @@ from byokg.graph.servers.bolt import (
 )
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryLimits
-from byokg.graph.traversal import follow_metapath
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
 from tests.graph.bolt_server import PASSWORD, BoltDatabases, BreakableWire, load_graph
 from tests.graph.contract import STRANGE_RELATIONS, GraphStoreContract, Make, edge, ids, node, spelled
@@ -159,7 +159,7 @@ def test_without_an_id_property_nodes_are_known_by_the_ids_of_the_server(stores:
     assert isinstance(ann, NodeCell) and ann.id == element
     (found,) = store.nodes([ann.id])
     assert (found.id, found.name, found.type, found.properties) == (element, "Ann", "Person", {})
-    walks = follow_metapath(store, [ann.id], ["knows"])
+    walks = follow(store, [ann.id], ["knows"])
     (path,) = walks.paths(walks.ends)
     assert store.nodes([path.end])[0].name == "Bob"
     assert path.triples[0].properties == {"since": 1999}
@@ -323,7 +323,7 @@ def test_threads_may_share_a_store(stores: Stores) -> None:
     )
 
     def walk(name: str) -> list[EntityId]:
-        walks = follow_metapath(store, ids(name), ["r", "r", "r"])
+        walks = follow(store, ids(name), ["r", "r", "r"])
         return store.ids(walks.ends)
 
     with ThreadPoolExecutor(8) as pool:

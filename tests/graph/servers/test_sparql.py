@@ -28,11 +28,11 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import follow
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers import sparql_text
 from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
 from byokg.graph.store import Direction, QueryLimits
-from byokg.graph.traversal import follow_metapath
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.engines.test_oxigraph import SparqlContract
@@ -345,7 +345,7 @@ def test_a_hop_over_many_nodes_is_one_request(serve: Serve, connect: Connect) ->
     assert len(store.relations) == 2
     store.edges(store.numbers(ids("z", *names)), Direction.IN)  # the biggest answer is checked against a count, once
     before = len(endpoint.requests)
-    walks = follow_metapath(store, ids("a"), ["r", "s"])
+    walks = follow(store, ids("a"), ["r", "s"])
     assert store.ids(walks.ends) == ["z"]
     assert walks.counts.tolist() == [300]
     assert len(endpoint.requests) - before == 2
@@ -428,7 +428,7 @@ def test_names_types_and_properties_are_read_from_any_vocabulary(serve: Serve, c
     ]  # fmt: skip
     assert list(store.entities()) == [paris, york, france]
     assert list(store.relations) == ["ontology:capital_of", "ontology:twin"]
-    walks = follow_metapath(store, [york], ["ontology:twin", "ontology:capital_of"])
+    walks = follow(store, [york], ["ontology:twin", "ontology:capital_of"])
     assert store.ids(walks.ends) == [france]
 
 
@@ -472,7 +472,7 @@ def test_threads_share_one_numbering(serve: Serve, connect: Connect) -> None:
     found: list[list[EntityId]] = []
 
     def walk() -> None:
-        found.append(store.ids(follow_metapath(store, ids("n00"), ["r"] * 20).ends))
+        found.append(store.ids(follow(store, ids("n00"), ["r"] * 20).ends))
 
     threads = [threading.Thread(target=walk) for _ in range(8)]
     for thread in threads:
@@ -488,3 +488,17 @@ def test_counting_rows_uses_a_variable_of_its_own() -> None:
         assert "AS ?count)" in where
         assert sparql_text.count(where).startswith("SELECT (COUNT(*) AS ?rows) WHERE {")
         assert "?rows" not in where
+
+
+def test_graphs_as_answers_come_as_rows_of_triples_up_to_the_limit(serve: Serve, connect: Connect) -> None:
+    endpoint = serve(turtle="@prefix e: <http://e/> . e:a e:in e:b . e:b e:in e:c ; e:size 3 .")
+    store = connect(endpoint, attempts=1)
+    answer = store.run("PREFIX e: <http://e/> CONSTRUCT { ?o e:has ?s . ?o a e:Place } { ?s e:in ?o } ORDER BY ?s")
+    assert answer.columns == ("subject", "predicate", "object")
+    assert len(answer) == 4
+    assert not answer.truncated
+    cut = store.run("DESCRIBE ?s { ?s <http://e/in> ?o }", limits=QueryLimits(max_rows=2))
+    assert (len(cut), cut.truncated) == (2, True)
+    endpoint.faults.extend([lambda handler: handler.reply(200, "application/n-triples", b"<http://e/a> <http://")])
+    with pytest.raises(StoreUnavailable, match="N-Triples"):
+        store.run("DESCRIBE <http://e/a>")

@@ -110,7 +110,7 @@ function differences(deltas, runs, metric) {
   const width = 240;
   const x = linear(-reach, reach, 8, width - 8);
   const rows = deltas.map((delta) => {
-    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta.changed));
+    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta));
     if (!delta.n) return el("tr", {}, name, el("td", { colspan: 5, class: "dim" }, "no question in common"));
     const { value, ci95, p, test, won, lost } = delta.metrics[metric];
     const sure = ci95[0] > 0 || ci95[1] < 0;
@@ -140,13 +140,14 @@ function differences(deltas, runs, metric) {
 
 const swatch = (run) => el("span", { class: `swatch ${colour(run)}`, "aria-hidden": "true" });
 
-function changes(changed) {
-  if (!changed.length) return el("small", {}, "the same settings");
+function changes({ changed, apart }) {
+  const told = apart.length ? el("small", { class: "apart" }, `not under one contract: ${cut(apart.join("; "), 200)}`) : null;
+  if (!changed.length) return told ?? el("small", {}, "the same settings, graph and code");
   const listed = changed.slice(0, 4).map(([key, before, after]) =>
     el("span", { title: plain(`${key}: ${before ?? "unset"} → ${after ?? "unset"}`) }, `${cut(key, 40)} `, el("b", {}, cut(after ?? "unset", 24))),
   );
   const more = changed.length > 4 ? `and ${changed.length - 4} more` : null;
-  return el("small", { class: "changes" }, listed, more && el("span", {}, more));
+  return [el("small", { class: "changes" }, listed, more && el("span", {}, more)), told];
 }
 
 // One group of bars for each type (or hop count), a bar for each run.
@@ -200,4 +201,36 @@ function funnel(runs) {
     rows.push(line(REACHED[stage], (run) => run.loss[stage]));
   }
   return el("table", { class: "figures breakdown funnel" }, el("tbody", {}, rows));
+}
+
+// How right first answers are, and how many questions have one, when it has to rest on more or less evidence.
+function selectiveCurve(runs) {
+  const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
+  const x = linear(0, 1, left, width - right);
+  const y = linear(0, 1, height - bottom, top);
+  const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "Hits@1 of answered questions against their share" });
+  for (const tick of y.ticks) {
+    chart.append(
+      svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }),
+      svg("text", { x: left - 8, y: y(tick) + 4, class: "tick end" }, number(100 * tick)),
+    );
+  }
+  for (const tick of x.ticks) chart.append(svg("text", { x: x(tick), y: height - bottom + 17, class: "tick middle" }, number(100 * tick)));
+  chart.append(
+    svg("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "axis" }),
+    svg("text", { x: width - right, y: height - 5, class: "tick end strong" }, "Questions answered, %"),
+    svg("text", { x: 2, y: 11, class: "tick strong" }, "Hits@1 of these, %"),
+  );
+  runs.forEach((run, at) => {
+    if (!run.selective) return;
+    const points = run.selective.filter((point) => point.coverage > 0);
+    const told = (point) => `${plain(run.name)}, ${point.least}: ${percent(point.accuracy)} % right of ${percent(point.coverage)} % answered`;
+    chart.append(svg(
+      "g",
+      { class: colour(at) },
+      svg("polyline", { points: points.map((point) => `${x(point.coverage)},${y(point.accuracy)}`).join(" "), class: "interval", fill: "none" }),
+      points.map((point) => svg("circle", { cx: x(point.coverage), cy: y(point.accuracy), r: 5, class: "point" }, svg("title", {}, told(point)))),
+    ));
+  });
+  return chart;
 }

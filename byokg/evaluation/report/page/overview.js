@@ -67,16 +67,20 @@ function drawLeaderboard() {
       el("button", { type: "button", id: `sort-${key}`, click: () => sort(key) }, title, arrow),
     );
   });
-  const best = new Map(
-    report.metrics.map((metric) => [metric, Math.max(...runs.map((run) => run.metrics[metric].value))]),
+  // Figures are ranked among runs under one contract only.
+  const best = report.contracts.map(
+    (contract) =>
+      new Map(
+        report.metrics.map((metric) => [metric, Math.max(...contract.runs.map((at) => runs[at].metrics[metric].value))]),
+      ),
   );
-  const rows = order.map((at) => {
+  const row = (at, group) => {
     const run = runs[at];
     const cells = columns.map(([key, , value, text]) => {
       if (text !== "share") return el("td", { class: "number" }, text(value(run)));
       const estimate = key === "linked" ? run.linked : run.metrics[key];
       if (!estimate) return el("td", { class: "number dim" }, "–");
-      const first = runs.length > 1 && best.get(key) === estimate.value;
+      const first = report.contracts[group].runs.length > 1 && best[group].get(key) === estimate.value;
       const [low, high] = estimate.ci95;
       return el(
         "td",
@@ -90,14 +94,21 @@ function drawLeaderboard() {
     const how = [made[0], model ?? made[1], made[2]].filter((part) => part && part !== "none").join(" · ");
     const base = runs.length > 1 && at === report.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null;
     return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch(at), cut(run.name, 60), base, el("small", {}, cut(how, 90))), cells);
+  };
+  const bodies = report.contracts.map((contract, group) => {
+    const apart = group
+      ? el("tr", { class: "contract" }, el("th", { scope: "rowgroup", colspan: columns.length + 1 }, `Not ranked with the runs above: ${cut(contract.differs.join("; "), 300)}`))
+      : null;
+    return el("tbody", {}, apart, order.filter((at) => contract.runs.includes(at)).map((at) => row(at, group)));
   });
+  const clustered = runs.find((run) => run.clusters);
   const told =
-    `Profile ${report.profile}; percentages, with half the width of their 95 % bootstrap intervals. ` +
+    `Profile ${report.profile}; percentages, with half the width of their 95 % intervals${clustered ? `; the ${number(runs[0].n)} questions form ${number(clustered.clusters)} clusters, which say as much as ${number(Math.round(clustered.effective_n))} questions apart` : ""}. ` +
     "Failed questions score zero. What questions took is the mean of all, recorded replies counted as if they had been " +
     "asked for.";
   byId("leaderboard").replaceChildren(
     el("h2", {}, "Leaderboard"),
-    el("div", { class: "wide" }, el("table", { class: "figures leaders" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), head)), el("tbody", {}, rows))),
+    el("div", { class: "wide" }, el("table", { class: "figures leaders" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), head)), bodies)),
     el("p", { class: "note" }, told),
     ...runs.map((run, at) => settingsOf(run, at)),
   );
@@ -127,7 +138,7 @@ function drawCharts() {
       `Difference from ${cut(runs[report.baseline].name, 40)}`,
       null,
       differences(deltas, runs, metric),
-      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s exact test where a question is right or wrong, else by the bootstrap.`),
+      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s test (mid-p) where a question is right or wrong, else by permutations, with Holm’s correction for the number of runs. Questions that belong together are drawn and swapped together.`),
     ));
   }
   const kinds = ["type", "hops"].filter((each) => runs.some((run) => Object.keys(run.by[each]).length));
@@ -142,6 +153,15 @@ function drawCharts() {
     if (!lost) panels.at(-1).classList.add("broad");
   }
   if (lost) panels.push(panel("loss", "Where questions are lost", null, funnel(runs)));
+  if (runs.some((run) => run.selective)) {
+    panels.push(panel(
+      "selective",
+      "Answering only what the evidence holds",
+      null,
+      selectiveCurve(runs),
+      el("p", { class: "note" }, "From left to right: first answers that cite evidence which holds them, those that any evidence shown holds, all. Hits@1 of the questions answered; the others count as abstained."),
+    ));
+  }
   byId("panels").replaceChildren(...panels);
 }
 

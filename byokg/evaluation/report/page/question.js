@@ -89,14 +89,15 @@ function runContent(its, record) {
 }
 
 function answers(its) {
-  if (!its.answers.length) return el("p", { class: "dim" }, its.status === "ok" ? "no answer" : its.status);
+  if (!its.answers.length) return el("p", { class: "dim" }, its.status === "failed" || its.status === "skipped" ? its.status : "no answer");
   return el("ul", { class: "answers" }, listed(its.answers, 12, (answer) =>
     el("li", {},
       el("span", { class: `mark ${answer.right ? "right" : "wrong"}` }, answer.right ? "✓" : "✗", el("span", { class: "unseen" }, answer.right ? " right " : " wrong ")),
       el("span", { dir: "auto", title: answer.id === null ? null : plain(answer.id) }, cut(answer.name, 300)),
       answer.citations.length
         ? el("span", { class: "citations" }, answer.citations.slice(0, 6).map(citation), answer.citations.length > 6 && el("span", { class: "dim" }, ` +${answer.citations.length - 6}`))
-        : el("span", { class: "tag warn" }, "not grounded"),
+        : el("span", { class: "tag warn" }, "unsupported"),
+      answer.support === "found" && el("span", { class: "tag", title: "Evidence that was shown holds it, but none that it cites" }, "found"),
       answer.score !== null && el("span", { class: "number dim", title: "Score" }, significantScore(answer.score)),
     )));
 }

@@ -1,0 +1,128 @@
+"""How right the offline pipeline is with a trained path ranker, beside the same pipeline without one.
+
+python benchmarks/ranker.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N] [--seeds N]
+
+MetaQA with gold topic entities and the hop count unknown, trained on its dev questions; WebQSP with gold topic entities
+on the graph in `freebase_core` (not the published one), trained on the chains of `webqsp_train` and the dev questions.
+Rows named `untrained` are of the pipeline without ranker, which was fitted on dev questions by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.offline import Bench
+from benchmarks.rows import Row, show
+from byokg.evaluation.datasets.base import Dataset, Example
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import Folder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.relation_meaning import Steps
+from byokg.pipeline.offline import offline_pipeline
+from byokg.training.ranker import (
+    Case,
+    FitSettings,
+    answer_cases,
+    chain_cases,
+    fit_ranker,
+    read_chains,
+    read_inverses,
+    write_ranker,
+)
+from byokg.types import EntityId
+
+
+def measure(
+    bench: Bench,
+    name: str,
+    graph: ColumnarGraph,
+    max_hops: int,
+    cases: Callable[[OfflineLinker], Iterable[Case]],
+    tested: dict[str, Dataset],
+) -> None:
+    """Train a ranker for each seed, and answer test questions with and without it."""
+    linker = offline_pipeline(graph, max_hops=max_hops).stages[0].linker
+    assert isinstance(linker, OfflineLinker)
+    began = time.perf_counter()
+    held = list(cases(linker))
+    bench.add(Row(f"{name}_enumeration", time.perf_counter() - began, "s"))
+    embedder = StaticEmbedder()
+    steps = Steps(graph, embedder)
+    folders: list[Path | None] = [None] if bench.options.untrained else []
+    for seed in range(bench.options.seeds):
+        settings = FitSettings(seed=seed)
+        began = time.perf_counter()
+        fitted = fit_ranker(held, graph, steps, embedder, settings)
+        bench.add(Row(f"{name}_training_seed{seed}", time.perf_counter() - began, "s"))
+        folders.append(bench.folder / f"{name}-ranker-{seed}")
+        write_ranker(folders[-1] or bench.folder, fitted, embedder, settings, name)
+        bench.add(Row(f"{name}_held_out_f1_seed{seed}", fitted.after, "share"))
+    for folder, (part, dataset) in itertools.product(folders, tested.items()):
+        told = "untrained" if folder is None else f"seed{folder.name.rsplit('-', 1)[-1]}"
+        pipeline = offline_pipeline(graph, max_hops=max_hops, ranker=folder)
+        bench.evaluate(f"{part}_{told}", pipeline, bench.examples(dataset), "gold", metrics=("hits@1", "hit", "f1"))
+
+
+def gold(example: Example) -> tuple[EntityId, ...]:
+    """Return the answers' ids."""
+    return example.answer_ids
+
+
+def metaqa(bench: Bench) -> None:
+    """Train on the dev questions of all hops together."""
+    root = bench.options.data / "metaqa"
+    graph = bench.graph("metaqa", MetaQA(root, hops=1).graph_source())
+    dev = [example for hops in (1, 2, 3) for example in MetaQA(root, hops, "dev").examples()]
+    tested = {f"metaqa_{hops}hop": MetaQA(root, hops, bench.options.split) for hops in (1, 2, 3)}
+    measure(bench, "metaqa", graph, 3, lambda linker: answer_cases(linker, graph, dev, gold), dict(tested))
+
+
+def webqsp(bench: Bench) -> None:
+    """Train on chains of the published train split and on dev questions of the assembled graph."""
+    data = bench.options.data
+    source = data / "freebase_core" / "graph.tsv.xz"
+    graph = bench.graph("freebase_core", source)
+    chains, _ = read_chains(data / "webqsp_train" / "questions.jsonl")
+    inverses = read_inverses(data / "freebase_ontology" / "inverses.tsv")
+    dev, tested = (
+        Folder(data / "webqsp", split=split, graph=source, ids="names") for split in ("dev", bench.options.split)
+    )
+
+    def cases(linker: OfflineLinker) -> Iterable[Case]:
+        yield from chain_cases(linker, graph, chains, inverses)
+        yield from answer_cases(linker, graph, dev.examples(), gold)
+
+    measure(bench, "webqsp", graph, 2, cases, {"webqsp": tested})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--split", default="test", choices=["dev", "test"])
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="rankers to train")
+    parser.add_argument("--untrained", action="store_true", help="answer without ranker as well")
+    parser.add_argument("--only", choices=["metaqa", "webqsp"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, Path(folder), Console())
+        for name, run in (("webqsp", webqsp), ("metaqa", metaqa)):
+            if options.only in (None, name):
+                run(bench)
+    show(bench.rows, f"trained path ranker, {options.split} split", options.json)
+
+
+if __name__ == "__main__":
+    main()

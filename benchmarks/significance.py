@@ -1,0 +1,66 @@
+"""How often the tests of `byokg compare` see a difference where there is none.
+
+python benchmarks/significance.py RUN RUN [--draws 2000] [--permutations 999] [--json FILE]
+
+Two runs are mixed: of each cluster of questions, one takes the answers of the first and the other those of the second,
+or the other way round, by a coin. So neither is better than the other, and a test at the 5 % level should reject about
+one draw in twenty. Beside it: the same test told that every question stands alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.rows import Row, show
+from byokg.evaluation.compare import score_cases
+from byokg.evaluation.profiles import chosen
+from byokg.evaluation.run_folder import read_runs
+from byokg.evaluation.significance import cluster_codes, paired_difference
+
+SEED = 0
+LEVEL = 0.05
+METRICS = ("hit", "hits@1", "f1")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", nargs=2, type=Path)
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--permutations", type=int, default=999)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    first, second = read_runs(options.runs)
+    cases = first.cases
+    theirs = {case.id: case for case in second.cases}
+    [profile] = chosen(["strict"])
+    values = [
+        score_cases(each, [profile], resamples=1)[0].values for each in (cases, [theirs[case.id] for case in cases])
+    ]
+    columns = [[metric.name for metric in profile.metrics].index(name) for name in METRICS]
+    one, other = (each[:, columns] for each in values)
+    codes = cluster_codes([case.cluster for case in cases])
+    even = np.ones_like(one)
+    generator = np.random.default_rng(SEED)
+    rejected = np.zeros((2, len(METRICS)))
+    for draw in range(options.draws):
+        swapped = generator.integers(0, 2, size=len(codes)).astype(bool)[codes][:, None]
+        mixed = np.where(swapped, other, one), np.where(swapped, one, other)
+        for row, known in enumerate((codes, None)):
+            found = paired_difference(*mixed, (even, even), draw, options.permutations, known)
+            rejected[row] += [difference.p < LEVEL for difference in found]
+    rates = rejected / options.draws
+    told = ("clusters swapped whole", "each question alone")
+    rows = [
+        Row(f"{metric}, {what}", 100 * rates[row, column], "% rejected at .05")
+        for column, metric in enumerate(METRICS)
+        for row, what in enumerate(told)
+    ]
+    of = f"{len(cases):,} questions, {codes.max() + 1:,} clusters"
+    show(rows, f"{options.draws:,} draws of two runs that do not differ; {of}", options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""What two figures must share to be set against each other: those of two runs, and ours and a published one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+import yaml
+
+from byokg.errors import ConfigError
+from byokg.evaluation.run_folder import METRICS_FILE, Run
+
+_DIGEST_SHOWN = 12
+"""Characters."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a run's figures are about; those of two runs are ranked together only if all of it is equal."""
+
+    dataset: str
+    """Name of the data set and its split."""
+    questions: str
+    """Digest of the questions asked, gold answers included."""
+    n: int
+    graph: str
+    """Digest of the graph, or what its server says of itself; empty if that was not recorded."""
+    entities: str
+    """Whether topic entities were given: `gold` or `linked`."""
+    hops: str
+    """Whether hop counts were given: `gold` or `predicted`."""
+    code: str
+    """Version and digest of the code."""
+    profile: str
+    """Metric profile."""
+
+    def differences(self, other: Contract) -> tuple[str, ...]:
+        """Return in words what differs, from this contract to the other; empty if the two are equal."""
+        found = []
+        if self.dataset != other.dataset:
+            found.append(f"data set {self.dataset!r} → {other.dataset!r}")
+        if self.n != other.n:
+            found.append(f"{self.n:,} → {other.n:,} questions")
+        elif self.questions != other.questions and self.dataset == other.dataset:
+            found.append("other questions, or other gold answers")
+        for what in ("graph", "code"):
+            mine, theirs = getattr(self, what), getattr(other, what)
+            if mine != theirs:
+                found.append(f"{what} {_digest(mine)} → {_digest(theirs)}")
+        if self.entities != other.entities:
+            found.append(f"topic entities {self.entities} → {other.entities}")
+        if self.hops != other.hops:
+            found.append(f"hop counts {self.hops} → {other.hops}")
+        if self.profile != other.profile:
+            found.append(f"metric profile {self.profile} → {other.profile}")
+        return tuple(found)
+
+
+def contract(run: Run, profile: str) -> Contract:
+    """Return what a run's figures under a metric profile are about."""
+    code, graph = run.config.get("code") or {}, run.config.get("graph") or {}
+    return Contract(
+        dataset=run.dataset["name"],
+        questions=str((run.config.get("questions") or {}).get("checksum", "")),
+        n=len(run.questions),
+        graph=str(graph.get("checksum") or ""),
+        entities=str(run.config["entities"]),
+        hops=str(run.config.get("hops", "predicted")),
+        code=f"{code.get('version', '')} {code.get('digest', '')}".strip(),
+        profile=profile,
+    )
+
+
+def contract_groups(contracts: Sequence[Contract]) -> list[list[int]]:
+    """Return the positions of equal contracts, the first contract's first."""
+    groups: dict[Contract, list[int]] = {}
+    for position, one in enumerate(contracts):
+        groups.setdefault(one, []).append(position)
+    return list(groups.values())
+
+
+def _digest(value: str) -> str:
+    *version, digest = value.split(" ") if value else ("unknown",)
+    return " ".join((*version, digest[:_DIGEST_SHOWN]))
+
+
+def differing(first: Run, second: Run) -> tuple[str, ...]:
+    """Return why two runs are not about the same questions, scored alike; empty if they are."""
+    reasons = []
+    mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
+    if first.dataset["name"] != second.dataset["name"]:
+        reasons.append(f"one asked {first.dataset['name']!r}, the other {second.dataset['name']!r}")
+    elif first.dataset != second.dataset:
+        reasons.append(f"the question files of {first.dataset['name']!r} differ")
+    if mine.keys() != theirs.keys():
+        reasons.append(
+            f"the questions differ ({len(mine.keys() & theirs.keys()):,} in both, "
+            f"{len(mine.keys() - theirs.keys()):,} and {len(theirs.keys() - mine.keys()):,} in one alone)"
+        )
+    changed = [id for id in mine if id in theirs and mine[id].answers != theirs[id].answers]
+    if changed:
+        reasons.append(f"the gold answers of {len(changed):,} questions differ ({changed[0]!r} first)")
+    for run in (first, second):
+        if run.metrics is None:
+            reasons.append(f"{run.name!r} is not finished: it has no {METRICS_FILE}")
+    return tuple(reasons)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One published figure."""
+
+    dataset: str
+    system: str
+    model: str
+    """The language model it asks, where that is stated."""
+    metric: str
+    value: float
+    """In [0, 1]."""
+    profile: str | None
+    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
+    n: int
+    """Questions that it was measured on."""
+    graph: str
+    entities: Literal["gold", "linked"] | None
+    """Whether topic entities were given; None if that is not stated."""
+    trained: bool
+    """Whether the system was trained on questions of this kind."""
+    source: str
+    checked: bool
+    """Whether the figure was read in its source."""
+    unlike: str = ""
+    """Why nobody can ask the same questions."""
+
+
+def read_anchors(dataset: str) -> list[Anchor]:
+    """Return what was published about a data set, in the order of the file.
+
+    Args:
+        dataset: the beginning of its name: `webqsp`, `metaqa`, `metaqa 2-hop`.
+
+    Raises:
+        ConfigError: nothing is known about such a data set.
+    """
+    groups = yaml.safe_load((resources.files("byokg.evaluation") / "anchors.yaml").read_text("utf-8"))
+    known = [anchor for group in groups for anchor in _anchors(group)]
+    wanted = _words(dataset)
+    found = [anchor for anchor in known if _words(anchor.dataset)[: len(wanted)] == wanted and wanted]
+    if not found:
+        names = ", ".join(dict.fromkeys(anchor.dataset for anchor in known))
+        raise ConfigError(f"--anchors {dataset}: nothing published is recorded about it; there is {names}")
+    return found
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What tells whether figures of ours can stand beside published ones."""
+
+    name: str
+    dataset: str
+    n: int
+    """Questions asked."""
+    entities: str = ""
+    """Whether topic entities were `gold` or `linked`; empty if nothing says so."""
+
+
+def measured(run: Run) -> Measured:
+    """Return what a run's figures are about."""
+    return Measured(run.name, run.dataset["name"], len(run.questions), run.config["entities"])
+
+
+def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[str, ...]:
+    """Return why figures of ours cannot be compared with a published one; empty if they can.
+
+    Args:
+        anchor: the published figure.
+        ours: what ours are about.
+        published_graph: whether the user says that our graph is the published one; no file tells.
+    """
+    found = []
+    words = _words(anchor.dataset)
+    if _words(ours.dataset)[: len(words)] != words:
+        found.append(f"{ours.dataset!r} was asked here")
+    elif ours.n != anchor.n:
+        found.append(f"{anchor.n:,} questions there, {ours.n:,} here")
+    if anchor.unlike:
+        found.append(anchor.unlike)
+    if anchor.profile is None:
+        found.append("how it was scored is not known")
+    if anchor.entities is not None and anchor.entities != ours.entities:
+        found.append(f"topic entities {anchor.entities} there, {ours.entities or 'unknown'} here")
+    if not published_graph:
+        found.append(f"the graph there is {anchor.graph}; nothing says that ours is the same")
+    if not anchor.checked:
+        found.append("the figure was not checked in its source")
+    return tuple(found)
+
+
+def part_anchors(
+    anchors: Sequence[Anchor], subjects: Sequence[Measured], published_graph: bool
+) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
+    """Part published figures that all of ours can be compared with from the others, these with the reasons."""
+    like, unlike = [], []
+    for anchor in anchors:
+        reasons = dict.fromkeys(reason for one in subjects for reason in obstacles(anchor, one, published_graph))
+        if reasons:
+            unlike.append((anchor, tuple(reasons)))
+        else:
+            like.append(anchor)
+    return like, unlike
+
+
+def _anchors(group: dict[str, Any]) -> list[Anchor]:
+    shared = {key: value for key, value in group.items() if key != "figures"}
+    return [
+        Anchor(**shared, system=each["system"], model=each.get("model", ""), value=round(each["value"] / 100, 6))
+        for each in group["figures"]
+    ]
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[\w-]+", name.casefold())

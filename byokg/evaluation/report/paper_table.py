@@ -1,0 +1,237 @@
+"""The table of runs that goes into a paper: LaTeX, Markdown or CSV.
+
+One row a run: the metrics of one profile with half the width of their 95 % intervals, what of the gold answers the
+evidence held, and what a question took. A dagger marks a figure that differs from the first run's, after Holm's
+correction. Best figures are bold among runs under one contract; what the others' contracts differ in stands in notes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from byokg.evaluation.comparability import contract, contract_groups, differing
+from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
+from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.profiles import Profile
+from byokg.evaluation.report.summary import taken
+from byokg.evaluation.run_folder import Run
+from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
+
+Format = Literal["latex", "markdown", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+LEVEL = 0.05
+"""Below which a corrected p value is marked."""
+
+_MARK = "†"
+_COST = {"calls": "Calls", "tokens": "Tokens", "seconds": "Seconds", "usd": "US$"}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+_LATEX_MARKS = re.compile("|".join(map(re.escape, _LATEX)))
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """What a table of runs says, before it is written in a format."""
+
+    runs: tuple[str, ...]
+    """Names, the first is what the others are tested against."""
+    groups: tuple[tuple[int, ...], ...]
+    """Positions of the runs under one contract, the first run's first."""
+    scores: tuple[ProfileScores, ...]
+    """Of each run."""
+    p: tuple[Mapping[str, float], ...]
+    """Of each run by metric, corrected; empty for the first, and for one that cannot be tested against it."""
+    extra: tuple[Mapping[str, float | None], ...]
+    """Of each run by column: recall of the evidence in [0, 1], calls, tokens, seconds and US$ a question."""
+    notes: tuple[str, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the profile's metrics, in order."""
+        return tuple(metric.name for metric in self.scores[0].profile.metrics)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the further columns that any run has something for."""
+        return tuple(name for name in ("recall of evidence", *_COST) if any(each.get(name) for each in self.extra))
+
+    def best(self, metric: str, run: int) -> bool:
+        """Tell whether a run is the best of several under its contract."""
+        group = next(group for group in self.groups if run in group)
+        found = {at: self.scores[at].estimates[metric].value for at in group if self.scores[at].estimates}
+        return len(found) > 1 and found.get(run) == max(found.values())
+
+
+def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTable:
+    """Return the table of some runs.
+
+    Args:
+        runs: at least one.
+        profile: what they are scored by.
+        seed: of the bootstrap and of the permutations.
+
+    Raises:
+        RunError: the profile can score none of the questions of two runs that could be tested.
+    """
+    first, *others = runs
+    alike = [run for run in others if not differing(first, run)]
+    tested = compare_runs([first, *alike], profile, seed=seed) if alike else []
+    p = {run.name: one.holm for run, one in zip(alike, tested, strict=True)}
+    contracts = [contract(run, profile.name) for run in runs]
+    groups = contract_groups(contracts)
+    scores = tuple(score_cases(run.cases, [profile], seed)[0] for run in runs)
+    one = scores[0]
+    notes = [
+        f"Percentages under the metric profile {profile.name} ({profile.source}) with half the width of their 95 % "
+        f"intervals; {contracts[0].dataset}, {questions_told(one.n, one.clusters, one.effective_n)}, topic entities "
+        f"{contracts[0].entities}, hop counts {contracts[0].hops}, graph {contracts[0].graph[:12] or 'unknown'}, "
+        f"byokg {contracts[0].code}.",
+    ]
+    if tested:
+        tests = ", ".join(dict.fromkeys(each.test for pair in tested for each in pair.differences.values()))
+        notes.append(f"{_MARK} differs from {first.name}, p < {LEVEL} ({tests}; Holm's correction for {len(tested)}).")
+    for group in groups[1:]:
+        names = ", ".join(runs[at].name for at in group)
+        apart = "; ".join(contracts[0].differences(contracts[group[0]]))
+        notes.append(f"Under another contract than the runs above, and not ranked with them: {names} ({apart}).")
+    return PaperTable(
+        tuple(run.name for run in runs),
+        tuple(map(tuple, groups)),
+        scores,
+        tuple(p.get(run.name, {}) for run in runs),
+        tuple(_extra(run) for run in runs),
+        tuple(notes),
+    )
+
+
+def _extra(run: Run) -> dict[str, float | None]:
+    found = None if run.metrics is None else run.metrics.overall.retrieval.get("recall")
+    took = taken(list(run.timings.values()))
+    tokens = took["input_tokens"] + took["output_tokens"]
+    return {
+        "recall of evidence": None if found is None else found.value,
+        "calls": took["calls"],
+        "tokens": tokens,
+        "seconds": took["seconds"],
+        "usd": took["usd"] if took["calls"] else None,
+    }
+
+
+def written(table: PaperTable, format: Format) -> str:
+    """Return the table as text, with a line end."""
+    return {"latex": _latex, "markdown": _markdown, "csv": _csv}[format](table)
+
+
+def _rows(table: PaperTable) -> Iterator[int | None]:
+    """Yield the positions of the runs, group by group, and None between two groups."""
+    for number, group in enumerate(table.groups):
+        if number:
+            yield None
+        yield from group
+
+
+def _cost(table: PaperTable, run: int, column: str) -> str:
+    value = table.extra[run].get(column)
+    if value is None:
+        return "–"
+    if column == "recall of evidence":
+        return percent(value)
+    return f"{value:,.0f}" if column == "tokens" else f"{value:.2f}" if column != "usd" else f"{value:.4f}"
+
+
+def _heading(column: str) -> str:
+    return _COST.get(column) or column.capitalize()
+
+
+def _titles(table: PaperTable) -> list[str]:
+    return [*(TITLES.get(name, name) for name in table.metrics), *map(_heading, table.columns)]
+
+
+def _figure(table: PaperTable, run: int, metric: str) -> tuple[Estimate | None, bool, str]:
+    """Return a figure, whether it is the best, and its mark."""
+    estimate = table.scores[run].estimates.get(metric)
+    mark = _MARK if table.p[run].get(metric, 1.0) < LEVEL else ""
+    return estimate, estimate is not None and table.best(metric, run), mark
+
+
+def _markdown(table: PaperTable) -> str:
+    titles = _titles(table)
+    lines = [f"| Run | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}"]
+    for run in _rows(table):
+        if run is None:
+            lines.append(f"| |{' |' * len(titles)}")
+            continue
+        cells = []
+        for metric in table.metrics:
+            estimate, best, mark = _figure(table, run, metric)
+            if estimate is None:
+                cells.append("–")
+                continue
+            text = percent(estimate.value)
+            cells.append(f"{f'**{text}**' if best else text}{mark} {half_width(estimate)}")
+        name = table.runs[run].replace("|", "\\|")
+        lines.append(f"| {name} | {' | '.join([*cells, *(_cost(table, run, each) for each in table.columns)])} |")
+    return "\n".join([*lines, "", *(f"{note}\n" for note in table.notes)])
+
+
+def _latex(table: PaperTable) -> str:
+    titles = _titles(table)
+    lines = [
+        "% \\usepackage{booktabs}",
+        f"\\begin{{tabular}}{{l{'r' * len(titles)}}}",
+        "\\toprule",
+        f"Run & {' & '.join(map(_escaped, titles))} \\\\",
+        "\\midrule",
+    ]
+    for run in _rows(table):
+        if run is None:
+            lines.append("\\midrule")
+            continue
+        cells = []
+        for metric in table.metrics:
+            estimate, best, mark = _figure(table, run, metric)
+            if estimate is None:
+                cells.append("--")
+                continue
+            text = percent(estimate.value)
+            half = half_width(estimate).removeprefix("±")
+            bold = f"\\textbf{{{text}}}" if best else text
+            dagger = r"$^\dagger$" if mark else ""
+            cells.append(f"{bold}{dagger}\\,{{\\scriptsize$\\pm${half}}}")
+        costs = (_cost(table, run, each).replace("–", "--") for each in table.columns)
+        lines.append(f"{_escaped(table.runs[run])} & {' & '.join([*cells, *costs])} \\\\")
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    lines += [f"% {note.replace(_MARK, 'dagger:')}" for note in table.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return _LATEX_MARKS.sub(lambda match: _LATEX[match[0]], text)
+
+
+def _csv(table: PaperTable) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    ends = [f"{metric} {end}" for metric in table.metrics for end in ("%", "low", "high", "p")]
+    writer.writerow(["run", "contract", "n", *ends, *table.columns])
+    for number, group in enumerate(table.groups, start=1):
+        for run in group:
+            cells: list[object] = []
+            for metric in table.metrics:
+                estimate = table.scores[run].estimates.get(metric)
+                shares = (estimate.value, *estimate.ci95) if estimate else ()
+                cells += [f"{100 * share:.4f}" for share in shares] or [""] * 3
+                cells.append(table.p[run].get(metric, ""))
+            costs = [table.extra[run].get(each) for each in table.columns]
+            writer.writerow([table.runs[run], number, table.scores[run].n, *cells, *costs])
+    return out.getvalue()

@@ -1,0 +1,185 @@
+"""What a search may do, what it finds, and how it asks for steps.
+
+A search is a generator that asks for the steps out of vertices and is sent them, so that several searches can ask a
+server together, and none of them knows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.pathql.moves import Int64, Moves, StepRows, ranges
+from byokg.graph.stopping import check
+
+
+@dataclass(frozen=True)
+class PathLimits:
+    """How much a path query may do; what is left out for it is told as `truncated`."""
+
+    timeout_s: float = 10.0
+    max_paths: int = 10_000
+    """Paths at most, unless the query has a LIMIT of its own."""
+    max_steps: int = 8_000_000
+    """Nodes on the paths that are held at a time, at most; ten times as many steps are looked at."""
+    hub_cap: int | None = None
+    """Steps walked out of one node, or back from it, the first in edge order; None walks all."""
+
+
+class SearchBudget:
+    """What is left of the limits while a query runs."""
+
+    def __init__(self, limits: PathLimits, wanted: int, whole: SearchBudget | None = None) -> None:
+        """Begin now; `wanted` paths are enough. A part of a `whole` spends what that has."""
+        self._limits, self._whole = limits, whole or self
+        self._until: float = time.perf_counter() + limits.timeout_s if whole is None else whole._until
+        self._steps = 10 * limits.max_steps
+        self._truncated = False
+        self.wanted = wanted
+        self.full = False
+        """Whether there are more paths than wanted."""
+
+    def part(self, wanted: int | None = None) -> SearchBudget:
+        """Return what one of several searches may do; it counts the paths that it finds by itself."""
+        return SearchBudget(self._limits, self.wanted if wanted is None else wanted, self._whole)
+
+    @property
+    def truncated(self) -> bool:
+        """Tell whether a limit may have left a path out."""
+        return self._whole._truncated
+
+    @truncated.setter
+    def truncated(self, truncated: bool) -> None:
+        self._whole._truncated = truncated
+
+    @property
+    def spent(self) -> int:
+        """Return the steps looked at."""
+        return 10 * self._limits.max_steps - self._whole._steps
+
+    def spend(self, steps: int) -> bool:
+        """Count steps; return whether the search may go on, and note where it may not."""
+        check()
+        whole = self._whole
+        whole._steps -= steps
+        if whole._steps < 0 or time.perf_counter() > self._until:
+            whole._truncated = True
+            return False
+        return True
+
+    @property
+    def left_s(self) -> float:
+        """Return how many seconds are left."""
+        return self._until - time.perf_counter()
+
+    def rows(self, width: int) -> int:
+        """Return how many rows of a width may be held at a time."""
+        return max(1, self._limits.max_steps // (2 * width + 2))
+
+    def capped(self, steps: StepRows) -> StepRows:
+        """Leave out what goes beyond `hub_cap`, and note whether that was anything."""
+        cap = self._limits.hub_cap
+        if cap is None or len(steps.origin) <= cap:
+            return steps
+        rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
+        kept = np.flatnonzero(rank < cap)
+        if len(kept) == len(rank):
+            return steps
+        self.truncated = True
+        return steps.taken(kept)
+
+
+Result = TypeVar("Result")
+
+Search: TypeAlias = Generator[tuple[Int64, bool], StepRows, Result]
+"""A search under way. It asks for the steps out of some vertices, or into them (True), and returns what it finds; so
+several searches can ask a server together."""
+
+
+def run(moves: Moves, search: Search[Result]) -> Result:
+    """Return what one search finds."""
+    try:
+        vertices, backward = next(search)
+        while True:
+            vertices, backward = search.send(moves.backward(vertices) if backward else moves.forward(vertices))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
+    """Return what searches find; those that go the same way ask for their steps in one call."""
+    if len(searches) == 1:
+        return [run(moves, searches[0])]
+    found: dict[int, Result] = {}
+    asked: dict[int, tuple[Int64, bool]] = {}
+
+    def go_on(number: int, steps: StepRows | None) -> None:
+        try:
+            asked[number] = next(searches[number]) if steps is None else searches[number].send(steps)
+        except StopIteration as end:
+            found[number] = end.value
+
+    for number in range(len(searches)):
+        go_on(number, None)
+    while asked:
+        for backward in (False, True):
+            some = {number: vertices for number, (vertices, way) in asked.items() if way == backward}
+            walk = moves.backward if backward else moves.forward
+            if len(some) == 1:
+                ((number, vertices),) = some.items()
+                del asked[number]
+                go_on(number, walk(vertices))
+            elif some:
+                vertices, place = np.unique(np.concatenate(list(some.values())), return_inverse=True)
+                steps = walk(vertices)
+                bounds = np.searchsorted(steps.origin, np.arange(len(vertices) + 1))
+                for number, its in zip(
+                    some, np.split(place, np.cumsum([len(each) for each in some.values()])[:-1]), strict=True
+                ):
+                    origin, row = ranges(bounds[its], bounds[its + 1] - bounds[its])
+                    del asked[number]
+                    go_on(number, StepRows(origin, steps.far.take(row), steps.label.take(row)))
+    return [found[number] for number in range(len(searches))]
+
+
+class PathRows:
+    """P paths, or beginnings of paths, of L steps each."""
+
+    def __init__(self, vertices: Int64, labels: Int64) -> None:
+        """Hold vertices (P, L + 1) and labels (P, L)."""
+        self._both = vertices, labels
+
+    @property
+    def vertices(self) -> Int64:
+        """Return the vertices: (P, L + 1)."""
+        return self._both[0]
+
+    @property
+    def labels(self) -> Int64:
+        """Return the labels of the steps: (P, L)."""
+        return self._both[1]
+
+    @classmethod
+    def at(cls, vertices: Int64) -> PathRows:
+        """Return paths of no steps."""
+        return cls(vertices[:, None], np.empty((len(vertices), 0), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
+        """Return some of them."""
+        return PathRows(self.vertices[rows], self.labels[rows])
+
+    def longer(self, row: Int64, far: Int64, label: Int64) -> PathRows:
+        """Return some rows, each with one more step."""
+        vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
+        labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
+        vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
+        labels[:, :-1], labels[:, -1] = self.labels[row], label
+        return PathRows(vertices, labels)

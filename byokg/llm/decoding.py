@@ -1,0 +1,451 @@
+"""Choosing among queries that exist, in place of writing one: nothing else can come out.
+
+`TokenTrie` holds the candidates as token sequences and says which tokens may come next; `constrain` makes it a
+transformers `LogitsProcessor`. The rankers order candidates for a question: `ConstrainedRanker` by beam search with a
+local model, `LikelihoodRanker` by how likely a local model finds each whole, `GuidedRanker` by a served model whose
+server masks its tokens, `NumberRanker` by the numbers that any model picks from a list. All return positions in the
+list of candidates, so what is run is a candidate as it was given, character for character.
+
+Source: GraphRAFT (arXiv:2504.05478), "Grounded constrained decoding".
+Differs: the paper compares every candidate at every step; here a step costs the same however many there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, import_extra
+from byokg.llm.chat_models import LocalChatModel
+from byokg.llm.messages import JSON, Message, prompt_messages
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import blocks
+from byokg.prompts import PromptLibrary
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+DEAD = -1
+"""The state after tokens that no candidate starts with."""
+ROOT = 0
+STAGE = "candidates"
+
+
+class Written(Protocol):
+    """Something with a query: `retrieval.candidates.Candidate`, for one."""
+
+    @property
+    def query(self) -> str:
+        """Return the text that is run."""
+
+
+class TokenTrie:
+    """The prefixes of N token sequences, as three flat arrays; a state is the number of a prefix.
+
+    Building takes time in proportion to all tokens together, a step in proportion to the tokens that may come next.
+    A sequence ends with the token `end`, so one candidate may be the beginning of another.
+
+    Args:
+        sequences: token ids of each candidate.
+        end: token that ends a sequence, and stands in none.
+
+    Raises:
+        NoCandidates: there are none.
+        ConfigError: a sequence holds `end`.
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]], end: int) -> None:
+        if not sequences:
+            raise NoCandidates()
+        self.end = end
+        lengths = np.array([len(sequence) + 1 for sequence in sequences], np.int64)
+        bounds = np.concatenate(([0], np.cumsum(lengths)))
+        flat = np.full(bounds[-1], end, np.int64)
+        inside = np.ones(len(flat), np.bool_)
+        inside[bounds[1:] - 1] = False
+        flat[inside] = np.fromiter(chain.from_iterable(sequences), np.int64, len(flat) - len(sequences))
+        if (flat[inside] == end).any():
+            raise ConfigError(f"a candidate holds the token {end}, which ends candidates; give another end")
+        # As bytes, most significant first, sequences compare like lists of numbers, and many times faster.
+        written, places = flat.astype(">u4").tobytes(), (4 * bounds).tolist()
+        keys = [written[first:last] for first, last in pairwise(places)]
+        order = sorted(range(len(sequences)), key=keys.__getitem__)
+        starts, lengths = bounds[:-1][order], lengths[order]
+        rows, state = np.arange(len(order)), np.zeros(len(order), np.int64)
+        tokens, parents, count = [], [], 1
+        for depth in range(int(lengths.max())):
+            rows = rows[lengths[rows] > depth]
+            token, parent = flat[starts[rows] + depth], state[rows]
+            new = np.ones(len(rows), np.bool_)
+            new[1:] = (parent[1:] != parent[:-1]) | (token[1:] != token[:-1])
+            state[rows] = count - 1 + np.cumsum(new)
+            tokens.append(token[new])
+            parents.append(parent[new])
+            count += int(new.sum())
+        # Children are numbered in the order of their parents, so child n is reached by token n - 1.
+        self.tokens: Int32 = np.concatenate(tokens).astype(np.int32)
+        """(S - 1,) the token that leads to state 1, 2, …; ascending among the children of a state."""
+        self.bounds: Int64 = np.searchsorted(np.concatenate(parents), np.arange(count + 1))
+        """(S + 1,) the children of state s are bounds[s] + 1 up to bounds[s + 1]."""
+        self._candidates = dict(zip(reversed(state.tolist()), reversed(order), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def allowed(self, state: int) -> Int32:
+        """Return the tokens that may come next, ascending: a view, none after the end of a candidate."""
+        if state == DEAD:
+            return self.tokens[:0]
+        return self.tokens[self.bounds[state] : self.bounds[state + 1]]
+
+    def step(self, state: int, token: int) -> int:
+        """Return the state after a token; `DEAD` where no candidate goes on so."""
+        if state == DEAD:
+            return DEAD
+        first, last = self.bounds[state], self.bounds[state + 1]
+        at = int(first + self.tokens[first:last].searchsorted(token))
+        return at + 1 if at < last and self.tokens[at] == token else DEAD
+
+    def walk(self, tokens: Iterable[int], state: int = ROOT) -> int:
+        """Return the state after several tokens."""
+        for token in tokens:
+            state = self.step(state, token)
+        return state
+
+    def candidate(self, state: int) -> int | None:
+        """Return the position of the candidate that a state ends; of equal sequences the first. None elsewhere."""
+        return self._candidates.get(state)
+
+
+class TrieStates:
+    """Follows the beams of one generation through a trie, one step at a time, whichever way they are reordered.
+
+    Args:
+        trie: the candidates.
+        prompt_tokens: tokens that stand before the first generated one, the same for all beams.
+    """
+
+    def __init__(self, trie: TokenTrie, prompt_tokens: int) -> None:
+        self._trie = trie
+        self._prompt_tokens = prompt_tokens
+        self._states: dict[Hashable, int] = {}
+
+    def after(self, rows: npt.NDArray[np.integer]) -> list[int]:
+        """Return the state of each beam: (B, T) tokens, prompts and all, to B states."""
+        generated = np.ascontiguousarray(rows[:, self._prompt_tokens :])
+        now: dict[Hashable, int] = {}
+        states = []
+        for row in generated:
+            key = row.tobytes()
+            if key not in now:
+                before = self._states.get(row[:-1].tobytes()) if len(row) else None
+                # A beam that was not seen a step ago, as when a generation goes on from saved tokens, is walked anew.
+                walked = self._trie.walk(row.tolist()) if before is None else self._trie.step(before, row[-1])
+                now[key] = walked
+            states.append(now[key])
+        self._states = now
+        return states
+
+
+def constrain(trie: TokenTrie, prompt_tokens: int) -> Any:
+    """Return a transformers `LogitsProcessor` that lets candidates through alone, for greedy and beam search.
+
+    After the end of a candidate only the end may follow. A dead beam, which search keeps for want of others, may only
+    end as well: its likelihood is zero already, so any live beam takes its place at the next step.
+
+    Args:
+        trie: the candidates.
+        prompt_tokens: length of the prompt, the same for all rows.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+    """
+    torch = import_extra("torch", "local", "constrained decoding")
+    transformers = import_extra("transformers", "local", "constrained decoding")
+    states = TrieStates(trie, prompt_tokens)
+    end = np.array([trie.end], np.int64)
+
+    class Constrained(transformers.LogitsProcessor):  # type: ignore[misc,name-defined]
+        def __call__(self, input_ids: Any, scores: Any) -> Any:
+            rows = [trie.allowed(state) for state in states.after(input_ids.cpu().numpy())]
+            masked = torch.full_like(scores, -torch.inf)
+            for beam, tokens in enumerate(rows):
+                at = torch.from_numpy((tokens if len(tokens) else end).astype(np.int64)).to(scores.device)
+                masked[beam, at] = scores[beam, at]
+            return masked
+
+    return Constrained()
+
+
+def encode(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Return the tokens of candidates as a Hugging Face tokenizer writes them, without special ones."""
+    return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+
+
+PROMPT = "Question: {question}\nQuery: "
+"""What stands before a candidate, in training as in decoding; GraphRAFT shows no schema either."""
+
+
+class _Local:
+    """A model in this process, loaded when it is first asked.
+
+    Args:
+        model: folder or name on the model hub, which may be one that `byokg train sft` wrote; or model and tokenizer.
+        prompt: text before a candidate, with `{question}`.
+        device: `cpu`, `cuda`; None takes a GPU where there is one.
+        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+        revision: branch, tag or commit on the model hub.
+
+    Raises:
+        ConfigError: a setting is out of range, or there is no such model.
+        MissingExtra: torch or transformers is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str | tuple[Any, Any],
+        prompt: str = PROMPT,
+        device: str | None = None,
+        dtype: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        if "{question}" not in prompt:
+            raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
+        self._prompt = prompt
+        if isinstance(model, str):
+            self._load = LocalChatModel(model=model, device=device, dtype=dtype, revision=revision).load
+        else:
+            self._load = lambda: model
+
+    def _ready(self, question: str, candidates: Sequence[Written]) -> tuple[Any, Any, list[int], list[list[int]], int]:
+        """Return model, tokenizer, the tokens of the prompt and of each candidate, and the token that ends one."""
+        if not candidates:
+            raise NoCandidates(question)
+        model, tokenizer = self._load()
+        end = tokenizer.eos_token_id
+        if end is None:
+            raise ConfigError("the tokenizer has no token that ends a text (eos_token), so no query can end")
+        prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
+        if prompt and prompt[-1] == end:  # some tokenizers end every text
+            prompt.pop()
+        return model, tokenizer, prompt, encode(tokenizer, [one.query for one in candidates]), end
+
+
+class ConstrainedRanker(_Local):
+    """Orders candidates by beam search over their tokens; implements `CandidateRanker`."""
+
+    def __init__(self, model: str | tuple[Any, Any], beams: int = 5, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        at_least(1, "finds nothing", beams=beams)
+        self._beams = beams
+
+    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+        """Return at most `beams` positions with the logarithm of each candidate's likelihood, best first.
+
+        Raises:
+            NoCandidates: there is nothing to choose from.
+        """
+        torch = import_extra("torch", "local", "constrained decoding")
+        model, tokenizer, prompt, sequences, end = self._ready(question, candidates)
+        trie = TokenTrie(sequences, end)
+        beams = min(self._beams, len(set(map(tuple, sequences))))
+        ids = torch.tensor([prompt], device=model.device)
+        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
+        with torch.inference_mode():
+            found = model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                logits_processor=[constrain(trie, len(prompt))],
+                num_beams=beams,
+                num_return_sequences=beams,
+                max_new_tokens=1 + max(map(len, sequences)),
+                do_sample=False,
+                length_penalty=0.0,
+                early_stopping=False,
+                eos_token_id=end,
+                pad_token_id=pad,
+                return_dict_in_generate=True,
+                output_scores=True,
+            )
+        told = [0.0] * beams if beams == 1 else found.sequences_scores.tolist()
+        ranked: dict[int, float] = {}
+        for row, score in zip(found.sequences[:, len(prompt) :].tolist(), told, strict=True):
+            tokens = row[: row.index(end) + 1] if end in row else row
+            position = trie.candidate(trie.walk(tokens))
+            if position is not None and score > _IMPOSSIBLE:
+                ranked.setdefault(position, score)
+        return sorted(ranked.items(), key=lambda each: -each[1])
+
+
+_IMPOSSIBLE = -1e8
+"""Beam search gives beams that copy another one, and those that died, lower scores than this."""
+
+
+class LikelihoodRanker(_Local):
+    """Orders candidates by how likely a local model finds each as a whole; implements `CandidateRanker`.
+
+    It reads every candidate to its end, so it takes time in proportion to their number.
+    """
+
+    def __init__(self, model: str | tuple[Any, Any], batch: int = 16, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        at_least(1, "reads nothing", batch=batch)
+        self._batch = batch
+
+    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+        """Return all positions with the logarithm of each candidate's likelihood, best first.
+
+        Raises:
+            NoCandidates: there is nothing to choose from.
+        """
+        torch = import_extra("torch", "local", "likelihoods of queries")
+        model, _, prompt, sequences, end = self._ready(question, candidates)
+        scores: list[float] = []
+        for first in range(0, len(sequences), self._batch):
+            rows = [[*prompt, *tokens, end] for tokens in sequences[first : first + self._batch]]
+            ids = torch.full((len(rows), max(map(len, rows))), end, device=model.device)
+            mask = torch.zeros_like(ids)
+            for at, row in enumerate(rows):
+                ids[at, : len(row)] = torch.tensor(row, device=model.device)
+                mask[at, : len(row)] = 1
+            with torch.inference_mode():
+                logits = model(ids, attention_mask=mask).logits[:, len(prompt) - 1 : -1].float()
+            chosen = torch.log_softmax(logits, -1).gather(-1, ids[:, len(prompt) :, None])[..., 0]
+            scores += (chosen * mask[:, len(prompt) :]).sum(-1).tolist()
+        return sorted(enumerate(scores), key=lambda each: -each[1])
+
+
+Server = Literal["vllm", "vllm_guided", "sglang", "llama_cpp"]
+"""Who masks tokens: vLLM (0.11 and newer, and older ones that know `guided_choice`), SGLang, llama.cpp's server."""
+
+
+def guided_request(choices: Sequence[str], server: Server) -> dict[str, JSON]:
+    """Return what a request holds besides OpenAI's own members, so that the reply is one of some texts.
+
+    Raises:
+        NoCandidates: there are none.
+        ConfigError: the server is not known.
+    """
+    if not choices:
+        raise NoCandidates()
+    distinct = list(dict.fromkeys(choices))
+    if server == "vllm":
+        return {"structured_outputs": {"choice": distinct}}
+    if server == "vllm_guided":
+        return {"guided_choice": distinct}
+    if server == "sglang":
+        return {"regex": "(" + "|".join(_REGEX_SIGNS.sub(r"\\\g<0>", choice) for choice in distinct) + ")"}
+    if server == "llama_cpp":
+        return {"grammar": "root ::= " + " | ".join(map(_gbnf, distinct))}
+    raise ConfigError(f"server={server} is not known; use one of {', '.join(get_args(Server))}")
+
+
+_REGEX_SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()/-]")
+
+
+def _gbnf(text: str) -> str:
+    """Write a text as a literal of llama.cpp's grammars, which know fewer escapes than JSON."""
+    return json.dumps(text, ensure_ascii=False).replace("\\b", "\\x08").replace("\\f", "\\x0C")
+
+
+class GuidedRanker:
+    """Has a served model write one of the candidates, its server letting nothing else through.
+
+    Implements `CandidateRanker`. The model is asked again without what it chose, until `picks` are chosen.
+
+    Args:
+        model: an OpenAI-compatible server (`llm=openai_compatible`).
+        server: how that server is told.
+        picks: candidates chosen, one call each.
+        prompts: the prompts; None takes those that ship with the package.
+    """
+
+    def __init__(
+        self, model: LanguageModel, server: Server = "vllm", picks: int = 1, prompts: PromptLibrary | None = None
+    ) -> None:
+        if server not in get_args(Server):
+            raise ConfigError(f"server={server} is not known; use one of {', '.join(get_args(Server))}")
+        at_least(1, "chooses nothing", picks=picks)
+        self._model, self._server, self._picks = model, server, picks
+        self._prompt = (prompts or PromptLibrary())["candidate_choice"]
+
+    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+        """Return the positions chosen, with scores 1, 1/2, 1/3, ….
+
+        Raises:
+            NoCandidates: there is nothing to choose from.
+            LlmOffChoice: the reply is no candidate: the server took no notice of the constraint.
+            LlmError: the model gave no usable reply.
+        """
+        if not candidates:
+            raise NoCandidates(question)
+        places: dict[str, int] = {}
+        for position, one in enumerate(candidates):
+            places.setdefault(one.query, position)
+        messages = prompt_messages(self._prompt.fill(question=question))
+        ranked: list[tuple[int, float]] = []
+        while places and len(ranked) < self._picks:
+            body = guided_request(list(places), self._server)
+            reply = self._model.reply(messages, stage=STAGE, question_id=question, body=body)
+            chosen = reply.text if reply.text in places else reply.text.strip()
+            if chosen not in places:
+                raise LlmOffChoice(self._model.name, reply, self._server)
+            ranked.append((places.pop(chosen), 1 / (1 + len(ranked))))
+        return ranked
+
+
+_NUMBERS = re.compile(r"(?<=\d)[^\d\s,;.)\]].*|(?<=\d)[.)\]]*\s+[^\d\s].*|^[^\d]*[^\W\d].*")
+"""What a line says besides numbers: words after them, and all of a line that begins with a word."""
+_NUMBER = re.compile(r"\d{1,9}")
+
+
+class NumberRanker:
+    """Has any model pick the numbers of the best candidates from a list; it never writes a query.
+
+    Implements `CandidateRanker`.
+
+    Args:
+        model: who is asked.
+        shown: candidates in the list at most, the first ones given.
+        picks: numbers asked for at most.
+        prompts: the prompts; None takes those that ship with the package.
+        describe: writes a candidate for the list; None shows its query.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        shown: int = 100,
+        picks: int = 5,
+        prompts: PromptLibrary | None = None,
+        describe: Callable[[Written], str] | None = None,
+    ) -> None:
+        at_least(1, "chooses nothing", shown=shown, picks=picks)
+        self._model, self._shown, self._picks = model, shown, picks
+        self._prompt = (prompts or PromptLibrary())["candidate_numbers"]
+        self._describe = describe or (lambda one: one.query)
+
+    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+        """Return the positions picked, with scores 1, 1/2, 1/3, …; none where the model names no number of the list.
+
+        Raises:
+            NoCandidates: there is nothing to choose from.
+            LlmError: the model gave no usable reply.
+        """
+        if not candidates:
+            raise NoCandidates(question)
+        shown = candidates[: self._shown]
+        lines = [f"{number}. {' '.join(self._describe(one).split())}" for number, one in enumerate(shown, start=1)]
+        filled = self._prompt.fill(candidates="\n".join(lines), question=question, picks=str(self._picks))
+        messages: list[Message] = prompt_messages(filled)
+        reply = self._model.reply(messages, stage=STAGE, question_id=question)
+        text = "\n".join(blocks(reply.text, "numbers")) or reply.text
+        found = [int(number) for line in text.splitlines() for number in _NUMBER.findall(_NUMBERS.sub("", line))]
+        picked = [number - 1 for number in dict.fromkeys(found) if 1 <= number <= len(shown)]
+        return [(position, 1 / (1 + place)) for place, position in enumerate(picked[: self._picks])]

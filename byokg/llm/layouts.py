@@ -1,0 +1,434 @@
+"""Where in a reply each result stands: between tags, under a heading, in a labelled fence, or in one JSON object.
+
+Prompts ask for tags, and most models write them. `blocks` finds what stands between tags, character by character; where
+a reply has none of a kind, it looks for the same result in the other layouts. Thoughts before the answer, and tags that
+a model only speaks of, are no results.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+TAGS: Mapping[str, tuple[str, ...]] = {
+    "entities": ("entities", "entity", "topic-entities", "extracted-entities"),
+    "next-entities": ("next-entities", "next-entity"),
+    "paths": ("paths", "path", "relation-paths", "relationship-paths"),
+    "opencypher": ("opencypher", "cypher", "opencypher-query", "cypher-query"),
+    "sparql": ("sparql", "sparql-query"),
+    "answers": ("answers", "answer", "final-answer", "final-answers", "draft-answer", "draft-answers"),
+    "selected": ("selected", "select", "selected-relations"),
+    "bfsql": ("bfsql", "bfs-ql", "bfs-query"),
+    "pathql": ("pathql", "path-query"),
+    "score": ("score",),
+    "reason": ("reason",),
+}
+"""The tags of our prompts, each with what models write in its place; `_` and a space stand for `-` as well."""
+
+_HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "entities": ("entity-extraction", "next-entities", "key-entities", "named-entities", "linked-entities"),
+    "next-entities": ("entities", "selected-entities", "entities-to-explore", "entities-to-explore-next"),
+    "paths": ("relation-path", "relations-paths", "metapaths", "relations"),
+    "opencypher": ("query", "graph-query"),
+    "sparql": ("query", "graph-query"),
+    "answers": ("the-answer", "the-answers", "possible-answers"),
+    "selected": ("relations", "relations-to-follow", "selection"),
+    "bfsql": ("subgraph-request", "bfs-ql-request", "bfsql-request", "subgraph"),
+    "pathql": (),
+}
+"""What models write above a result or as its key in JSON, besides the words of `TAGS`."""
+
+_OTHER_HEADINGS = frozenset(
+    "analysis citation citations confidence evidence explanation facts justification note notes rationale reason "
+    "reasoning reasons sources summary thought thoughts".split()
+)
+
+
+def _folded(word: str) -> str:
+    return re.sub(r"[-_ ]+", "-", word.strip().lower())
+
+
+_OWNER = {word.replace("-", ""): tag for tag, words in TAGS.items() for word in words}
+_NAMES = {tag: {*TAGS[tag], *_HEADINGS.get(tag, ())} for tag in TAGS}
+_ALL_NAMES = {name for tag in _HEADINGS for name in _NAMES[tag]}
+_WORDS = "|".join(
+    word.replace("-", "[-_ ]?") for word in sorted({word for words in TAGS.values() for word in words}, key=len)[::-1]
+)
+_ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>=]+)"""
+_TAG = re.compile(
+    rf"<\|?\s?(?P<end>[/\\]?)\s?(?P<word>{_WORDS})(?:{_ATTRIBUTE}){{0,4}}\s{{0,8}}(?P<empty>/?)\|?>", re.IGNORECASE
+)
+_THOUGHT = re.compile(r"<(?P<end>/?)(?P<word>think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection)>", re.I)
+
+FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+"""A code fence: its marks, its language, what is in it."""
+FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+
+_HEADED = "|".join(
+    name.replace("-", "[-_ ]?") for name in sorted({*_ALL_NAMES, *_OTHER_HEADINGS}, key=lambda name: (-len(name), name))
+)
+_HEADING = re.compile(
+    r"^[ \t]*(?P<mark>#{1,6}[ \t]*)?(?:\d{1,2}[.)][ \t]+)?(?:[-*+][ \t]+)?(?P<bold>\*{1,3}|__)?[ \t]?(?P<bracket>\[)?"
+    rf"(?:task[ \t]*\d*[ \t]*[:.–—-]?[ \t]*)?(?P<name>{_HEADED})(?!\w)\]?[ \t]*(?:\([^()\n]*\))?[ \t]*(?P<colon>:)?"
+    r"(?:\*{1,3}|__)?[ \t]?(?P<late>:)?[ \t]*(?P<rest>.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_ANY_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+\S|\[/[a-z_ -]+\][ \t]*$)", re.MULTILINE | re.IGNORECASE)
+
+LISTED = re.compile(r"\s*(?:[-*+–—‣▪◦•·●○]\s+|\(?\d{1,3}[.)]\s+)")
+"""How a line with a bullet or a number begins."""
+
+_ESCAPED = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+
+_LOOK_BACK = 200
+"""Characters of a line before and behind a tag that are looked at."""
+
+_QUOTES_BEFORE, _QUOTES_AFTER = "`\"'“‘«", "`\"'”’»"
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two tags, or in the place of that."""
+
+    content: str
+    said_before: str
+    """What stands between the block before it and this one; all that comes before the first."""
+    said_after: str
+    """What follows on the line on which the block ends."""
+
+
+def blocks(text: str, tag: str) -> list[str]:
+    """Return the results of one kind in a reply, in the order written.
+
+    What is between tags comes back exactly as written. A block that is not closed ends before the next tag of any
+    kind, or with the text. Spelling, case and attributes of tags do not matter, `<answer>` is `<answers>`. Thoughts
+    (`<think>…</think>`) are no part of the reply, nor is a tag that is mentioned in a sentence. A reply whose tags are
+    all escaped (`&lt;entities&gt;`) is unescaped.
+
+    Where a reply has no tags of the kind, the result is looked for as an entry of a JSON object that the reply is, in a
+    fence labelled with the tag, and under a heading (`## Entities`, `**Answer:** Paris`). What JSON holds comes back as
+    JSON, unless it is text.
+
+    Args:
+        text: the reply.
+        tag: a key of `TAGS`.
+    """
+    return [block.content for block in found_blocks(text, tag)]
+
+
+def found_blocks(text: str, tag: str) -> list[Block]:
+    """Return the results of one kind as `blocks` does, with what is said around them."""
+    text, tags = _tags(without_thought(text))
+    found: list[Block] = []
+    last = 0  # where the last block ended
+    cut: list[tuple[int, int]] = []  # where blocks of any kind stand
+    nexts = _next_of_kind(tags)
+    for position, opening in enumerate(tags):
+        if opening.start() < last or opening["end"]:
+            continue
+        owner = _owner(opening)
+        following = nexts[position]
+        closing = following if following is not None and following["end"] and not opening["empty"] else None
+        after = tags[position + 1] if position + 1 < len(tags) else None
+        stop = closing or after
+        end = stop.start() if stop else len(text)
+        if opening["empty"]:
+            end = opening.end()
+        elif _only_mentioned(text, opening, closing, end, following is not None):
+            continue
+        whole_end = closing.end() if closing else end
+        if owner == tag:
+            begin = cut[-1][1] if cut else 0
+            found.append(Block(text[opening.end() : end], text[begin : opening.start()], _line_after(text, whole_end)))
+            last = whole_end
+        elif closing is not None and owner in ("opencypher", "sparql", "pathql", "bfsql"):
+            last = whole_end  # `<answers>` inside a query is no tag
+        cut.append((opening.start(), whole_end))
+    if found or tag not in _HEADINGS:
+        return found
+    rest, begin = [], 0
+    for start, end in cut:
+        rest.append(text[begin:start] if start > begin else "")
+        begin = max(begin, end)
+    contents = _untagged("".join([*rest, text[begin:]]), tag)
+    return [Block(content, "\n—\n", "") for content in contents]
+
+
+def has_tags(text: str) -> bool:
+    """Tell whether a reply has a tag of any kind, be it one that is only spoken of."""
+    return bool(_tags(without_thought(text))[1])
+
+
+def without_tags(text: str) -> str:
+    """Return a text without the tags of our prompts; what stands between them stays."""
+    return _TAG.sub("\n", text)
+
+
+def cut_at_next(content: str) -> str:
+    """Return what stands before another block that opens inside an unclosed one."""
+    nested = _TAG.search(content)
+    return content[: nested.start()] if nested and not nested["end"] and content[: nested.start()].strip() else content
+
+
+def without_thought(text: str) -> str:
+    """Return a reply without what the model thought before it.
+
+    Some chat templates open the thought for the model, so that a reply has its end alone.
+    """
+    kept: list[str] = []
+    begin, word = 0, ""  # where the part outside of thoughts begins, and which thought is open
+    for mark in _THOUGHT.finditer(text):
+        if mark["end"] and word in ("", mark["word"].lower()):
+            kept = kept if word else []
+            begin, word = mark.end(), ""
+        elif not mark["end"] and not word and text.find(f"</{mark['word']}>", mark.end()) > 0:
+            kept.append(text[begin : mark.start()])
+            begin, word = mark.end(), mark["word"].lower()
+    return "".join([*kept, text[begin:]])
+
+
+def unescaped(text: str) -> str:
+    """Resolve entities that end in a semicolon; `AT&T` and `R&copy` are left alone."""
+    return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)
+
+
+def reply_schema(tags: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON schema of a reply with one entry for each kind of result, as `blocks` finds them in JSON."""
+    entries = {tag: _ENTRIES.get(tag, _TEXT) for tag in tags}
+    return {
+        "title": "results",
+        "description": "What the tasks ask for, each result under the name of its tags.",
+        "type": "object",
+        "properties": entries,
+        "required": list(entries),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string", "description": "as it would stand between the tags; empty where there is none"}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_ENTRIES: Mapping[str, Mapping[str, Any]] = {
+    "entities": _TEXTS,
+    "next-entities": _TEXTS,
+    "selected": _TEXTS,
+    "paths": {"type": "array", "items": _TEXTS, "description": "paths, each a list of relations"},
+    "answers": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"answer": {"type": "string"}, "citations": _TEXTS},
+            "required": ["answer", "citations"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+# Tags
+
+
+def _tags(text: str) -> tuple[str, Sequence[re.Match[str]]]:
+    found = list(_TAG.finditer(text))
+    if not found and "&" in text:
+        text = unescaped(text)
+        found = list(_TAG.finditer(text))
+    return text, found
+
+
+def _owner(tag: re.Match[str]) -> str:
+    return _OWNER[re.sub(r"[-_ ]", "", tag["word"].lower())]
+
+
+def _next_of_kind(tags: Sequence[re.Match[str]]) -> list[re.Match[str] | None]:
+    """Return for each tag the next one of its kind that is not empty: it closes a block, or opens another."""
+    after: dict[str, re.Match[str]] = {}
+    nexts: list[re.Match[str] | None] = []
+    for tag in reversed(tags):
+        nexts.append(after.get(_owner(tag)))
+        if not tag["empty"]:
+            after[_owner(tag)] = tag
+    return nexts[::-1]
+
+
+def _line_after(text: str, place: int) -> str:
+    return text[place : place + _LOOK_BACK].partition("\n")[0]
+
+
+def _only_mentioned(text: str, opening: re.Match[str], closing: re.Match[str] | None, end: int, again: bool) -> bool:
+    """Tell whether a sentence speaks of a tag: `I write it in <answers> tags`, `between <answers> and </answers>`.
+
+    Args:
+        text: the reply.
+        opening: the tag.
+        closing: what closes it, if anything does.
+        end: where its block would end.
+        again: whether a tag of its kind comes after it.
+    """
+    before = text[max(0, opening.start() - _LOOK_BACK) : opening.start()].rpartition("\n")[2]
+    inside = text[opening.end() : end]
+    if before[-1:] and before[-1:] in _QUOTES_BEFORE and inside[:1] and inside[:1] in _QUOTES_AFTER:
+        return True
+    worded = any(map(str.isalpha, before))
+    if closing is not None:
+        return worded and inside.strip(" \t.…`'\"").lower() in ("and", "or", "to") + (("",) if "." in inside else ())
+    line = inside.split("\n", 1)[0]
+    if worded and any(map(str.isalpha, line)) and (again or not line[0].isalnum()):
+        return True
+    return again and len(line.split()) > 3 and line.rstrip().endswith((".", ":", "!"))
+
+
+# Other layouts
+
+
+def _untagged(text: str, tag: str) -> list[str]:
+    """Return results that stand in JSON, in labelled fences or under headings."""
+    if "{" not in text and "`" not in text and "~" not in text and not _HEADING.search(text):
+        return []
+    found = _of_object(text, tag)
+    if found is None:
+        found = [fence[3] for fence in FENCE.finditer(text) if _folded(fence[2]) in TAGS[tag]] if tag != "bfsql" else []
+        found = found or list(_under_headings(text, tag))
+    return found
+
+
+def _of_object(text: str, tag: str) -> list[str] | None:
+    """Return a result from the JSON object that a reply is; None where it is none with any of our results."""
+    keys = _results(text)
+    if keys is None:
+        return None
+    return [_written(value) for key, value in keys.items() if key in _NAMES[tag] and value is not None][:1]
+
+
+@lru_cache(8)
+def _results(text: str) -> Mapping[str, Any] | None:
+    """Return the JSON object that a reply is by folded keys, if it has a key of ours."""
+    fences = [fence[3] for fence in FENCE.finditer(text) if fence[2].lower() in ("json", "json5", "")]
+    for candidate in (*fences, text):
+        if not candidate.lstrip().startswith("{"):
+            continue
+        found = first_object(candidate)
+        while found and len(found) == 1 and isinstance(inner := next(iter(found.values())), dict):
+            if _folded(next(iter(found))) in _ALL_NAMES:
+                break
+            found = inner  # {"result": {…}}
+        keys = {_folded(key): value for key, value in (found or {}).items()}
+        if any(key in _ALL_NAMES for key in keys):
+            return keys
+    return None
+
+
+def _written(value: Any) -> str:
+    """Return a value of a JSON object as the readers of lists and queries take it."""
+    if isinstance(value, list):
+        value = [str(entry) if isinstance(entry, int | float) else entry for entry in value]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _under_headings(text: str, tag: str) -> Iterator[str]:
+    """Yield what stands under each heading of a kind, up to the next heading."""
+    starts: list[tuple[int, int, str]] = []  # where the heading and what is under it begin, and its name
+    for found in _HEADING.finditer(text):
+        name = _folded(found["name"])
+        ours = name in _ALL_NAMES
+        marked = found["mark"] or found["bold"] or found["bracket"]
+        colon = found["colon"] or found["late"]
+        alone = not found["rest"].strip()
+        if (ours and (alone or colon)) or (name in _OTHER_HEADINGS and (colon or (alone and marked))):
+            starts.append((found.start(), found.start("rest"), name))
+    ends = sorted({*(start for start, *_ in starts), *(found.start() for found in _ANY_HEADING.finditer(text))})
+    for start, begin, name in starts:
+        if name in _NAMES[tag]:
+            yield _listed(text[begin : next((end for end in ends if end > start), len(text))])
+
+
+def _listed(section: str) -> str:
+    """Leave out what is said behind a list with bullets or numbers: a paragraph without them."""
+    paragraphs = re.split(r"\n[ \t]*\n", section.strip("\n"))
+    listed = [LISTED.match(paragraph) is not None for paragraph in paragraphs]
+    return "\n\n".join(paragraphs[: listed.index(False, 1)]) if listed[0] and not all(listed) else section
+
+
+# What is nearly JSON
+
+_OBJECT_STARTS_TRIED = 8
+"""Braces in prose before the object, and the work that a reply of nothing but braces makes."""
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^'\\]|\\.)*')|(?P<curly>“[^”]*”)"""
+    r"""|(?P<comment>//[^\n]*|/\*.*?\*/|\#[^\n]*)|(?P<word>[A-Za-z_][\w.-]*)|(?P<number>[-+]?\.?\d[\w.+-]*)"""
+    r"""|(?P<space>\s+)|(?P<mark>.)""",
+    re.DOTALL,
+)
+_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "nan": "null", "infinity": "null"}
+
+
+def first_object(text: str) -> dict[str, Any] | None:
+    """Return the object at the first place in a text where one can be read; None where there is none.
+
+    Comments, trailing commas, single and curly quotes, names without quotes, Python's True and None, NaN, and closing
+    brackets that are missing at the end do no harm.
+    """
+    for start in itertools.islice(re.finditer(r"\{", text), _OBJECT_STARTS_TRIED):
+        rest = text[start.start() :]
+        for candidate in (rest, repaired(rest)):
+            try:
+                value, _ = json.JSONDecoder(strict=False, parse_constant=_refuse).raw_decode(candidate)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                return value
+    return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def repaired(text: str) -> str:
+    """Rewrite what is nearly JSON as JSON, up to the end of the value that it begins with."""
+    written: list[str] = []
+    awaited: list[str] = []
+    for token in _TOKEN.finditer(text):
+        kind, part = token.lastgroup, token[0]
+        if kind in ("comment", "space"):
+            continue
+        if kind == "single" or kind == "curly":
+            part = json.dumps(part[1:-1].replace("\\'", "'"))
+        elif kind == "word":
+            part = _LITERALS.get(part.lower()) or json.dumps(part)
+        elif kind == "mark" and part in "{[":
+            awaited.append("}" if part == "{" else "]")
+        elif kind == "mark" and part in "}]":
+            if written and written[-1] == ",":
+                written.pop()
+            if awaited:
+                awaited.pop()
+        written.append(part)
+        if not awaited:
+            break
+    else:
+        if written and written[-1] == ",":
+            written.pop()
+    return "".join(written) + "".join(reversed(awaited))
+
+
+def entries(text: str) -> list[Any] | None:
+    """Return a text that is one list of texts, of objects, or of lists of texts; None where it is anything else.
+
+    Brackets around words without quotes are no list: `[Paris]` is a name in brackets.
+    """
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    try:
+        listed = json.loads(repaired(text))
+    except (ValueError, RecursionError):
+        return None
+    quoted = any(mark in text for mark in "\"'“")
+    return listed if quoted and isinstance(listed, list) else None

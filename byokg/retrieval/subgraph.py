@@ -1,0 +1,359 @@
+"""The subgraph around a question: the likeliest candidate queries are run, one after the other, until there is enough.
+
+`SubgraphRetriever` enumerates candidates around the linked entities, has a ranker order them, and runs them in the
+graph's Cypher engine, or walks the graph where it has none. `found_nodes` is what they found, for a language model to
+read: for each node the patterns that led to it, and what the graph says of it.
+
+Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import QueryFailed, at_least
+from byokg.graph.guard.tokens import tokenise_cypher
+from byokg.graph.servers.cypher_store import CypherStore
+from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
+from byokg.index.embedders import Embedder
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidate_queries import queried_candidates
+from byokg.retrieval.candidate_ranking import meaning_ranker
+from byokg.retrieval.candidates import (
+    DATE,
+    Attribute,
+    Candidate,
+    CandidateRanker,
+    Candidates,
+    Conditions,
+    Step,
+    Templates,
+    literal,
+    name_in_cypher,
+)
+from byokg.types import EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
+
+RETRIEVER = "subgraph"
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+class SubgraphRetriever:
+    """Runs the candidate queries that are likeliest to answer a question; what each returns is evidence.
+
+    Args:
+        store: the graph; its Cypher engine runs the queries where it has one.
+        ranker: orders the candidates; None orders them by what their relations mean.
+        embedder: compares words where there is no ranker; None takes the shipped one.
+        templates: which candidates there are; None takes the defaults.
+        queries: candidates whose results are kept, at most.
+        nodes: distinct nodes after which no further candidate is run.
+        anchors: linked entities that candidates start from, at most.
+        timeout_s: how long a query may take; one that takes longer is left out.
+
+    Raises:
+        ConfigError: a setting leaves nothing.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        ranker: CandidateRanker | None = None,
+        embedder: Embedder | None = None,
+        templates: Templates | None = None,
+        queries: int = 10,
+        nodes: int = 20,
+        anchors: int = 10,
+        timeout_s: float = 10.0,
+    ) -> None:
+        at_least(1, "finds nothing", queries=queries, nodes=nodes, anchors=anchors)
+        self._store = store
+        self._finder = CandidateFinder(store, templates)
+        self._ranker = ranker or meaning_ranker(store, embedder)
+        self._queries = queries
+        self._nodes = nodes
+        self._anchors = anchors
+        self._engine = next((engine for engine in query_engines(store) if engine.language == "cypher"), None)
+        self._limits = QueryLimits(timeout_s, max_rows=10_000)
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return the results of the likeliest candidates that return something new, in the order of the ranking."""
+        anchors = best_first(request.linked.entities)[: self._anchors]
+        text = request.question.text
+        if not anchors:
+            return []
+        found = self._candidates(anchors, Conditions.of(text))
+        if not found.items:
+            return []
+        evidence: list[Evidence] = []
+        met: set[object] = set()
+        ran = 0
+        for position, score in self._ranker.rank(text, found.items):
+            if len(met) >= self._nodes or sum(isinstance(item, RowsEvidence) for item in evidence) >= self._queries:
+                break
+            one = found.items[position]
+            ran += 1
+            try:
+                rows, truncated = self._run(one)
+            except QueryFailed as error:
+                evidence.append(Feedback(RETRIEVER, 0.0, subject=one.query, problem=str(error)))
+                continue
+            fresh = [cell for cell in rows if _key(cell) not in met]
+            if not fresh:
+                continue
+            met.update(map(_key, fresh))
+            column = "count" if one.count else "node"
+            cells = tuple((cell,) for cell in rows)
+            evidence.append(RowsEvidence(RETRIEVER, score, "cypher", one.query, (column,), cells, truncated))
+        got = {"candidates": len(found.items), "ran": ran, "nodes": len(met), "truncated": list(found.truncated)}
+        request.note(RETRIEVER, {"anchors": anchors}, got)
+        return evidence
+
+    def _candidates(self, anchors: Sequence[EntityId], conditions: Conditions) -> Candidates:
+        """Enumerate candidates: in numpy where the graph is ours, by aggregate queries where a server has it."""
+        if isinstance(self._store, CypherStore):
+            return queried_candidates(self._store, anchors, (), self._finder.templates, conditions=conditions)
+        return self._finder.find(anchors, conditions=conditions)
+
+    def _run(self, one: Candidate) -> tuple[list[NodeCell | int], bool]:
+        """Return the results of a candidate, those of most walks first, and whether some were cut off."""
+        if self._engine is not None:
+            return _queried(self._engine, one, self._limits)
+        ids = results(self._store, one)
+        if one.count:
+            return [len(ids)], False
+        kept = ids[: self._limits.max_rows]
+        cells: list[NodeCell | int] = [
+            NodeCell(node.id, node.name, node.type, node.properties) for node in self._store.nodes(kept)
+        ]
+        return cells, len(kept) < len(ids)
+
+
+def _queried(engine: QueryableGraph, one: Candidate, limits: QueryLimits) -> tuple[list[NodeCell | int], bool]:
+    rows = engine.run(one.text, one.parameters, limits)
+    cells = [row[0] for row in rows.rows]
+    return [cell for cell in cells if isinstance(cell, NodeCell | int)], rows.truncated
+
+
+def _key(cell: NodeCell | int) -> object:
+    return cell.id if isinstance(cell, NodeCell) else cell
+
+
+# Walking a candidate where there is no engine
+
+
+def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
+    """Return the nodes that a candidate finds, those of most walks first, then by id; conditions included.
+
+    Raises:
+        EntityNotFound: an anchor is not in the store.
+    """
+    anchors = np.asarray(store.numbers([leg.anchor.id for leg in candidate.legs]), np.int64)
+    walk = _Walk(store, candidate.directed)
+    tail = candidate.tail
+    nodes, walks = walk.leg(int(anchors[0]), candidate.legs[0].steps)
+    for anchor, leg in zip(anchors[1:].tolist(), candidate.legs[1:], strict=True):
+        others, more = walk.leg(anchor, leg.steps)
+        nodes, left, right = np.intersect1d(nodes, others, return_indices=True)
+        walks = walks[left] * more[right]
+    kept = ~np.isin(nodes, anchors)
+    nodes, walks = nodes[kept], walks[kept]
+    if tail:
+        nodes, walks = walk.hop(nodes, walks, tail[0])
+        kept = ~np.isin(nodes, anchors)
+        nodes, walks = nodes[kept], walks[kept]
+    ids = store.ids(nodes)
+    order = sorted(range(len(ids)), key=lambda at: (-walks[at], ids[at]))
+    return _fulfilling(store, candidate, [ids[at] for at in order], walk.last)
+
+
+_NONE, _NO_WALKS = np.empty(0, np.int64), np.empty(0)
+
+
+class _Walk:
+    """Walks steps as a Cypher MATCH does: no edge twice, and not back to the anchor."""
+
+    def __init__(self, store: GraphStore, directed: bool) -> None:
+        self._store = store
+        self._directed = directed
+        self.last: dict[EntityId, list[int]] = {}
+
+    def leg(self, anchor: int, steps: Sequence[Step]) -> tuple[Int64, Float64]:
+        """Return distinct nodes, ascending, with the number of walks to each."""
+        nodes, walks = np.array([anchor], np.int64), np.ones(1)
+        left, before = nodes[:0], walks[:0]
+        for at, step in enumerate(steps):
+            if at < 2 or step.relation != steps[at - 1].relation:
+                left, before = left[:0], before[:0]
+            onwards = self._directed and at > 0 and step.direction is steps[at - 1].direction
+            found = self.hop(nodes, walks, step, left, before, onwards)
+            left, before = nodes, walks
+            kept = (found[0] != anchor) if at else np.ones(len(found[0]), np.bool_)
+            nodes, walks = found[0][kept], found[1][kept]
+        return nodes, walks
+
+    def hop(
+        self,
+        nodes: Int64,
+        walks: Float64,
+        step: Step,
+        left: Int64 = _NONE,
+        before: Float64 = _NO_WALKS,
+        onwards: bool = False,
+    ) -> tuple[Int64, Float64]:
+        """Return what one step reaches, ascending, with the number of walks.
+
+        Args:
+            nodes: where walks stand, ascending, and
+            walks: how many do.
+            step: the hop.
+            left: the nodes that were left over the same relation, ascending: a walk does not go back by its edge; and
+            before: how many walks stood there.
+            onwards: the last hop took the same way, so that only a loop can be walked again.
+        """
+        origin, other, edge = self._edges(nodes, step)
+        counts = walks[origin]
+        if len(left):
+            place = np.minimum(np.searchsorted(left, other), len(left) - 1)
+            back = (left[place] == other) & ((other == nodes[origin]) | (not onwards))
+            counts = counts - np.where(back, before[place], 0.0)
+        kept = np.flatnonzero(counts > 0)
+        reached, group = np.unique(other[kept], return_inverse=True)
+        self.last = {}
+        for node, number in zip(self._store.ids(other[kept]), edge[kept].tolist(), strict=True):
+            self.last.setdefault(node, []).append(number)
+        return reached, np.bincount(group, counts[kept], len(reached)).astype(np.float64)
+
+    def _edges(self, nodes: Int64, step: Step) -> tuple[Int64, Int64, Int64]:
+        direction = step.direction if self._directed else Direction.BOTH
+        number = np.array([self._store.relations.index(step.relation)])
+        batch = self._store.edges(nodes, direction, number)
+        other = batch.other.astype(np.int64)
+        once = np.arange(len(other))
+        if direction is Direction.BOTH:
+            once = np.flatnonzero(~(batch.inverse & (other == nodes[batch.origin])))
+        return batch.origin[once], other[once], batch.edge[once]
+
+
+def _fulfilling(
+    store: GraphStore, candidate: Candidate, ids: list[EntityId], edges: dict[EntityId, list[int]]
+) -> list[EntityId]:
+    """Keep the nodes that fulfil a candidate's conditions."""
+    if not (candidate.end_type or candidate.year or candidate.extreme):
+        return ids
+    nodes = store.nodes(ids)
+    if candidate.end_type:
+        nodes = [node for node in nodes if node.type == candidate.end_type]
+    if candidate.year:
+        attribute, year = candidate.year
+
+        def says(value: Value) -> bool:
+            return str(value) == str(year) or str(value).startswith(f"{year}-")
+
+        nodes = [node for node in nodes if any(map(says, values(store, node, attribute, edges)))]
+    if candidate.extreme:
+        attribute, highest = candidate.extreme
+        told = [(list(values(store, node, attribute, edges)), node) for node in nodes]
+        best = [(max(held) if highest else min(held), node) for held, node in told if held]
+        if best:
+            value = (max if highest else min)(held for held, _ in best)
+            return [min(node.id for held, node in best if held == value)]
+        return []
+    return [node.id for node in nodes]
+
+
+def values(store: GraphStore, node: Node, attribute: Attribute, edges: dict[EntityId, list[int]]) -> Iterator[Value]:
+    """Yield the values that an attribute has for a node."""
+    if attribute.place == "node":
+        if attribute.key in node.properties:
+            yield node.properties[attribute.key]
+    elif attribute.place == "edge":
+        held = store.edge_properties(np.array(edges.get(node.id, []), np.int64))
+        yield from (one[attribute.key] for one in held if attribute.key in one)
+    else:
+        number = np.array([store.relations.index(attribute.key)])
+        batch = store.edges(store.numbers([node.id]), Direction.BOTH, number)
+        for other in store.nodes(store.ids(batch.other)):
+            if other.id != node.id and DATE.fullmatch(other.name):
+                yield other.name
+
+
+# As text
+
+
+@dataclass(frozen=True)
+class FoundNode:
+    """A node that queries found."""
+
+    cell: NodeCell
+    patterns: tuple[str, ...]
+    """What led to it, likeliest first."""
+    evidence: tuple[str, ...]
+    """Ids of the evidence that holds it, in the same order."""
+
+    def text(self) -> str:
+        """Return patterns, name and details, as Figure 4 of the paper shows a node."""
+        lines = [f"pattern: [{', '.join(self.patterns)}]", f"name: {self.cell.name}"]
+        if self.cell.properties:
+            lines.append(f"details: {json.dumps(dict(self.cell.properties), ensure_ascii=False)}")
+        return "\n".join(lines)
+
+
+def found_nodes(evidence: Sequence[Evidence], most: int | None = None) -> list[FoundNode]:
+    """Return the nodes in the results of queries, each once: those of the likeliest query first, in its order."""
+    items: dict[EntityId, list[RowsEvidence]] = {}
+    cells: dict[EntityId, NodeCell] = {}
+    for item in evidence:
+        if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER:
+            for (cell,) in item.rows:
+                if isinstance(cell, NodeCell):
+                    cells.setdefault(cell.id, cell)
+                    items.setdefault(cell.id, []).append(item)
+    return [
+        FoundNode(cells[id], tuple(pattern(one.query, cells[id]) for one in own), tuple(one.id for one in own))
+        for id, own in list(items.items())[:most]
+    ]
+
+
+def described(nodes: Sequence[FoundNode], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
+    """Return the texts of nodes, as many as a budget of tokens allows; the first is cut where it is too long alone."""
+    texts: list[str] = []
+    left = budget_tokens
+    for node in nodes:
+        text = node.text()
+        size = count_tokens(text)
+        if size > left:
+            if not texts:
+                texts.append(text[: max(1, len(text) * left // size)])
+            break
+        texts.append(text)
+        left -= size
+    return texts
+
+
+def pattern(query: str, cell: NodeCell) -> str:
+    """Return the graph pattern of a candidate's query, with the node that was found in the place of the target."""
+    tokens, _ = tokenise_cypher(query)
+    keys = [token.key for token in tokens]
+    target = tokens[keys.index("RETURN") + (2 if "DISTINCT" in keys else 1)].text
+    label = f":{name_in_cypher(cell.type)}" if cell.type else ""
+    parts: list[str] = []
+    starts = [at for at, key in enumerate(keys) if key == "MATCH"]
+    for start in starts:
+        stop = next(at for at in range(start + 1, len(keys)) if keys[at] in ("WHERE", "MATCH", "RETURN"))
+        first, last = tokens[start + 1].start, tokens[stop - 1].stop
+        text, moved = query[first:last], 0
+        for at in range(start + 2, stop):
+            if tokens[at].text == target and keys[at - 1] == "(":
+                told = f"{'' if keys[at + 1] == ':' else label} {{name: {literal(cell.name)}}}"
+                end = at + 2 if keys[at + 1] == ":" else at
+                place = tokens[end].stop - first + moved
+                text = text[:place] + told + text[place:]
+                moved += len(told)
+        parts.append(text)
+    return ", ".join(parts)

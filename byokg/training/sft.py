@@ -1,0 +1,274 @@
+"""Fine-tuning a language model to write the query that answers a question, from the labels of `byokg train labels`.
+
+LoRA over any causal model of the hub, or all weights of a small one, with transformers' own trainer: gradient
+accumulation, evaluation loss, checkpoints, and a run that was killed goes on from its last one. What is written is read
+by `llm.decoding.ConstrainedRanker`, which sees questions and queries in the same tokens as this.
+
+Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "Implementation details".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from byokg.errors import ConfigError, DatasetError, at_least, import_extra
+from byokg.evaluation.datasets.base import read_json_lines
+from byokg.files import json_line, write_json
+from byokg.llm.decoding import PROMPT, encode
+
+_RECORD = "sft.json"
+_CHECKPOINTS = "checkpoints"
+_PURPOSE = "fine-tuning"
+IGNORED = -100
+"""What transformers leaves out of the loss."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question and the query that answers it best."""
+
+    question: str
+    query: str
+
+
+@dataclass(frozen=True)
+class SftSettings:
+    """How a model is fine-tuned.
+
+    Attributes:
+        rank: of LoRA's matrices; 0 trains all weights.
+        alpha: LoRA's scale.
+        dropout: LoRA's.
+        targets: modules that LoRA changes: `all-linear`, or names separated by commas.
+        epochs: times that each pair is looked at.
+        batch: pairs in memory together.
+        accumulate: batches between two changes of the weights.
+        rate: highest learning rate.
+        held_out: share of pairs that are not trained on, but give the evaluation loss.
+        longest: tokens of a pair at most; longer ones are left out.
+        save_every: changes of the weights between two checkpoints.
+        seed: of the order of pairs, of dropout and of LoRA's first weights.
+        prompt: what stands before a query.
+        device: `cpu` or `cuda`; None takes a GPU where there is one.
+        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+    """
+
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.05
+    targets: str = "all-linear"
+    epochs: float = 3.0
+    batch: int = 4
+    accumulate: int = 4
+    rate: float = 2e-4
+    held_out: float = 0.05
+    longest: int = 512
+    save_every: int = 200
+    seed: int = 0
+    prompt: str = PROMPT
+    device: str | None = None
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least(0, "is no rank", rank=self.rank)
+        at_least(1, "trains nothing", batch=self.batch, accumulate=self.accumulate, longest=self.longest)
+        at_least(1, "is no distance between checkpoints", save_every=self.save_every)
+        if not (0 <= self.held_out < 1 and self.epochs > 0 and self.rate > 0):
+            raise ConfigError(
+                f"held_out={self.held_out}, epochs={self.epochs} and rate={self.rate} do not fit together; "
+                "use a share below 1, and two numbers above 0"
+            )
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it."""
+
+    trained: int
+    """Pairs."""
+    held_out: int
+    left_out: int
+    """Pairs that are too long."""
+    loss_before: float
+    """Of the held out pairs, each token of a query; of those trained on where none is held out."""
+    loss_after: float
+
+
+def read_pairs(path: str | Path) -> tuple[list[Pair], str]:
+    """Read what `byokg train labels` wrote: each question with its best query; those without one are left out.
+
+    Returns:
+        The pairs, and the digest of the file's content.
+
+    Raises:
+        DatasetError: the file cannot be read, or holds no pair.
+    """
+    file = read_json_lines(Path(path))
+    pairs = []
+    for record in file.records:
+        queries = record.several("queries")
+        if queries:
+            best = queries[0]
+            if not isinstance(best, dict) or not isinstance(best.get("query"), str):
+                raise record.wrong("holds a query that is no object with the text `query`")
+            pairs.append(Pair(record.text("question"), best["query"]))
+    if not pairs:
+        raise DatasetError(path, None, "holds no question with a query; make labels with: byokg train labels dataset=…")
+    return pairs, file.checksum
+
+
+def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> list[dict[str, list[int]]]:
+    """Return what is trained on: `input_ids`, and as `labels` the query and its end alone.
+
+    The tokens are those that constrained decoding walks: the prompt's, then the query's by itself, then the end.
+
+    Raises:
+        ConfigError: the tokenizer has no token that ends a text.
+    """
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise ConfigError("the tokenizer has no token that ends a text (eos_token), so a model cannot learn to stop")
+    asked = tokenizer([prompt.replace("{question}", pair.question) for pair in pairs])["input_ids"]
+    asked = [row[:-1] if row and row[-1] == end else row for row in asked]
+    written = encode(tokenizer, [pair.query for pair in pairs])
+    return [
+        {"input_ids": [*ask, *write, end], "labels": [*[IGNORED] * len(ask), *write, end]}
+        for ask, write in zip(asked, written, strict=True)
+    ]
+
+
+def fine_tune(
+    pairs: Sequence[Pair], model: str | tuple[Any, Any], out: str | Path, settings: SftSettings | None = None
+) -> Tuned:
+    """Fine-tune a model and write it, with its tokenizer, into a folder.
+
+    The folder belongs to one model, one list of pairs and one setting: a run that was interrupted goes on where its
+    last checkpoint stood, and any other is refused.
+
+    Args:
+        pairs: what to learn.
+        model: folder or name on the model hub; or model and tokenizer.
+        out: the folder; with LoRA it holds the adapter, which names its base model.
+        settings: how; None takes the defaults.
+
+    Raises:
+        MissingExtra: torch, transformers, peft or accelerate is not installed.
+        ConfigError: the model cannot be loaded, no pair is short enough, or the folder belongs to another run.
+    """
+    settings = settings or SftSettings()
+    torch = import_extra("torch", "train", _PURPOSE)
+    transformers = import_extra("transformers", "train", _PURPOSE)
+    import_extra("accelerate", "train", _PURPOSE)
+    out = Path(out)
+    _claim(out, pairs, model if isinstance(model, str) else type(model[0]).__name__, settings)
+    transformers.set_seed(settings.seed)
+    network, tokenizer = _loaded(model, settings, torch, transformers)
+    rows = [row for row in token_rows(tokenizer, pairs, settings.prompt) if len(row["input_ids"]) <= settings.longest]
+    if not rows:
+        raise ConfigError(f"no pair has at most longest={settings.longest} tokens; allow more")
+    random.Random(settings.seed).shuffle(rows)
+    held = rows[: int(settings.held_out * len(rows))]
+    training = rows[len(held) :]
+    if settings.rank:
+        network = _adapted(network, settings)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(out / _CHECKPOINTS),
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=settings.batch,
+        per_device_eval_batch_size=settings.batch,
+        gradient_accumulation_steps=settings.accumulate,
+        learning_rate=settings.rate,
+        lr_scheduler_type="linear",
+        warmup_steps=0.03,
+        seed=settings.seed,
+        data_seed=settings.seed,
+        use_cpu=settings.device == "cpu" or not torch.cuda.is_available(),
+        save_strategy="steps",
+        save_steps=settings.save_every,
+        save_total_limit=2,
+        eval_strategy="steps" if held else "no",
+        eval_steps=settings.save_every,
+        logging_steps=settings.save_every,
+        report_to=[],
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+
+    def collate(batch: Sequence[dict[str, list[int]]]) -> dict[str, Any]:
+        longest = max(len(row["input_ids"]) for row in batch)
+        ids = torch.full((len(batch), longest), pad)
+        labels = torch.full((len(batch), longest), IGNORED)
+        mask = torch.zeros((len(batch), longest), dtype=torch.long)
+        for at, row in enumerate(batch):
+            size = len(row["input_ids"])
+            ids[at, :size], labels[at, :size], mask[at, :size] = (
+                torch.tensor(row["input_ids"]),
+                torch.tensor(row["labels"]),
+                1,
+            )
+        return {"input_ids": ids, "labels": labels, "attention_mask": mask}
+
+    checked = held or training
+    trainer = transformers.Trainer(
+        model=network, args=arguments, train_dataset=training, eval_dataset=checked, data_collator=collate
+    )
+    before = float(trainer.evaluate()["eval_loss"])
+    last = (
+        transformers.trainer_utils.get_last_checkpoint(str(out / _CHECKPOINTS))
+        if (out / _CHECKPOINTS).is_dir()
+        else None
+    )
+    trainer.train(resume_from_checkpoint=last)
+    after = float(trainer.evaluate()["eval_loss"])
+    trainer.model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
+
+
+def _claim(out: Path, pairs: Sequence[Pair], model: str, settings: SftSettings) -> None:
+    """Write down what a folder is for, or check that it is for this. Raises `ConfigError` if it is not."""
+    digest = hashlib.sha256(b"".join(json_line(asdict(pair)) for pair in pairs)).hexdigest()
+    record = {"schema": 1, "model": model, "pairs": len(pairs), "digest": digest, "settings": asdict(settings)}
+    path = out / _RECORD
+    if path.is_file():
+        there = json.loads(path.read_text(encoding="utf-8"))
+        differing = [name for name, value in record.items() if there.get(name) != value]
+        if differing:
+            raise ConfigError(
+                f"{str(out)!r} belongs to a training with another {', '.join(differing)}; choose another folder"
+            )
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(path, record)
+
+
+def _loaded(model: str | tuple[Any, Any], settings: SftSettings, torch: Any, transformers: Any) -> tuple[Any, Any]:
+    if not isinstance(model, str):
+        return model
+    dtype = "auto" if settings.dtype is None else getattr(torch, settings.dtype, None)
+    if dtype is None:
+        raise ConfigError(f"dtype={settings.dtype} is unknown to torch; give bfloat16, float16 or float32")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+        return transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype), tokenizer
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"model={model} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+
+
+def _adapted(network: Any, settings: SftSettings) -> Any:
+    peft = import_extra("peft", "train", _PURPOSE)
+    targets = settings.targets if settings.targets == "all-linear" else settings.targets.split(",")
+    config = peft.LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules=targets,
+        task_type="CAUSAL_LM",
+    )
+    return peft.get_peft_model(network, config)

@@ -1,0 +1,55 @@
+"""Tests of `byokg train`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from byokg.evaluation.run_folder import read_metrics
+from tests.cli.conftest import Run
+
+# Four films, and words that only training can explain.
+KB = "".join(
+    f"Film {n}|directed_by|Director {n % 3}\nFilm {n}|written_by|Writer {n}\nFilm {n}|release_year|{1990 + n}\n"
+    for n in range(12)
+)
+QUESTIONS = [
+    {"id": f"{word}{n}", "question": f"who {word} Film {n}", "answers": [answer], "topic_entities": [f"Film {n}"]}
+    for n in range(12)
+    for word, answer in (("blorked", f"Director {n % 3}"), ("zapped", f"Writer {n}"))
+]
+
+
+def questions(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "kb.txt").write_text(KB)
+    rows = [{**row, "split": "dev" if number < 16 else "test"} for number, row in enumerate(QUESTIONS)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> None:
+    data = questions(tmp_path / "data")
+    common = ["dataset=folder", f"dataset.root={data}"]
+    out = tmp_path / "ranker"
+    trained = byokg("train", "ranker", *common, "dataset.split=dev", "--out", out, "--epochs", "30", "--json")
+    assert trained.code == 0, trained.err
+    told = json.loads(trained.out)
+    assert told["questions"] + told["held_out"] == 16 and told["folder"] == str(out)
+    wrong, right = (
+        byokg("eval", *common, "dataset.split=test", f"out={tmp_path / name}", *more)
+        for name, more in (("plain", []), ("trained", [f"pipeline.ranker={out}"]))
+    )
+    assert right.code == wrong.code == 0, right.err
+    figures = [read_metrics(tmp_path / name).overall.estimates["hits@1"].value for name in ("plain", "trained")]
+    assert figures[0] < figures[1] == 1.0
+
+
+def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp_path: Path) -> None:
+    data = questions(tmp_path / "data")
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("- {contains: x, reply: y}\n")
+    model = ["pipeline=byokg", "llm=scripted", f"llm.rules={rules}"]
+    outcome = byokg("train", "ranker", "dataset=folder", f"dataset.root={data}", *model)
+    assert outcome.code == 2
+    assert "pipeline=offline" in outcome.err

@@ -1,0 +1,125 @@
+"""Candidate queries: what is found around entities, how good it is, and that all of it runs on genuine engines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.guard.guard import check_cypher
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidate_queries import queried_candidates
+from byokg.retrieval.candidates import TEMPLATES, Candidate, Conditions, Templates
+from byokg.retrieval.subgraph import results
+from byokg.types import EntityId, Node, Triple
+
+ODD = [
+    'He said "no"',
+    "it's `so`",
+    "back\\slash",
+    "a\\u0041b",
+    "line\nbreak",
+    "🎬 film",
+    "tab\tin",
+    "naïve ’ name",
+    "x1",
+]
+ASKED = Conditions(years=(1998, 1999, 2003), extremes=True, count=True)
+
+
+def records_of(seed: int) -> tuple[list[Node], list[Triple]]:
+    """Return a small graph with loops, parallel edges, namesakes, types, values, and names that need escaping."""
+    draw = random.Random(seed)
+    nodes = [
+        Node(
+            EntityId(f"n{at}" if at % 3 else ODD[at // 3 % len(ODD)] + f" {at}"),
+            ODD[at % len(ODD)] if at % 4 else f"{1995 + at}-05-0{1 + at % 9}",
+            ("Film", "Odd `type`", "")[draw.randrange(3)],
+            {"year": 1995 + draw.randrange(8)} if draw.random() < 0.5 else {},
+        )
+        for at in range(14)
+    ]
+    relations = ["likes", "is `odd`", "dotted.relation.name", "has\\slash", "dated"]
+    edges = []
+    for _ in range(34):
+        one, other = draw.choice(nodes), draw.choice(nodes)
+        relation = "dated" if other.name[:2] in ("19", "20") and draw.random() < 0.8 else draw.choice(relations[:4])
+        held = {"since": 1996 + draw.randrange(6)} if draw.random() < 0.4 else {}
+        edges += [Triple(one.id, relation, other.id, properties=held)] * (2 if draw.random() < 0.15 else 1)
+    return nodes, edges
+
+
+def graph_of(seed: int) -> ColumnarGraph:
+    """Return them as a graph."""
+    return ColumnarGraph.from_records(*records_of(seed), f"random {seed}")
+
+
+@pytest.fixture(scope="module")
+def arcade() -> Iterator[ArcadeStore]:
+    pytest.importorskip("arcadedb_embedded")
+    with ArcadeStore.hold(graph_of(0)) as store:
+        yield store
+
+
+def whole(candidates: tuple[Candidate, ...]) -> dict[tuple[object, ...], Candidate]:
+    """Return candidates by everything that they are; each is there once."""
+    held: dict[tuple[object, ...], Candidate] = {
+        (one.template, one.legs, one.tail, one.end_type, one.year, one.extreme, one.count): one for one in candidates
+    }
+    assert len(held) == len(candidates)
+    return held
+
+
+def asked(graph: ColumnarGraph, seed: int) -> tuple[list[EntityId], list[EntityId]]:
+    ids = list(graph.entities())
+    draw = random.Random(seed + 100)
+    return draw.sample(ids, 3), draw.sample(ids, 5)
+
+
+@pytest.mark.parametrize(("seed", "directed"), [(0, False), (1, True)])
+def test_counts_are_those_of_arcadedb_for_every_template(arcade: ArcadeStore, seed: int, directed: bool) -> None:
+    graph = graph_of(seed)
+    arcade.replace(graph)
+    anchors, gold = asked(graph, seed)
+    templates = Templates(TEMPLATES, directed=directed)
+    here = CandidateFinder(graph, templates).find(anchors, gold).items
+    assert whole(here) == whole(queried_candidates(arcade, anchors, gold, templates).items)
+    assert {one.template for one in here} == set(TEMPLATES)
+    assert any(one.end_type for one in here)
+
+
+def test_counts_are_those_of_arcadedb_for_every_condition(arcade: ArcadeStore) -> None:
+    graph = graph_of(2)
+    arcade.replace(graph)
+    anchors, gold = asked(graph, 2)
+    templates = Templates(("two_hop", "mediated"))
+    here = CandidateFinder(graph, templates).find(anchors, gold, ASKED, ["3"]).items
+    there = queried_candidates(arcade, anchors, gold, templates, conditions=ASKED, gold_values=["3"]).items
+    assert whole(here) == whole(there)
+    for condition in ("year", "extreme"):
+        told = {getattr(one, condition)[0].place for one in here if getattr(one, condition)}
+        assert told == {"node", "edge", "neighbour"}
+    assert any(one.count and one.hits for one in here)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_query_passes_the_guard_and_returns_what_was_counted_and_what_is_walked(
+    arcade: ArcadeStore, directed: bool
+) -> None:
+    graph = graph_of(2)
+    arcade.replace(graph)
+    anchors, gold = asked(graph, 2)
+    templates = Templates(TEMPLATES, directed=directed)
+    for one in CandidateFinder(graph, templates).find(anchors, gold, ASKED).items[::11]:
+        check_cypher(one.query)
+        short, ranked = arcade.run(one.query), arcade.run(one.text, one.parameters)
+        walked = results(graph, one)
+        if one.count:
+            assert short.rows == ranked.rows == ((len(walked),),)
+            continue
+        assert [row[0].id for row in ranked.rows] == walked, one.text  # type: ignore[union-attr]
+        assert {row[0].id for row in short.rows} == set(walked)  # type: ignore[union-attr]
+        assert (len(walked), len(set(walked) & set(gold))) == (one.total, one.hits)

@@ -1,0 +1,131 @@
+"""Tests of `byokg.training.sft` and `byokg.training.small_model`, with models of a few thousand weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byokg.errors import ConfigError, DatasetError
+from byokg.llm.decoding import ConstrainedRanker
+from byokg.text import read_question
+from byokg.training.sft import IGNORED, Pair, SftSettings, fine_tune, read_pairs, token_rows
+from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
+from byokg.types import Mention
+from tests.llm.test_decoding import Query
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'byokg[train]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'byokg[train]'")
+pytest.importorskip("peft", reason="peft is not installed: pip install 'byokg[train]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'byokg[train]'")
+
+PATHS = {"who directed _": "directed_by", "who starred in _": "starred_actors", "films by _": "^directed_by"}
+PAIRS = [Pair(question, path) for question, path in PATHS.items()] * 16
+QUICK = SftSettings(
+    rank=0, epochs=12, batch=8, accumulate=1, rate=2e-2, held_out=0.1, save_every=20, prompt=PROMPT, device="cpu"
+)
+
+
+def tiny() -> tuple[Any, Any]:
+    return small_model(PAIRS, ["written_by"], width=32, layers=1, heads=2)
+
+
+def best(model: Any, question: str) -> str:
+    candidates = [Query(path) for path in [*PATHS.values(), "written_by"]]
+    return candidates[ConstrainedRanker(model, beams=2, prompt=PROMPT).rank(question, candidates)[0][0]].query
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sft") / "small"
+    told = fine_tune(PAIRS, tiny(), out, QUICK)
+    assert (told.trained, told.held_out, told.left_out) == (44, 4, 0)
+    assert told.loss_after < 0.2 < told.loss_before
+    return out
+
+
+def test_a_model_made_from_nothing_learns_which_words_ask_for_which_path(tuned: Path) -> None:
+    assert {question: best(str(tuned), question) for question in PATHS} == PATHS
+
+
+def test_the_same_seed_makes_the_same_weights(tuned: Path, tmp_path: Path) -> None:
+    fine_tune(PAIRS, tiny(), tmp_path / "again", QUICK)
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
+
+
+def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    class Killed(Exception):
+        pass
+
+    evaluated = transformers.Trainer.evaluate
+
+    def stop(self: Any, *given: Any, **more: Any) -> Any:
+        if self.state.global_step > 20:
+            raise Killed
+        return evaluated(self, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transformers.Trainer, "evaluate", stop)
+        with pytest.raises(Killed):
+            fine_tune(PAIRS, tiny(), tmp_path / "killed", QUICK)
+    assert (tmp_path / "killed" / "checkpoints" / "checkpoint-20").is_dir()
+    fine_tune(PAIRS, tiny(), tmp_path / "killed", QUICK)
+    assert (tmp_path / "killed" / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
+
+
+def test_a_folder_of_another_training_is_refused(tuned: Path) -> None:
+    with pytest.raises(ConfigError, match="another pairs, digest"):
+        fine_tune(PAIRS[:8], tiny(), tuned, QUICK)
+
+
+def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Path) -> None:
+    pairs = [Pair(question, "written_by") for question in PATHS] * 8
+    settings = SftSettings(rank=4, epochs=8, batch=4, accumulate=2, rate=5e-2, held_out=0, prompt=PROMPT, device="cpu")
+    before = (tuned / "model.safetensors").read_bytes()
+    told = fine_tune(pairs, str(tuned), tmp_path / "lora", settings)
+    assert told.loss_after < told.loss_before
+    assert (tuned / "model.safetensors").read_bytes() == before
+    assert json.loads((tmp_path / "lora" / "adapter_config.json").read_text())["r"] == 4
+    assert best(str(tmp_path / "lora"), "who directed _") == "written_by"
+
+
+def test_only_the_query_and_its_end_are_learnt() -> None:
+    _, tokenizer = tiny()
+    (row,) = token_rows(tokenizer, [Pair("who directed _", "directed_by")], PROMPT)
+    told = tokenizer.convert_ids_to_tokens(row["input_ids"])
+    assert told == ["who", "directed", "_", "=", "directed_by", "<end>"]
+    assert row["labels"] == [IGNORED] * 4 + row["input_ids"][4:]
+
+
+def test_labels_are_read_and_questions_without_a_query_left_out(tmp_path: Path) -> None:
+    rows = [{"question": "a", "queries": [{"query": "x"}, {"query": "y"}]}, {"question": "b", "queries": []}]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x")]
+    (tmp_path / "none.jsonl").write_text(json.dumps(rows[1]) + "\n")
+    with pytest.raises(DatasetError, match="byokg train labels"):
+        read_pairs(tmp_path / "none.jsonl")
+
+
+def test_mentions_are_masked_and_paths_are_words() -> None:
+    reading = read_question("who directed Blade Runner?", [Mention("Blade Runner", 13, 25)])
+    assert masked_question(reading) == "who directed _"
+    assert path_text(("^directed_by", "written_by")) == "^directed_by written_by"
+    with pytest.raises(ConfigError, match="hold spaces"):
+        path_text(("has genre",))
+
+
+def test_settings_out_of_range_and_models_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="batch=0"):
+        SftSettings(batch=0)
+    with pytest.raises(ConfigError, match="held_out=1"):
+        SftSettings(held_out=1)
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        fine_tune(PAIRS, str(tmp_path / "nowhere"), tmp_path / "out")
+    with pytest.raises(ConfigError, match="longest=2"):
+        fine_tune(PAIRS, tiny(), tmp_path / "short", SftSettings(longest=2, device="cpu"))
