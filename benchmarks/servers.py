@@ -6,8 +6,8 @@ python benchmarks/servers.py FREEBASE_CORE --write FILE.nt
 FREEBASE_CORE is `graph_full.tsv.xz`. `--write` makes N-Triples of it, with ids `ns:m.…` and names `type.object.name`,
 for `load` of ../shared/servers. KIND is neo4j, fuseki, virtuoso or oxigraph, whose server runs at ADDRESS and holds
 that graph; Neo4j holds it as (:Entity {id: 'm.…', name: …}), with relations called as in the file. Every figure is that
-of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx. Equal are numbers of edges by
-relation, edges, nodes and schema of N nodes, compared with a graph in memory made of the same file.
+of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx. Equal are numbers of edges
+by relation, edges, nodes and schema of N nodes, compared with a graph in memory made of the same file.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from byokg.cli.linking_commands import embed
 from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
-from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
+from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import DenseFacts, NameFacts
@@ -498,7 +498,7 @@ def query(
     try:
         try:
             rows = store.run(text, limits=QueryLimits(timeout, max_rows))
-        except QueryRefused:
+        except (QueryRefused, QueryTimeout, StoreUnavailable):
             raise
         except QueryFailed:
             _say_unknown_names(store, text)
@@ -507,7 +507,8 @@ def query(
             print_json(as_json(rows))
         else:
             show(rows, stdout())
-        _say_unknown_names(store, text)
+        if not rows.rows or schema_at_hand(store):  # an answer does not wait until the whole graph has been looked at
+            _say_unknown_names(store, text)
     finally:
         close(store)
 
@@ -516,8 +517,6 @@ def _say_unknown_names(store: Queryable, text: str) -> None:
     """Print what the query asks of the graph that the graph does not have."""
     from byokg.graph.guard.guard import lint_query
 
-    if not schema_at_hand(store):
-        return  # a first query does not wait until the whole graph has been looked at
     try:
         findings = lint_query(store, text)
     except GraphError:
