@@ -108,7 +108,7 @@ def test_the_beginning_is_marked_for_anthropic_s_cache() -> None:
         messages.extend(sent)
         return original(sent, **kept)
 
-    model.reply = keeping  # type: ignore[method-assign]
+    model.reply = keeping  # type: ignore[method-assign, assignment]
     lean_pipeline(films(), model, EMBEDDER, rounds=1).run(WHO)
     system, user = to_langchain(messages, "anthropic")
     assert system.content[0]["cache_control"] == {"type": "ephemeral"}  # type: ignore[index]
