@@ -27,7 +27,7 @@ def asked(question: Question, *rules: Rule, **settings: Any) -> tuple[Answer, Co
 
 def cited(name: str) -> Rule:
     """Answer where a fact holds the name; the script cites the first lines."""
-    return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"→ {name}",))
+    return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"] {name} ",))
 
 
 ASKS = Rule("<entities>\nTitanic\n</entities>\n<paths>\ndirected_by\n</paths>")
