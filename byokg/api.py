@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import build_names
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
@@ -49,8 +50,10 @@ class KnowledgeGraph:
 
     @classmethod
     def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
-        """Import a file or folder (see `importers`), save it to `out`, and open that."""
-        return cls(build_graph(source, out, overwrite))
+        """Import a file or folder (see `importers`), save it with an index of its names to `out`, and open that."""
+        graph = build_graph(source, out, overwrite)
+        build_names(graph)
+        return cls(graph)
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[str, str, str]]) -> KnowledgeGraph:

@@ -40,6 +40,7 @@ PARTS = {
         ("bfsql", "pathql", "servers"),
         ("engines", "paths"),
     ),
+    "cli": (("",), ("mcp",)),
     "evaluation": (("datasets",), ("",), ("report",)),
 }
 """Order of the folders and files inside a layer that has sub-folders; "" stands for all files that are not named."""

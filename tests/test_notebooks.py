@@ -71,7 +71,8 @@ def test_the_quickstart_opens_a_graph_answers_and_scores(executed: dict[str, lis
 def test_bfs_ql_shows_full_data_for_what_is_asked_and_stubs_for_the_rest(executed: dict[str, list[str]]) -> None:
     opened, found, nodes, edge, drugs, authored, shared, page = executed["bfs_ql"]
     assert "32 nodes, 52 edges" in opened and "PERSON:ferrand" in found
-    assert "{'id': 'INST:rivermouth', 'entity_type': 'Institution'}" in nodes
+    stub = "{'id': 'INST:rivermouth', 'entity_type': 'Institution', 'name': 'Rivermouth University Hospital'}"
+    assert stub in nodes
     assert "'id': 'PUB:2', 'entity_type': 'Publication', 'name': " in nodes
     assert '"evidence_type": "primary_authorship"' in edge
     assert "25 nodes, 39 edges" in drugs and "'Osilodrostat'" in drugs

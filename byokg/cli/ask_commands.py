@@ -51,6 +51,9 @@ from byokg.types import (
 )
 from byokg.types import Path as GraphPath
 
+NO_ANSWER = 1
+"""Exit code."""
+
 _ANSWERS = 20
 """Answers listed; the rest is counted."""
 
@@ -84,6 +87,8 @@ def ask(
     byokg ask "Who directed Heat?" graph.path=DIR
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
+
+    The exit code is 1 if there is no answer.
     """
     if not question.strip():
         raise ConfigError("the question is empty")
@@ -105,6 +110,8 @@ def ask(
             show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
         else:
             show(answer, bench.store, stdout())
+    if not answer.items:
+        raise typer.Exit(NO_ANSWER)
 
 
 def trace(

@@ -49,9 +49,9 @@ COMMANDS = {
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
-    "mcp": ("mcp:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
-    "bfs": ("mcp:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
-    "paths": ("mcp:paths", "Find paths between nodes with a path query, and print or draw them."),
+    "mcp": ("mcp.commands:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
+    "bfs": ("mcp.commands:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
+    "paths": ("mcp.commands:paths", "Find paths between nodes with a path query, and print or draw them."),
     "embedder": (
         "linking_commands:embedder_app",
         "Embedders: how fast one is, and making a small one out of a large one.",

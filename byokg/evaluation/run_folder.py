@@ -4,7 +4,8 @@ Lines are appended to the three record files as questions finish, each with one 
 operating system, so a kill loses only the questions in flight and at most tears the last line. Opening
 the folder again cuts what is torn and keeps the questions that are in all three files. When the last
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
-as finished. Whole files are replaced by renaming, never rewritten in place.
+as finished. A larger `limit` goes on where the smaller one ended. Whole files are replaced by renaming, never rewritten
+in place.
 
 `questions.jsonl` says what was asked, so the folder can be scored again, compared and shown without the data set: one
 line a question, in the order asked, with the fields of `Example` that are not empty, under their names. Lists are as in
@@ -323,6 +324,8 @@ def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
     """
     if not all((path / name).is_file() for name in (CONFIG, QUESTIONS, METRICS_FILE, *_RECORDS)):
         return None
+    if _may_grow(read_config(path), config):
+        return None
     _refuse_another_run(path, config)
     return read_metrics(path)
 
@@ -425,18 +428,26 @@ class RunFolder:
     def _claim(self, config: Mapping[str, Any]) -> None:
         """Check that the folder belongs to this run, or make it so."""
         if (self.path / CONFIG).exists():
-            _refuse_another_run(self.path, config)
-            if not (self.path / QUESTIONS).exists():
-                write_file(self.path / QUESTIONS, [self._questions])
-            return
-        strangers = [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]
-        if strangers:
+            if not self._grows(config):
+                _refuse_another_run(self.path, config)
+                if not (self.path / QUESTIONS).exists():
+                    write_file(self.path / QUESTIONS, [self._questions])
+                return
+            (self.path / METRICS_FILE).unlink(missing_ok=True)
+        elif strangers := [name for name in (*_RECORDS, METRICS_FILE) if (self.path / name).exists()]:
             raise RunError(
                 f"{str(self.path)!r} holds {', '.join(strangers)} but no {CONFIG}, so it is unknown which run made "
                 "them; choose another out="
             )
         write_file(self.path / QUESTIONS, [self._questions])
         write_file(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
+
+    def _grows(self, config: Mapping[str, Any]) -> bool:
+        """Tell whether the folder holds the first questions of this run, asked alike under a smaller limit."""
+        if not _may_grow(read_config(self.path), config):
+            return False
+        recorded = (self.path / QUESTIONS).read_bytes() if (self.path / QUESTIONS).is_file() else b""
+        return bool(recorded) and self._questions.startswith(recorded)
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
@@ -470,6 +481,19 @@ def _locked(path: Path) -> Iterator[None]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         yield
+
+
+def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Tell whether two configurations differ in nothing but that the second asks more questions."""
+    counts = []
+    for each in (there, now):
+        questions, settings = each.get("questions"), each.get("config")
+        if not isinstance(questions, Mapping) or not isinstance(settings, Mapping):
+            return False
+        rest = {name: value for name, value in settings.items() if name != "limit"}
+        counts.append((questions.get("n"), {**_belonging(each), "questions": None, "config": rest}))
+    (before, one), (after, other) = counts
+    return isinstance(before, int) and isinstance(after, int) and before < after and one == other
 
 
 def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:

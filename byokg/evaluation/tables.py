@@ -372,6 +372,9 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
     return [Text(note) for note in notes]
 
 
+_HEADING = 8
+"""Characters of a run's name that fit above its figures."""
+
 _SETTINGS_SHOWN = 12
 _VALUE_SHOWN = 40
 """Characters of a setting's value."""
@@ -384,6 +387,8 @@ def comparison_tables(comparison: Comparison, listed: int) -> Group:
     """Return all about two runs: settings, metrics, types, and the first `listed` questions won and lost."""
     first, second = comparison.first, comparison.second
     parts: list[RenderableType] = [Text(f"{second.name} against {first.name}", style="bold"), *_settings(comparison)]
+    if _run_headings(comparison) != (first.name, second.name):
+        parts.insert(1, Text(f"  [1] {first.name}\n  [2] {second.name}"))
     if comparison.apart:
         parts.append(Text(f"NOT under one contract: {'; '.join(comparison.apart)}", style="bold"))
     else:
@@ -433,15 +438,18 @@ def anchor_tables(
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     names = (one.name for one in subjects)
+    several = len({anchor.dataset for anchor in (*like, *(anchor for anchor, _ in unlike))}) > 1
     columns = [*labels("system", "profile", "metric"), *figures("published", *names, one_line=False)]
     parts: list[RenderableType] = []
     if like:
-        parts.append(table(columns, [_beside(anchor, subjects, ours) for anchor in like], "published, comparable, %"))
+        parts.append(
+            table(columns, [_beside(anchor, subjects, ours, several) for anchor in like], "published, comparable, %")
+        )
     if unlike:
         numbers: dict[str, int] = {}
         rows = [
             (
-                *_beside(anchor, subjects, ours),
+                *_beside(anchor, subjects, ours, several),
                 ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons),
             )
             for anchor, reasons in unlike
@@ -466,6 +474,12 @@ def anchor_json(like: Sequence[Anchor], unlike: Unlike, ours: Ours) -> list[dict
         }
         for anchor, reasons in (*((anchor, ()) for anchor in like), *unlike)
     ]
+
+
+def _run_headings(comparison: Comparison) -> tuple[str, str]:
+    """Return the runs' names, or numbers for names that would not fit above columns of figures."""
+    names = comparison.first.name, comparison.second.name
+    return names if max(map(len, names)) <= _HEADING else ("[1]", "[2]")
 
 
 def _settings(comparison: Comparison) -> list[RenderableType]:
@@ -497,7 +511,7 @@ def _metrics(comparison: Comparison) -> Table:
     return table(
         [
             *labels(""),
-            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures(*_run_headings(comparison)),
             *figures("difference", "95 % interval", "p", "won", "lost"),
         ],
         rows,
@@ -513,7 +527,7 @@ def _types(comparison: Comparison) -> Table:
         [
             *labels(""),
             *figures("n"),
-            *figures(comparison.first.name, comparison.second.name, one_line=False),
+            *figures(*_run_headings(comparison)),
             *figures("difference", "95 % interval", "p"),
         ],
         [
@@ -548,9 +562,10 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours) -> tuple[str, ...]:
-    """Return a published figure, and beside it ours made in the same way."""
-    system = ", ".join(filter(None, (anchor.system, anchor.model, "trained" if anchor.trained else "")))
+def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours, several: bool) -> tuple[str, ...]:
+    """Return a published figure, and beside it ours made in the same way; with the data set if there are several."""
+    trained = "trained" if anchor.trained else ""
+    system = ", ".join(filter(None, (anchor.system, anchor.model, trained, anchor.dataset if several else "")))
     found = ours.get((anchor.profile or "", anchor.metric), {})
     mine = (percent(found[one.name]) if one.name in found else "" for one in subjects)
     return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine

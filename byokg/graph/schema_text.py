@@ -110,6 +110,10 @@ class SchemaRenderer:
         """
         return self._rendered(question, budget_tokens)
 
+    def ranked(self, question: str) -> list[str]:
+        """Return all relations, the most relevant to a question first."""
+        return [self._relations[at].relation.name for at in self._relevance.order(question)]
+
     def _render(self, question: str, budget_tokens: int) -> SchemaText:
         budget_tokens -= self._notes_tokens
         draft = _Draft(self._schema, self._count, self._least)

@@ -24,6 +24,7 @@ from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
@@ -437,6 +438,7 @@ class LlmLinker:
         schema_tokens: budget of the schema's text.
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
         relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
+        solved: writes solved questions that are similar to a question, to stand below the schema.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -453,6 +455,7 @@ class LlmLinker:
         schema_tokens: int = 2000,
         path_language: PathLanguage = "metapaths",
         relations: RelationMatcher | None = None,
+        solved: Callable[[str], str] = lambda question: "",
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -475,6 +478,7 @@ class LlmLinker:
         if path_language not in get_args(PathLanguage):
             raise ConfigError(f"path_language={path_language} is not known; use {' or '.join(get_args(PathLanguage))}")
         self._relations = relations
+        self._solved = solved
         self._path_queries = path_language == "paths" and "paths" in tasks
 
     def propose(self, question: Question, context: Context) -> Artifacts:
@@ -486,7 +490,8 @@ class LlmLinker:
         Raises:
             LlmError: the model gave no usable reply.
         """
-        reply = self._model.reply(self._messages(question, context), stage=STAGE, question_id=question.id)
+        messages, schema = self._messages(question, context), reply_schema(self.tags)
+        reply = self._model.reply(messages, stage=STAGE, question_id=question.id, schema=schema)
         return self.read(reply.text, question, bool(context.rounds))
 
     def _messages(self, question: Question, context: Context) -> list[Message]:
@@ -502,13 +507,21 @@ class LlmLinker:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
 
+    @property
+    def tags(self) -> list[str]:
+        """Return between which tags the results of the tasks stand, in the order of the tasks."""
+        queries = ["pathql"] if self._path_queries else ["paths"]
+        of = {"paths": queries, "query": [TAGS[language] for language in self._languages]}
+        return [tag for task in self._tasks for tag in of.get(task, [task])]
+
     def tasks_text(self, later: bool) -> str:
         """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""
         return self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later))
 
     def schema_text(self, question: Question, context: Context) -> str:
-        """Return the part of the schema that matters for a round."""
-        return self._schema.render(question.text, self._schema_tokens).text
+        """Return the part of the schema that matters for a round, and solved questions that are similar."""
+        schema = self._schema.render(question.text, self._schema_tokens).text
+        return "\n\n".join(part for part in (schema.rstrip("\n"), self._solved(question.text)) if part)
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""

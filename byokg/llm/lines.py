@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from byokg.llm.layouts import FENCE_LINE, cut_at_next, unescaped, without_tags
-from byokg.llm.near_json import entries, first_object
+from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
 
 T = TypeVar("T")
 
@@ -294,10 +293,10 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
     sentences that abstain are no answers.
     """
     content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
-    content = _TAKEN_BACK.sub("", _UNCITED.sub("", _ID_TAG.sub(r"[\1]", content)))
     found: list[WrittenAnswer] = []
     listed = _json_answers(content)
     if listed is None:
+        content = _TAKEN_BACK.sub("", _UNCITED.sub("", _ID_TAG.sub(r"[\1]", content)))
         lines = list(_answer_lines(content))
         prose = [is_sentence(line) and _MARK not in _marked(line)[0] for line in lines]
         for line, idle in zip(lines, prose, strict=True):

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -169,6 +170,8 @@ class LanguageModel:
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: told once when the environment sends traces to LangSmith; None warns.
         pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
+        structured: whether replies are held to the JSON schema that `reply` is given, through LangChain's
+            `with_structured_output`; a chat model that has no such thing is asked as without it.
 
     Raises:
         ConfigError: it can neither ask nor replay, or cannot say what identifies a reply.
@@ -190,6 +193,7 @@ class LanguageModel:
         callbacks: Sequence[BaseCallbackHandler] = (),
         note: Callable[[str], None] | None = None,
         pending: PendingCalls | None = None,
+        structured: bool = False,
     ) -> None:
         if timeout_s is not None and not timeout_s > 0:
             raise ConfigError(f"timeout_s of a language model is {timeout_s}; give a number above 0")
@@ -209,6 +213,7 @@ class LanguageModel:
         self._store = store
         self._meter = meter
         self._pending = pending
+        self._structured = structured
         self._retry = retry or RetryPolicy()
         self._limits = limits or RateLimits()
         self._timeout_s = timeout_s
@@ -243,10 +248,12 @@ class LanguageModel:
         sample: int = 0,
         tools: Sequence[Mapping[str, JSON]] = (),
         body: Mapping[str, JSON] | None = None,
+        schema: Mapping[str, JSON] | None = None,
     ) -> Call:
         """Return the record of what `reply` would ask with the same arguments."""
         parameters = {**self.parameters, "tools": list(tools)} if tools else self.parameters
         parameters = {**parameters, _BODY: dict(body)} if body else parameters
+        parameters = {**parameters, "schema": schema} if schema is not None and self._structured else parameters
         return Call(self.provider, self.model, tuple(messages), parameters, sample)
 
     def reply(
@@ -259,6 +266,7 @@ class LanguageModel:
         deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
         body: Mapping[str, JSON] | None = None,
+        schema: Mapping[str, JSON] | None = None,
     ) -> Reply:
         """Return the model's reply, from the store if it is there.
 
@@ -271,6 +279,8 @@ class LanguageModel:
                 held (`Deadline.holding`), if any.
             tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
             body: further members of this request alone, for servers that speak OpenAI's chat protocol.
+            schema: JSON schema of the reply, with a title; counts where the model is `structured`, and the text of the
+                reply is JSON then.
 
         Returns:
             A reply that ends by itself or in tool calls, and is not empty.
@@ -286,7 +296,7 @@ class LanguageModel:
         deadline = deadline or Deadline.held()
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
-        call = self.call(messages, sample, tools, body)
+        call = self.call(messages, sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
             reply = self._asked(call, stage, question_id, deadline)
@@ -403,7 +413,11 @@ class LanguageModel:
             body: Any = call.parameters.get(_BODY)
             if body:
                 asked = asked.bind(extra_body={**(getattr(self._chat_model, "extra_body", None) or {}), **body})
-            message = asked.invoke(
+            schema: Any = call.parameters.get("schema")
+            if schema and not body:
+                with suppress(NotImplementedError):  # the chat model has no structured output
+                    asked = asked.with_structured_output(schema, include_raw=True)
+            answered = asked.invoke(
                 to_langchain(call.messages, self._marks),
                 config={
                     "callbacks": self._callbacks,
@@ -411,7 +425,12 @@ class LanguageModel:
                     "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
                 },
             )
-            return from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
+            message = answered["raw"] if isinstance(answered, dict) else answered
+            reply = from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
+            if schema and isinstance(answered, dict) and answered["parsed"] is not None:
+                said = json.dumps(answered["parsed"], ensure_ascii=False)
+                reply = replace(reply, text=said, tool_calls=(), stop="end" if reply.stop == "tool" else reply.stop)
+            return reply
         except ByokgError:
             raise
         except Exception as error:  # every provider has its own exception tree

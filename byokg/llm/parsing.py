@@ -18,6 +18,8 @@ from byokg.llm.layouts import (
     LISTED,
     TAGS,
     blocks,
+    entries,
+    first_object,
     found_blocks,
     has_tags,
     unescaped,
@@ -33,7 +35,6 @@ from byokg.llm.lines import (
     items,
     unique,
 )
-from byokg.llm.near_json import entries, first_object
 from byokg.text import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
 
@@ -476,7 +477,7 @@ def _is_query(part: str, tag: str) -> bool:
 def read_object(text: str, tag: str | None = None) -> dict[str, Any] | None:
     """Read a JSON object; None when there is none. Of several the first counts.
 
-    What is nearly JSON is read as well, see `near_json`.
+    What is nearly JSON is read as well, as `first_object` takes it.
 
     Args:
         text: the reply.

@@ -102,6 +102,11 @@ class Provider:
                 f"llm={self.option} has replies that come later, for many questions together; use it with byokg eval"
                 + (", or leave llm.batch=true out" if self.option == "anthropic" else "")
             )
+        structured: bool = getattr(self, "structured", False)
+        if structured and self.answers_later:
+            raise ConfigError(
+                f"llm.structured=true needs replies at once, and those of llm={self.option} come later; leave it out"
+            )
         asks = not self.answers_later and not (store is not None and store.replay_only)
         return LanguageModel(
             self.chat_model() if asks else None,
@@ -113,6 +118,7 @@ class Provider:
             pending=pending if self.answers_later else None,
             callbacks=callbacks,
             note=note,
+            structured=structured,
             **self.sending(),
         )
 
@@ -141,11 +147,13 @@ class RemoteModel(Provider):
         temperature: 0 or more; None leaves it to the service, and some models take nothing else.
         max_tokens: longest reply.
         extra_body: further members of the request, sent as they are (`top_p`, `seed`, `thinking`, …).
+        structured: have the service hold replies to the JSON schema of what is asked for, where it can.
     """
 
     temperature: float | None = None
     max_tokens: int | None = 4096
     extra_body: Mapping[str, Any] | None = None
+    structured: bool = False
 
     def parameters(self) -> dict[str, JSON]:
         """Return what is part of a reply's key; the same for all providers, so that `Replay` finds their replies."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from byokg.errors import ByokgError, at_least
-from byokg.graph.bfsql.protocol import compact
+from byokg.graph.bfsql.protocol import clipped, compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder
@@ -41,12 +43,18 @@ from byokg.types import (
 
 STAGE = "bfs_agent"
 
+_BESIDE = ("errors", "warnings", "truncated")
+"""What a result about one node says besides it."""
+
 _LAST = "This was the last tool result. Answer now, from what you have found."
 _NO_MORE = "no more tool calls are possible; answer from what you have found"
 
 
 class BfsAgent:
     """Answers questions by tool calls; each reply of the model is a round, and what its tools returned is evidence.
+
+    Tools are told the question, so that what matters for it comes first. A result is shown whole until a later one has
+    come. The answer is due when the model gives it, when it only repeats calls, or when a limit is reached.
 
     Args:
         store: the graph; `run_query` is among the tools where it runs queries.
@@ -55,6 +63,7 @@ class BfsAgent:
         entities: knows the names of the nodes.
         calls: replies of the model, the answer among them.
         result_tokens: size of one tool's result.
+        folded_tokens: size of a result once a later one has come; what stands first in it stays.
         context_tokens: size of all results together; the reply after they are used up has to be the answer.
         prompts: what is asked; None takes the prompt that ships with the package.
 
@@ -71,7 +80,8 @@ class BfsAgent:
         embedder: Embedder | None = None,
         entities: EntityLinker | None = None,
         calls: int = 10,
-        result_tokens: int = 2000,
+        result_tokens: int = 1500,
+        folded_tokens: int = 150,
         context_tokens: int = 12000,
         prompts: PromptLibrary | None = None,
     ) -> None:
@@ -81,13 +91,14 @@ class BfsAgent:
         self._model = model
         self._calls = calls
         self._context_tokens = context_tokens
+        self._folded_tokens = folded_tokens
         self._prompt = (prompts or PromptLibrary())["bfs_agent"]
         queries = query_engines(store)
         self._language: Language = queries[0].language if queries else "cypher"
         schema = SchemaRenderer(store.schema(), embedder) if embedder is not None else None
-        self._tools = GraphTools(store, entities, schema, queries, result_tokens)
+        self._tools = GraphTools(store, entities, schema, queries, result_tokens, result_tokens)
         self._functions: list[Mapping[str, JSON]] = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.arguments.model_json_schema()}
+            {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
             for tool in self._tools.tools.values()
         ]
 
@@ -102,23 +113,28 @@ class BfsAgent:
         seconds: dict[str, float] = defaultdict(float)
         messages = prompt_messages(self._prompt.fill(calls=str(self._calls), question=_asked(question)))
         context, left = Context(), self._context_tokens
+        answered: set[str] = set()
+        fresh = True
         for number in range(1, self._calls + 1):
-            last = number == self._calls or left <= 0
+            last = number == self._calls or left <= 0 or not fresh
             if last and context.rounds:
                 messages.append(Message("user", _LAST))
             reply = self._model.reply(messages, stage=STAGE, question_id=question.id, tools=self._functions)
-            if last or not reply.tool_calls:
+            if last or not reply.tool_calls or read_answers(reply.text):  # who answers while still asking knows
                 break
+            messages = [self._folded(message) for message in messages]
             messages.append(Message("assistant", reply.text, reply.tool_calls))
             at = time.perf_counter()
             found: list[Evidence] = []
             steps = []
+            before = len(answered)
             for call in reply.tool_calls:
-                text, evidence, step = self._called(call, left)
+                text, evidence, step = self._called(call, question, left, answered)
                 left -= estimate_tokens(text)
                 found += evidence
                 steps.append(step)
                 messages.append(Message("tool", text, call_id=call.id))
+            fresh = len(answered) > before
             context = context.add(Artifacts(), Linked(), [_unseen(found, context)], steps)
             seconds["retrieve"] += time.perf_counter() - at
         items = self._answers(reply.text, context)
@@ -129,13 +145,30 @@ class BfsAgent:
         """Answer a question given as text."""
         return self.run(Question(id="ask", text=text))
 
-    def _called(self, call: ToolCall, left: int) -> tuple[str, list[Evidence], Step]:
+    def _folded(self, message: Message) -> Message:
+        """Return a tool's result as it is kept for later rounds; any other message as it is."""
+        if message.role != "tool" or estimate_tokens(message.text) <= self._folded_tokens:
+            return message
+        try:
+            shown = compact(clipped(json.loads(message.text), self._folded_tokens))
+        except ValueError:
+            return message
+        return replace(message, text=shown)
+
+    def _called(
+        self, call: ToolCall, question: Question, left: int, answered: set[str]
+    ) -> tuple[str, list[Evidence], Step]:
         """Run a tool; return what the model is told, what that holds, and a record of it."""
         given = dict(call.arguments)
         if left <= 0:
             return _NO_MORE, [], Step(call.name, given, {"problem": _NO_MORE})
+        tool = self._tools.tools.get(call.name)
+        ranked = tool is not None and "question" in tool.arguments.model_fields
+        asked = {**({"question": question.text} if ranked else {}), **given}
+        key = f"{call.name} {json.dumps(asked, sort_keys=True, default=str)}"
+        answered.add(key)
         try:
-            result = self._tools.call(call.name, given)
+            result = self._tools.call(call.name, asked)
         except ByokgError as error:
             if error.retryable:
                 raise
@@ -162,18 +195,25 @@ def _asked(question: Question) -> str:
 
 
 def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Language) -> Iterator[Evidence]:
-    """Yield what a tool's result says: nodes with data, edges, rows."""
-    nodes = [*result.get("nodes", ()), *result.get("entities", ()), *([result] if "entity_type" in result else [])]
-    for node in nodes:
-        if isinstance(node, Mapping) and "name" in node:
-            stated = _properties(node, ("id", "entity_type", "name", "edges", "left_out"))
-            yield NodeEvidence(STAGE, 0.0, Node(EntityId(node["id"]), node["name"], node["entity_type"], stated))
-    edges = [*result.get("edges", ()), *(edge for path in result.get("paths", ()) for edge in path["edges"])]
-    for edge in edges:
-        if isinstance(edge, Mapping) and "subject" in edge:  # an edge, no count of edges or word on what was cut
-            stated = _properties(edge, ("subject", "predicate", "object"))
-            triple = Triple(EntityId(edge["subject"]), edge["predicate"], EntityId(edge["object"]), properties=stated)
+    """Yield what a tool's result says: nodes, edges, rows."""
+    for node in [*result.get("nodes", ()), *([result] if "id" in result else [])]:
+        stated = _properties(node, ("id", "entity_type", "name", "about", "values", *_BESIDE))
+        stated = {**stated, **_properties(node.get("about", {}), ())}
+        if stated or "entity_type" in node or "name" in node:  # what is only an id stands in an edge
+            about = Node(EntityId(node["id"]), node.get("name", node["id"]), node.get("entity_type", ""), stated)
+            yield NodeEvidence(STAGE, 0.0, about)
+    for group in result.get("values", ()):
+        for value in group["values"]:
+            ends = (result["id"], value["id"]) if group["direction"] == "out" else (value["id"], result["id"])
+            stated = _properties(value, ("id", "entity_type", "name", "about"))
+            triple = Triple(EntityId(ends[0]), group["predicate"], EntityId(ends[1]), properties=stated)
             yield TripleEvidence(STAGE, 0.0, triple)
+            if said := _properties(value.get("about", {}), ()):
+                yield NodeEvidence(STAGE, 0.0, Node(EntityId(value["id"]), value["id"], "", said))
+    for edge in [*result.get("edges", ()), *(edge for path in result.get("paths", ()) for edge in path["edges"])]:
+        stated = _properties(edge, ("subject", "predicate", "object"))
+        triple = Triple(EntityId(edge["subject"]), edge["predicate"], EntityId(edge["object"]), properties=stated)
+        yield TripleEvidence(STAGE, 0.0, triple)
     if result.get("rows"):
         rows = tuple(tuple(row) for row in result["rows"])
         query, columns = str(given.get("query", "")), tuple(result["columns"])

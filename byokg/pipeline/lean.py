@@ -17,6 +17,7 @@ from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
@@ -24,7 +25,7 @@ from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ENDED, KGLinker, RetrieverMaker, is_new
 from byokg.pipeline.offline import reading_parts
-from byokg.pipeline.prompted import QUERY, checked_answers, shared_parts
+from byokg.pipeline.prompted import QUERY, checked_answers, shared_parts, solved_text
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
@@ -135,7 +136,8 @@ class Lean:
             turn=_MORE if left else _LAST,
             question=question.text,
         )
-        return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id).text
+        schema = reply_schema(["answers", *self._reader.tags])
+        return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
 
 
 class _Written:
@@ -167,6 +169,8 @@ def lean_pipeline(
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
     prompts: PromptLibrary | None = None,
+    examples: str | Path | None = None,
+    examples_shown: int = 3,
 ) -> Lean:
     """Put the parts together for one graph and one language model.
 
@@ -185,6 +189,7 @@ def lean_pipeline(
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
         prompts: what is asked; None takes the prompts that ship with the package.
+        examples, examples_shown: solved questions to show, see `byokg_pipeline`.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -208,6 +213,7 @@ def lean_pipeline(
             prompts,
             schema_tokens,
             relations=parts.relations,
+            solved=solved_text(examples, store, embedder, examples_shown),
         ),
         entities,
         tuple(made.values()),

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -22,6 +23,8 @@ from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.solved import SolvedQuestions
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
@@ -91,7 +94,8 @@ class LlmAnswerer:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
         messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
-        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id)
+        schema = reply_schema(["answers"])
+        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
@@ -425,6 +429,8 @@ def byokg_pipeline(
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
     until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
+    examples: str | Path | None = None,
+    examples_shown: int = 3,
 ) -> Loop:
     """Put the parts together for one graph and one language model.
 
@@ -449,6 +455,8 @@ def byokg_pipeline(
         path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
         until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
+        examples: file of solved questions, of which the KG-Linker is shown the most similar (`linking/solved.py`).
+        examples_shown: how many of them at most.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
@@ -460,6 +468,7 @@ def byokg_pipeline(
     prompts = prompts or PromptLibrary()
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in query_engines(store))
+    solved = solved_text(examples, store, embedder, examples_shown)
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
@@ -474,6 +483,7 @@ def byokg_pipeline(
             schema_tokens,
             path_language,
             parts.relations,
+            solved,
         )
 
     if unite_drafts and "answers" not in tasks:
@@ -519,6 +529,11 @@ def shared_parts(
         count_tokens=count,
         model=model,
     )
+
+
+def solved_text(examples: str | Path | None, store: GraphStore, embedder: Embedder, shown: int) -> Callable[[str], str]:
+    """Return what writes the solved questions of a file that are similar to a question; without a file, nothing."""
+    return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
 
 
 def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:

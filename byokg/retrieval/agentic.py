@@ -14,6 +14,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher, relation_text
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
@@ -323,7 +324,8 @@ class AgenticRetriever:
         question = walk.request.question
         walk.calls += 1
         filled = self._prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
-        return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id).text
+        schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
+        return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
 
     def _explored(self, walk: _Walk) -> str:
         """Write the entities that were stood on in all rounds, each with the relations that were followed."""

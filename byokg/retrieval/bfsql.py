@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RequestInvalid, at_least
-from byokg.graph.bfsql.engine import Reach, Subgraph, breadth_first
 from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
+from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore
@@ -107,7 +107,7 @@ class BfsqlRetriever:
         nodes = self._nodes(filtered, subgraph, full)
         request.note(
             NAME,
-            {"request": filtered.model_dump(mode="json", exclude_defaults=True)},
+            {"request": {**filtered.model_dump(mode="json", exclude_defaults=True), "max_hops": filtered.max_hops}},
             {
                 "nodes": len(subgraph.nodes),
                 "edges": len(subgraph.edges),

@@ -22,7 +22,6 @@ from byokg.graph.store import Direction, GraphStore, NodeArray
 from byokg.retrieval.candidates import (
     DATE,
     PATHS,
-    Anchor,
     Attribute,
     Candidate,
     Candidates,
@@ -32,7 +31,9 @@ from byokg.retrieval.candidates import (
     Step,
     Template,
     Templates,
+    anchors_of,
     attributes_of,
+    dialect_of,
 )
 from byokg.types import EntityId, Node, Value
 
@@ -63,13 +64,13 @@ class CandidateFinder:
     Args:
         store: the graph; asked once a hop for all anchors.
         templates: which candidates; None takes the defaults.
-        dialect: how their Cypher names nodes; None names them as a graph of ours does.
+        dialect: how their Cypher names nodes; None takes the store's.
     """
 
     def __init__(self, store: GraphStore, templates: Templates | None = None, dialect: Dialect | None = None) -> None:
         self.store = store
         self.templates = templates or Templates()
-        self.dialect = dialect or Dialect()
+        self.dialect = dialect or dialect_of(store)
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -175,7 +176,7 @@ class _Search:
         self._dialect = finder.dialect
         self._conditions = conditions
         self._gold_values = gold_values
-        self._anchors = [Anchor(node.id, node.name, node.type) for node in store.nodes(anchors)]
+        self._anchors = anchors_of(store, anchors)
         self._numbers = np.asarray(store.numbers(anchors), np.int64)
         self._gold_size = len(gold) or len(gold_values)
         self._gold = _known(store, gold)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from byokg.errors import QueryTimeout, QueryTooLarge
+from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryableGraph, QueryLimits
 from byokg.retrieval.candidates import (
     DATES,
@@ -28,7 +30,9 @@ from byokg.retrieval.candidates import (
     Step,
     Template,
     Templates,
+    anchors_of,
     attributes_of,
+    dialect_of,
     name_in_cypher,
 )
 from byokg.types import Cell, EntityId
@@ -94,23 +98,22 @@ def queried_candidates(
 
     Args:
         store: the graph; takes Cypher.
-        limits: what each query may use. A template whose query exceeds it raises.
+        limits: what each query may use; a template that needs more is left out, which `truncated` says.
 
     Raises:
         EntityNotFound: an anchor is not in the store.
-        QueryFailed: a query exceeds its limits.
     """
     run = _Run(
         store,
         list(dict.fromkeys(anchors)),
         list(dict.fromkeys(gold)),
         templates or Templates(),
-        dialect or Dialect(),
+        dialect or dialect_of(store),
         conditions or Conditions(),
         frozenset(gold_values),
         limits or QueryLimits(timeout_s=60.0, max_rows=100_000),
     )
-    return Candidates(tuple(run.all()))
+    return run.all()
 
 
 @dataclass(frozen=True)
@@ -126,27 +129,38 @@ class _Run:
     gold_values: frozenset[str]
     limits: QueryLimits
 
-    def all(self) -> Iterator[Candidate]:
-        """Yield everything, template by template."""
-        anchors = {node.id: Anchor(node.id, node.name, node.type) for node in self.store.nodes(self.ids)}
+    def all(self) -> Candidates:
+        """Return everything, template by template."""
+        anchors = {anchor.id: anchor for anchor in anchors_of(self.store, self.ids)}
         attributes = attributes_of(self.store) if self.conditions.years or self.conditions.extremes else ()
+        items: list[Candidate] = []
+        truncated: list[str] = []
         for shape in _shapes(self.templates.names):
             if len(shape.hops) > 1 and len(self.ids) < 2:
                 continue
-            found: dict[_Key, Candidate] = {}
-            for key, row in self._rows(shape, anchors, ""):
-                found[key] = one = self._candidate(shape, anchors, row)
-                yield one
-                if self.conditions.count:
-                    yield replace(one, count=True, total=1, hits=int(str(one.total) in self.gold_values))
-            if self.templates.typed:
-                typed = f" UNWIND labels({shape.target}) AS name WITH * WHERE true"
-                for key, row in self._rows(shape, anchors, typed, "name"):
-                    total, hits = row[-2:]
-                    if (name := row[self._width(shape)]) and total < found[key].total:
-                        yield replace(found[key], end_type=name, total=total, hits=hits)
-            for attribute in attributes:
-                yield from self._with_values(shape, found, attribute)
+            try:
+                items += list(self._of_shape(shape, anchors, attributes))
+            except (QueryTimeout, QueryTooLarge) as error:
+                truncated.append(f"{shape.template} of {'+'.join(map(str, shape.hops))} hops: {error}")
+        return Candidates(tuple(items), tuple(truncated))
+
+    def _of_shape(
+        self, shape: _Shape, anchors: Mapping[EntityId, Anchor], attributes: Sequence[Attribute]
+    ) -> Iterator[Candidate]:
+        found: dict[_Key, Candidate] = {}
+        for key, row in self._rows(shape, anchors, ""):
+            found[key] = one = self._candidate(shape, anchors, row)
+            yield one
+            if self.conditions.count:
+                yield replace(one, count=True, total=1, hits=int(str(one.total) in self.gold_values))
+        if self.templates.typed:
+            typed = f" UNWIND labels({shape.target}) AS name WITH * WHERE true"
+            for key, row in self._rows(shape, anchors, typed, "name"):
+                total, hits = row[-2:]
+                if (name := row[self._width(shape)]) and total < found[key].total:
+                    yield replace(found[key], end_type=name, total=total, hits=hits)
+        for attribute in attributes:
+            yield from self._with_values(shape, found, attribute)
 
     def _with_values(self, shape: _Shape, found: Mapping[_Key, Candidate], attribute: Attribute) -> Iterator[Candidate]:
         key = name_in_cypher(attribute.key)
@@ -210,20 +224,18 @@ class _Run:
 
     def _match(self, shape: _Shape) -> str:
         """Write the pattern, with the anchors bound, and a row for each way where ways count."""
-
-        def bound(variable: str, at: int) -> str:
-            if self.dialect.id_property is None:
-                return variable
-            return f"{variable} {{{name_in_cypher(self.dialect.id_property)}: pair[{at}]}}"
-
-        match = shape.match.replace("{a}", bound("x1", 0)).replace("{b}", bound("y1", 1))
-        if self.dialect.id_property is not None:
-            return f"UNWIND $pairs AS pair {match}{self._apart(shape)}"
-        found = [f"{self.dialect.identity}({name}) = pair[{at}]" for at, name in enumerate(("x1", "y1"))]
-        sought = " ".join(
-            f"MATCH ({name}) WHERE {told}" for name, told in zip(("x1", "y1"), found[: len(shape.hops)], strict=False)
-        )
-        return f"UNWIND $pairs AS pair {sought} {match}{self._apart(shape)}"
+        names = ("x1", "y1")[: len(shape.hops)]
+        match = shape.match
+        if isinstance(self.store, CypherStore):
+            found = " ".join(
+                f"MATCH ({name}) WHERE {self.dialect.identity}({name}) = pair[{at}]" for at, name in enumerate(names)
+            )
+            match = f"{found} {match}".replace("{a}", "x1").replace("{b}", "y1")
+        else:
+            key = name_in_cypher(self.dialect.id_property or "id")
+            for at, (mark, name) in enumerate(zip(("{a}", "{b}"), names, strict=False)):
+                match = match.replace(mark, f"{name} {{{key}: pair[{at}]}}")
+        return f"UNWIND $pairs AS pair {match}{self._apart(shape)}"
 
     def _group(self, shape: _Shape) -> str:
         ends = ["x1", "y1"][: len(shape.hops)]
@@ -258,9 +270,12 @@ class _Run:
         return f"{variable}.{name_in_cypher(self.dialect.id_property)}"
 
     def _run(self, text: str, shape: _Shape) -> Sequence[Sequence[Any]]:
-        pairs: list[list[Cell]] = [[id] for id in self.ids]
+        bound: Sequence[str] = self.ids
+        if isinstance(self.store, CypherStore):  # whose indexes need a label, which anchors may not share
+            bound = self.store.elements(self.ids)
+        pairs: list[list[Cell]] = [[id] for id in bound]
         if len(shape.hops) > 1:
-            pairs = [list(pair) for pair in combinations(self.ids, 2)]
+            pairs = [list(pair) for pair in combinations(bound, 2)]
         parameters: dict[str, Cell] = {"pairs": pairs, "gold": list(self.gold)}
         if "$dates" in text:
             parameters["dates"] = DATES

@@ -20,6 +20,7 @@ import numpy as np
 
 from byokg.errors import ConfigError
 from byokg.graph.servers.cypher_schema import quoted, writable
+from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, Cell, EntityId, Metapath
 
@@ -248,6 +249,25 @@ class CandidateRanker(Protocol):
 
     def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
         """Return positions of candidates with scores, best first; those left out are not to be asked."""
+
+
+def dialect_of(store: GraphStore) -> Dialect:
+    """Return how a store's queries name nodes: a graph of ours by `id`, a server as it was opened."""
+    return Dialect(store.id_property, store.identity) if isinstance(store, CypherStore) else Dialect()
+
+
+def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
+    """Return entities as candidates start from them. Raises `EntityNotFound`."""
+    nodes = store.nodes(ids)
+    keys: list[str | None] = ["name"] * len(nodes)
+    if isinstance(store, CypherStore):
+        keys = [store.name_property(node.type) for node in nodes]
+        for at, element in enumerate(store.elements(ids)):  # a name may stand in another property, or be a number there
+            text = f"MATCH (n) WHERE {store.identity}(n) = $element AND n[$key] = $name RETURN count(*)"
+            if keys[at] is not None:
+                held = store.run(text, {"element": element, "key": keys[at], "name": nodes[at].name}).rows
+                keys[at] = keys[at] if held == ((1,),) else None
+    return [Anchor(node.id, node.name, node.type, key) for node, key in zip(nodes, keys, strict=True)]
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:

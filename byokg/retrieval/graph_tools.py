@@ -11,156 +11,157 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import numpy as np
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from byokg.errors import ByokgError, ConfigError, RequestInvalid
-from byokg.graph.bfsql import engine
+from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
+from byokg.graph.bfsql.pages import Position as Place
+from byokg.graph.bfsql.pages import Ranks, fingerprint, read_cursor, write_cursor
 from byokg.graph.bfsql.protocol import (
-    NODE_FIELDS,
     BfsRequest,
     IntersectRequest,
     Json,
+    NeighborsRequest,
     Strict,
+    StrictBfsRequest,
+    Texts,
+    Way,
     clipped,
     compact,
+    fitting_items,
     full_edge,
     full_node,
-    problems,
     read_request,
-    renamed,
+    shown_schema,
     within,
 )
+from byokg.graph.guard.guard import lint_query, strings_in
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.stopping import left_s
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
+from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.text import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node
+
+if TYPE_CHECKING:
+    from byokg.graph.guard.guard import LintedStore
 
 
 class SchemaArguments(Strict):
     """Arguments of `describe_schema`."""
 
-    question: str = Field(
-        default="", description="Shows the predicates that matter for it first; else the most frequent."
-    )
+    question: str = ""
 
 
 class SearchArguments(Strict):
     """Arguments of `search_entities`."""
 
-    query: str = Field(
-        min_length=1, description="A name, an alias or an id, such as Marie Curie; no type, no question."
-    )
-    entity_types: tuple[str, ...] = Field(default=(), description="Nodes of these types only; empty for all.")
-    limit: int = Field(default=10, ge=1, le=50, description="Nodes at most.")
+    aliases = MappingProxyType({"name": "query", "text": "query", "node_types": "entity_types", "k": "limit"})
+
+    query: str = Field(min_length=1, description="A name; no question.")
+    entity_types: Texts = ()
+    limit: SkipJsonSchema[Annotated[int, Field(ge=1, le=50)]] = 10
 
 
 class EntityArguments(Strict):
     """Arguments of `describe_entity`."""
 
-    id: str = Field(description="Id of a node.")
+    aliases = NeighborsRequest.aliases
 
-
-class EntitiesArguments(Strict):
-    """Arguments of `describe_entities`."""
-
-    ids: tuple[str, ...] = Field(min_length=1, max_length=100, description="Ids of nodes.")
+    id: str
+    question: str = ""
 
 
 class PathArguments(Strict):
     """Arguments of `shortest_paths`."""
 
-    sources: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths start.")
-    targets: tuple[str, ...] = Field(min_length=1, max_length=10, description="Ids of nodes where paths end.")
-    k: int = Field(
-        default=3, ge=1, le=50, description="Paths for each pair of a source and a target, the shortest first."
-    )
-    max_hops: int = Field(default=4, ge=1, le=8, description="Edges in a path at most.")
-    predicates: tuple[str, ...] = Field(default=(), description="Walk edges of these predicates only; empty for all.")
-    direction: Literal["both", "out", "in"] = Field(
-        default="both", description="Walk edges both ways, from subject to object, or back."
-    )
+    aliases = MappingProxyType({"source": "sources", "target": "targets", "seeds": "sources"})
+
+    sources: Texts = Field(min_length=1, max_length=10)
+    targets: Texts = Field(min_length=1, max_length=10)
+    k: int = Field(default=3, ge=1, le=50, description="Paths for each pair.")
+    max_hops: SkipJsonSchema[Annotated[int, Field(ge=1, le=8)]] = 4
+    predicates: Texts = Field(default=(), description="Walk these only.")
+    direction: SkipJsonSchema[Way] = "both"
 
 
 class PathQueryArguments(Strict):
     """Arguments of `path_query`."""
 
-    query: str = Field(min_length=1, description="PATHS START ... END ... VIA ...")
+    query: str = Field(min_length=1)
 
 
 class QueryArguments(Strict):
     """Arguments of `run_query`."""
 
-    query: str = Field(min_length=1, description="One query that only reads.")
-    language: Language | None = Field(default=None, description="Needed only where the graph takes several.")
-    max_rows: int = Field(default=100, ge=1, le=1000, description="Rows at most.")
+    query: str = Field(min_length=1)
+    language: SkipJsonSchema[Language | None] = None
+    """Needed only where the graph takes several."""
+    max_rows: SkipJsonSchema[Annotated[int, Field(ge=1, le=1000)]] = 100
 
 
 BFS_DESCRIPTION = """\
-Fetch the part of the graph around one or more nodes. A breadth-first search from the seeds, up to max_hops edges \
-away, decides which nodes and edges are in it: every edge between two nodes of it is there. Filters do not change \
-that; they decide what is shown in full, with all properties and provenance, and what as a stub: a node's id and \
-entity_type, an edge's subject, predicate and object. A stub is not missing: ask for it with describe_entity, or in \
-another request. Without a filter everything is shown in full, which is long around well-connected nodes.
-
-One node's publications, and what connects it to them: {"seeds": ["P1"], "max_hops": 1, "node_filter": \
-{"entity_types": ["Publication"]}, "edge_filter": {"predicates": ["AUTHORED"]}}
-What two nodes share: {"seeds": ["P1", "P2"], "max_hops": 2, "edge_filter": {"predicates": ["AUTHORED", "DISCUSSES"]}}
-
-Seeds are ids: find them with search_entities. Spell types and predicates as describe_schema does. Begin with max_hops \
-1; take 2 for what lies behind one other node, and 3 only with filters. Where the response has a truncated block, send \
-the same request with its cursor for what follows."""
+Fetch the graph around nodes: all within max_hops edges of the seeds. Filters change what comes first and in full, not \
+what is there; the rest is folded into counts with samples. {"seeds": ["P1"], "max_hops": 1, "edge_filter": \
+{"predicates": ["AUTHORED"]}}"""
 """Source: "A BFS-based graph query language" (BFS-QL), "LLM Prompt Template", in other words."""
 
 PATH_DESCRIPTION = """\
-Find paths by a pattern. PATHS [ALL | ANY | SHORTEST k] START ?x = <id> END ?y = <id> VIA what one step is \
-[MAX LENGTH n] [LIMIT n]. Leave out = <id> to let an end be any node, or give it a pattern: END ?y { ?y a <Film> }. \
-VIA ?p steps along any predicate and tells which; VIA <knows>|^<likes> along these, ^ from object to subject; VIA \
-UNDIRECTED ?p either way; VIA { ?m <starring> ?x , ?y . ?m <year> ?d FILTER(?d > 1990) } along matches of a pattern. \
-Without ALL only shortest paths are found, but all of these.
+Find paths by pattern: PATHS [ALL | SHORTEST k] START ?x = <id> END ?y = <id> VIA step [MAX LENGTH n]. A step is ?p, \
+<a>|^<b>, UNDIRECTED ?p, or { ?m <a> ?x , ?y }."""
 
-How two people are connected by films: PATHS START ?x = <P1> END ?y = <P2> VIA { ?film <starring> ?x , ?y }"""
+_LIST: Json = {"type": "array"}
 
-_TOOLS: Mapping[str, tuple[str, type[BaseModel]]] = MappingProxyType(
+_PAGE: Json = {"nodes": _LIST, "edges": _LIST}
+
+_TOOLS: Mapping[str, tuple[str, type[BaseModel], Json]] = MappingProxyType(
     {
         "describe_schema": (
-            "List the node types and predicates of the graph, with counts and what they connect. Call this first.",
+            "List node types and predicates, the relevant first. Begin here.",
             SchemaArguments,
+            {"predicates": _LIST},
         ),
         "search_entities": (
-            "Find the ids of nodes by name. Names are not unique: choose by entity_type and score.",
+            "Find ids by name. Several nodes may share one: mind type and score.",
             SearchArguments,
+            {"matches": _LIST},
         ),
-        "bfs_query": (BFS_DESCRIPTION, BfsRequest),
+        "bfs_query": (BFS_DESCRIPTION, BfsRequest, _PAGE),
+        "neighbors": (
+            "List all values of predicates of one node: the quickest way to an answer.",
+            NeighborsRequest,
+            {"values": _LIST},
+        ),
         "describe_entity": (
-            "Show all that the graph says of one node: its properties, and its edges counted by predicate.",
+            "Show one node: properties, and each predicate with count and first values.",
             EntityArguments,
-        ),
-        "describe_entities": (
-            "Show the properties of several nodes, stubs of another response for instance.",
-            EntitiesArguments,
+            {"values": _LIST},
         ),
         "intersect_subgraphs": (
-            "Fetch what several nodes have in common: the nodes within k edges of every seed, and the edges among "
-            "them. Filters and bounds are those of bfs_query.",
+            "Fetch what nodes have in common: all within k edges of every seed.",
             IntersectRequest,
+            _PAGE,
         ),
         "shortest_paths": (
-            "Show how nodes are connected: the shortest paths from each source to each target.",
+            "Find the shortest paths from each source to each target.",
             PathArguments,
+            {"paths": _LIST},
         ),
     }
 )
-"""Description and arguments of each tool that any graph has; methods of `GraphTools` have their names."""
+"""Description, arguments and result of each tool that any graph has; methods of `GraphTools` have their names."""
 
 _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
@@ -172,6 +173,12 @@ _FRAME_TOKENS = 60
 """What a result takes beside the items in it."""
 _TIMEOUT_S = 10.0
 _MOST_PATHS = 200
+_FEW_VALUES = 3
+"""Values of each predicate that `describe_entity` shows."""
+_HELD = 64
+"""Questions whose relevant predicates are remembered."""
+_LOOKED_UP = 5
+"""Texts of a query without rows that are looked up among the names."""
 
 
 @dataclass(frozen=True)
@@ -181,19 +188,34 @@ class Tool:
     name: str
     description: str
     arguments: type[BaseModel]
+    properties: Json
+    """JSON Schemas of the fields that a result always has, unless there is no such node."""
     run: Callable[[Any], Json]
     """Takes an instance of `arguments`."""
 
+    @property
+    def input_schema(self) -> Json:
+        """Return the JSON Schema of the arguments, as a language model is shown it."""
+        return shown_schema(self.arguments)
+
+    @property
+    def output_schema(self) -> Json:
+        """Return the JSON Schema of results."""
+        return {"type": "object", "properties": self.properties}
+
 
 class GraphTools:
-    """Eight tools over one graph; each takes its arguments as a model, and returns what JSON can hold.
+    """Tools over one graph; each takes its arguments as a model, and returns what JSON can hold.
 
     Args:
         store: the graph.
         entities: knows the names of its nodes; None indexes them when a name is first looked for.
-        schema: ranks predicates for a question; None compares words.
+        schema: ranks predicates for a question; None makes one with the shipped embedder.
         queries: what runs query text on the same graph; without any there is no `run_query`.
-        budget_tokens: size of one result at most, as estimated; a request may ask for less.
+        budget_tokens: size of one result at most, as estimated.
+        page_tokens: size of a page of `bfs_query`, `intersect_subgraphs`, `neighbors` and `describe_entity`, unless a
+            request asks for another one.
+        strict: `bfs_query` takes the article's request alone, and answers in the article's form.
         path_queries: add `path_query`, which takes queries in the language of docs/path-queries.md.
 
     Raises:
@@ -206,8 +228,10 @@ class GraphTools:
         entities: EntityLinker | None = None,
         schema: SchemaRenderer | None = None,
         queries: Sequence[QueryStore] = (),
-        budget_tokens: int = 8000,
+        budget_tokens: int = 4000,
+        page_tokens: int = 1500,
         path_queries: bool = False,
+        strict: bool = False,
     ) -> None:
         if budget_tokens < 200:
             raise ConfigError(f"budget_tokens={budget_tokens} leaves no room for a result; use 200 or more")
@@ -216,20 +240,29 @@ class GraphTools:
         self._given_schema = schema
         self._queries = {each.language: each for each in queries}
         self._budget = budget_tokens
+        self._page = min(page_tokens, budget_tokens)
         self._room = budget_tokens - _FRAME_TOKENS
         self._path_queries = path_queries
+        self._strict = strict
+        self.relevance = lru_cache(_HELD)(self._ranked)
+        """Ranks predicates for a question, as `engine.bfs_query` wants it."""
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; `run_query` only where something runs queries."""
         described = dict(_TOOLS)
+        if self._strict:
+            described["bfs_query"] = (BFS_DESCRIPTION, StrictBfsRequest, _PAGE)
         if self._path_queries:
-            described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments)
+            described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments, {"paths": _LIST})
         if self._queries:
             languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
-            run = f"Run one {languages} query that only reads, for what needs counting, sorting or arithmetic."
-            described["run_query"] = (run, QueryArguments)
-        return {name: Tool(name, text, kind, getattr(self, name)) for name, (text, kind) in described.items()}
+            run = f"Run one reading {languages} query: to count, sort, compute."
+            described["run_query"] = (run, QueryArguments, {"rows": _LIST})
+        return {
+            name: Tool(name, text, kind, result, getattr(self, name))
+            for name, (text, kind, result) in described.items()
+        }
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> Json:
         """Run a tool by name.
@@ -291,54 +324,85 @@ class GraphTools:
             result["left_out"] = len(matches) - len(shown)
         return result
 
-    def bfs_query(self, arguments: BfsRequest) -> Json:
-        """Return the subgraph around some seeds (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
-        return engine.bfs_query(self._store, self._bounded(arguments), self.nearest)
+    def bfs_query(self, arguments: BfsRequest | StrictBfsRequest) -> Json:
+        """Return the subgraph around some seeds (see `bfsql.engine`).
+
+        Raises:
+            RequestInvalid: the cursor is of another request; or a strict answer is larger than a result may be.
+        """
+        if isinstance(arguments, StrictBfsRequest):
+            request = BfsRequest.model_validate(arguments.model_dump(exclude_none=True))
+            whole = engine.bfs_query(self._store, request, self.nearest, strict=True)
+            if (tokens := estimate_tokens(compact(whole))) > self._budget:
+                raise RequestInvalid(
+                    [f"max_hops: the subgraph takes {tokens:,} tokens of {self._budget:,}; ask for less"]
+                )
+            return whole
+        return engine.bfs_query(self._store, self._bounded(arguments), self.nearest, self.relevance)
+
+    def neighbors(self, arguments: NeighborsRequest) -> Json:
+        """Return all values of some predicates of a node, by predicate and direction, page by page.
+
+        Raises:
+            RequestInvalid: the cursor is of another request.
+        """
+        return self._values(arguments, None)
 
     def describe_entity(self, arguments: EntityArguments) -> Json:
-        """Return a node's properties, and its edges counted by predicate and direction."""
+        """Return a node's properties, and each of its predicates with a count and the first values."""
+        return self._values(NeighborsRequest(id=arguments.id, question=arguments.question), _FEW_VALUES)
+
+    def _values(self, arguments: NeighborsRequest, few: int | None) -> Json:
         known, errors = known_seeds(self._store, [arguments.id], self.nearest)
         if not known:
-            return {"errors": errors}
+            return {"id": arguments.id, "values": [], "errors": errors}
         (node,) = self._store.nodes(known)
-        counts = self._store.relation_counts(self._store.numbers(known))
-        groups = zip(counts.relation.tolist(), counts.inverse.tolist(), counts.count.tolist(), strict=True)
-        edges = [
-            {"predicate": self._store.relations[relation], "as": "object" if inverse else "subject", "count": count}
-            for relation, inverse, count in groups
-        ]
-        edges.sort(key=lambda edge: (-int(edge["count"]), str(edge["predicate"]), str(edge["as"])))
-        reserved = (*NODE_FIELDS, "edges", "left_out")
-        result: Json = {
-            "id": node.id,
-            "entity_type": node.type,
-            "name": node.name,
-            **renamed(node.properties, reserved),
-        }
-        result = clipped(result, self._room * 3 // 4)
-        result["edges"] = within(edges, self._room - estimate_tokens(compact(result)))
-        if len(result["edges"]) < len(edges):
-            result["left_out"] = len(edges) - len(result["edges"])
-        return result
-
-    def describe_entities(self, arguments: EntitiesArguments) -> Json:
-        """Return the properties of several nodes, in the order asked; what is left out are the last ones."""
-        known, errors = known_seeds(self._store, arguments.ids, self.nearest)
-        entities = [full_node(node) for node in self._store.nodes(known)]
-        told = within(errors, self._room // 2)
-        shown = within(entities, self._room - estimate_tokens(compact(told)))
-        result: Json = {"entities": shown}
-        if len(shown) < len(entities):
-            result["left_out"] = len(entities) - len(shown)
-        if errors:
-            result["errors"] = told
-        if len(told) < len(errors):
-            result["errors_left_out"] = len(errors) - len(told)
+        budget: int = self._bounded(arguments).budget_tokens
+        result: Json = clipped(full_node(node), budget // 2)
+        labels = frozenset(self._store.relations)
+        asked = tuple(label for label in arguments.predicates if label in labels)
+        if asked != arguments.predicates:
+            result["warnings"] = engine.unknown_names(
+                "predicate", frozenset(arguments.predicates), self._store.relations
+            )
+        ranks = self.relevance(arguments.question) if arguments.question else None
+        request = arguments.model_copy(update={"predicates": asked})
+        found = [] if arguments.predicates and not asked else values.groups(self._store, node.id, request, ranks)
+        about = (node.id, asked, arguments.direction, arguments.question)
+        mark = fingerprint(self._store, "values", few, *about, sum(count for *_, count in found))
+        start = read_cursor(arguments.cursor, mark) if arguments.cursor else Place()
+        room = budget - _FRAME_TOKENS - estimate_tokens(compact(result))
+        shown: list[Json] = []
+        at, within_group = start.nodes, start.edges
+        while at < len(found) and room > 0:
+            group = values.values(self._store, node.id, found[at], few, ranks)
+            frame = estimate_tokens(compact(group.as_json(0, 0)))
+            left = group.values[within_group:]
+            count = fitting_items(left, room - frame) if left else 0
+            item = group.as_json(within_group, within_group + count)
+            if count == 1:
+                item["values"] = [clipped(left[0], max(room - frame, budget // 2))]
+            room -= estimate_tokens(compact(item)) + 1
+            if room < 0 and shown:
+                break
+            shown.append(item)
+            within_group += count
+            if few is None and within_group < len(group.values):
+                break
+            at, within_group = at + 1, 0
+        result["values"] = shown
+        if at < len(found):
+            left_over = sum(count for *_, count in found[at:]) - within_group
+            result["truncated"] = {
+                "predicates_left": len(found) - at,
+                "values_left": left_over,
+                "cursor": write_cursor(Place(at, within_group), mark),
+            }
         return result
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
         """Return what is near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
-        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest)
+        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest, self.relevance)
 
     def shortest_paths(self, arguments: PathArguments) -> Json:
         """Return the shortest paths between nodes, edges in stored orientation.
@@ -356,7 +420,7 @@ class GraphTools:
             arguments.predicates or None,
             Direction(arguments.direction),
         )
-        found = paths(self._store, query, PathLimits(_TIMEOUT_S)) if sources and targets else ()
+        found = paths(self._store, query, PathLimits(left_s(_TIMEOUT_S))) if sources and targets else ()
         pairs: dict[tuple[str, str], list[Json]] = {(one, other): [] for one in sources for other in targets}
         for path in found:
             edges = [full_edge(each.head, each.relation, each.tail, each.properties) for each in path.path.triples]
@@ -378,7 +442,7 @@ class GraphTools:
             EntityNotFound: a start or end is not in the graph.
             RelationNotFound: a predicate is not in the graph.
         """
-        found = paths(self._store, arguments.query, PathLimits(_TIMEOUT_S, _MOST_PATHS))
+        found = paths(self._store, arguments.query, PathLimits(left_s(_TIMEOUT_S), _MOST_PATHS))
         listed = found.as_json()["paths"]
         shown = within(listed, self._room)
         return {"paths": shown, "truncated": found.truncated or len(shown) < len(listed)}
@@ -394,18 +458,38 @@ class GraphTools:
         if language is None or language not in self._queries:
             taken = f"it takes {', '.join(self._queries)}" if self._queries else "it takes no queries; use bfs_query"
             raise RequestInvalid([f"language: the graph does not take {language or 'queries'}; {taken}"])
-        rows = self._queries[language].run(arguments.query, limits=QueryLimits(_TIMEOUT_S, arguments.max_rows))
+        queryable = self._queries[language]
+        limits = QueryLimits(left_s(_TIMEOUT_S), arguments.max_rows)
+        rows = queryable.run(arguments.query, limits=limits)
         result = as_json(rows)
-        shown = within(result["rows"], self._room)
+        notes = self._notes(queryable, arguments.query, empty=not rows.rows)
+        shown = within(result["rows"], self._room - estimate_tokens(compact(notes)))
         result["truncated"] = rows.truncated or shown != result["rows"]
         result["rows"] = shown
+        if notes:
+            result["notes"] = notes
         return result
+
+    def _notes(self, queryable: QueryStore, query: str, empty: bool) -> list[str]:
+        """Say what the graph does not have of a query's names, with the nearest; of one without rows, texts as well."""
+        findings = lint_query(cast("LintedStore", queryable), query)
+        notes = [f"line {found.line}, column {found.column}: {found.message}" for found in findings]
+        for text in strings_in(queryable.language, query)[:_LOOKED_UP] if empty else ():
+            names = [node.name for node in self.nearest(text)]
+            if names and text not in names:
+                notes.append(f"no node is called {text!r}; nearest: {', '.join(map(repr, names))}")
+        return notes
 
     # Inside
 
     @cached_property
     def _schema(self) -> SchemaRenderer:
-        return self._given_schema or SchemaRenderer(self._store.schema())
+        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder())
+
+    def _ranked(self, question: str) -> Ranks:
+        """Return for each relation of the store its place by relevance to a question."""
+        place = {name: at for at, name in enumerate(self._schema.ranked(question))}
+        return np.array([place.get(name, len(place)) for name in self._store.relations], np.int64)
 
     @cached_property
     def _search(self) -> EntityLinker:
@@ -420,8 +504,8 @@ class GraphTools:
         return EntityLinker(self._store, top_k=most, cutoff=_CUTOFF, extend=True, names=self._entities.names)
 
     def _bounded(self, request: Any) -> Any:
-        """Hold a request to the size of one result; it may ask for less."""
-        return request.model_copy(update={"budget_tokens": min(request.budget_tokens or self._budget, self._budget)})
+        """Hold a request to the size of one result; it may ask for less than that, and more than a page."""
+        return request.model_copy(update={"budget_tokens": min(request.budget_tokens or self._page, self._budget)})
 
 
 def _predicate(relation: RelationSchema) -> Json:
@@ -452,19 +536,15 @@ def langchain_tools(tools: GraphTools) -> list[BaseTool]:
 def _langchain_tool(tool: Tool) -> BaseTool:
     def run(**arguments: Any) -> str:
         try:
-            return compact(tool.run(tool.arguments.model_validate(arguments)))
+            return compact(tool.run(read_request(tool.arguments, arguments)))
         except ByokgError as error:
             raise ToolException(str(error)) from error
-
-    def explain(error: Any) -> str:
-        return str(RequestInvalid(problems(tool.arguments, error)))
 
     return StructuredTool.from_function(
         func=run,
         name=tool.name,
         description=tool.description,
-        args_schema=tool.arguments,
+        args_schema=tool.input_schema,
         infer_schema=False,
         handle_tool_error=True,
-        handle_validation_error=explain,
     )

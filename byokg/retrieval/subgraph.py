@@ -18,15 +18,18 @@ import numpy.typing as npt
 
 from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
+from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
 from byokg.index.embedders import Embedder
 from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidate_ranking import meaning_ranker
 from byokg.retrieval.candidates import (
     DATE,
     Attribute,
     Candidate,
     CandidateRanker,
+    Candidates,
     Conditions,
     Step,
     Templates,
@@ -84,7 +87,9 @@ class SubgraphRetriever:
         text = request.question.text
         if not anchors:
             return []
-        found = self._finder.find(anchors, conditions=Conditions.of(text))
+        found = self._candidates(anchors, Conditions.of(text))
+        if not found.items:
+            return []
         evidence: list[Evidence] = []
         met: set[object] = set()
         ran = 0
@@ -108,6 +113,12 @@ class SubgraphRetriever:
         got = {"candidates": len(found.items), "ran": ran, "nodes": len(met), "truncated": list(found.truncated)}
         request.note(RETRIEVER, {"anchors": anchors}, got)
         return evidence
+
+    def _candidates(self, anchors: Sequence[EntityId], conditions: Conditions) -> Candidates:
+        """Enumerate candidates: in numpy where the graph is ours, by aggregate queries where a server has it."""
+        if isinstance(self._store, CypherStore):
+            return queried_candidates(self._store, anchors, (), self._finder.templates, conditions=conditions)
+        return self._finder.find(anchors, conditions=conditions)
 
     def _run(self, one: Candidate) -> tuple[list[NodeCell | int], bool]:
         """Return the results of a candidate, those of most walks first, and whether some were cut off."""

@@ -26,8 +26,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_response_is_printed_as_json(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bfs", str(graph), REQUEST]) == 0
     response = json.loads(capsys.readouterr().out)
-    assert [node["id"] for node in response["nodes"]] == ["PUB:1", "DIS:cushing-syndrome", "PERSON:ferrand"]
-    assert response["edges"][1]["provenance"][0]["source_doc"] == "PUB:1"
+    assert [node["id"] for node in response["nodes"]] == ["PUB:1", "PERSON:ferrand", "DIS:cushing-syndrome"]
+    assert response["edges"][0]["provenance"][0]["source_doc"] == "PUB:1"
 
 
 def test_a_request_is_read_from_input(
@@ -45,7 +45,7 @@ def test_an_unknown_seed_is_reported_with_the_nearest_names(graph: Path, capsys:
 
 
 def test_a_wrong_request_is_one_line_of_error(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bfs", str(graph), '{"seeds": ["PUB:1"], "hops": 1}']) == 2
+    assert main(["bfs", str(graph), '{"seeds": ["PUB:1"], "max_hop": 1}']) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "did you mean 'max_hops'?" in error
 
@@ -55,8 +55,13 @@ def test_without_a_request_the_error_shows_one(capsys: pytest.CaptureFixture[str
     assert "give a graph and a request: byokg bfs GRAPH" in capsys.readouterr().err
 
 
-def test_the_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bfs", "--schema"]) == 0
-    schemas = json.loads(capsys.readouterr().out)
-    jsonschema.Draft202012Validator(schemas["request"]).validate(json.loads(REQUEST))
-    assert "nodes" in schemas["response"]["properties"]
+    jsonschema.Draft202012Validator(json.loads(capsys.readouterr().out)).validate(json.loads(REQUEST))
+
+
+def test_strict_takes_and_gives_what_the_article_has(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bfs", str(graph), REQUEST, "--strict"]) == 0
+    response = json.loads(capsys.readouterr().out)
+    assert list(response) == ["seeds", "max_hops", "node_count", "edge_count", "nodes", "edges"]
+    assert main(["bfs", str(graph), '{"seeds": ["PUB:1"], "max_hops": 1, "limit": 1}', "--strict"]) == 2

@@ -26,7 +26,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from byokg.cli.main import main
-from byokg.cli.mcp import INTERRUPTED, SCHEMA_URI, TOKEN, GraphServer
+from byokg.cli.mcp.commands import INTERRUPTED, TOKEN
+from byokg.cli.mcp.server import SCHEMA_URI, GraphServer, Served
 from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import EdgeBatch
@@ -102,11 +103,12 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
             assert "describe_schema" in (client.instructions or "")
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == [
-                *("describe_schema", "search_entities", "bfs_query", "describe_entity", "describe_entities"),
+                *("describe_schema", "search_entities", "bfs_query", "neighbors", "describe_entity"),
                 *("intersect_subgraphs", "shortest_paths", "path_query"),
             ]
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
-            assert set(tools["bfs_query"].input_schema["required"]) == {"seeds", "max_hops"}
+            assert set(tools["bfs_query"].input_schema["required"]) == {"seeds"}
+            assert client.server_info is not None and client.server_info.version
             found = await asked(client, "search_entities", {"query": "thing 3", "limit": 1})
             assert found["matches"][0]["id"] == "thing 3"
             schema = await client.read_resource(SCHEMA_URI)
@@ -157,8 +159,8 @@ def test_clients_at_the_same_time_get_their_own_answers(server: Running) -> None
                 assert [node["id"] for node in own["nodes"]] == [f"client {number}", f"thing {number}"]
                 hub = await asked(client, "bfs_query", {"seeds": ["hub"], "max_hops": 1, "limit": 5})
                 assert hub["node_count"] == HUB_EDGES + 1 and len(hub["nodes"]) == 5
-                wrong = await client.call_tool("bfs_query", {"seeds": [f"client {number}"], "max_hop": 1})
-                assert wrong.is_error and "max_hop" in text_of(wrong)
+                wrong = await client.call_tool("bfs_query", {"seeds": [f"client {number}"], "max_hopz": 1})
+                assert wrong.is_error and "max_hopz" in text_of(wrong)
                 unknown = await client.call_tool("drop_graph", {})
                 assert unknown.is_error and "no tool 'drop_graph'" in text_of(unknown)
 
@@ -198,7 +200,7 @@ def test_logs_are_json_without_what_was_asked_or_found(graph: Path) -> None:
     async def talk() -> None:
         async with Client(running.url) as client:
             await asked(client, "search_entities", {"query": "thing 7"})
-            await client.call_tool("bfs_query", {"seeds": ["no such seed"]})
+            await client.call_tool("bfs_query", {"seedz": ["no such seed"]})
             await client.call_tool("no such tool", {})
 
     asyncio.run(talk())
@@ -254,7 +256,7 @@ class Broken(ColumnarGraph):
 
 def test_a_bug_is_logged_by_place_and_told_by_class_without_data(caplog: pytest.LogCaptureFixture) -> None:
     store = Broken.from_triples(TRIPLES[-2:])
-    server = GraphServer(store, GraphTools(store), timeout_s=5, budget_tokens=500)
+    server = GraphServer([Served("test", store, GraphTools(store))], timeout_s=5)
 
     async def talk() -> None:
         async with Client(server.server) as client:
@@ -304,14 +306,14 @@ class Slow(ColumnarGraph):
 
 def test_a_call_ends_in_time_and_the_next_one_is_answered() -> None:
     store = Slow.from_triples(TRIPLES[-2:])
-    server = GraphServer(store, GraphTools(store), timeout_s=0.1, budget_tokens=500, threads=2)
+    server = GraphServer([Served("test", store, GraphTools(store))], timeout_s=0.1, threads=2)
 
     async def talk() -> None:
         async with Client(server.server) as client:
             late = await client.call_tool("bfs_query", {"seeds": ["client 15"], "max_hops": 1})
             assert late.is_error and "longer than 0.1 s" in text_of(late)
-            described = await asked(client, "describe_entities", {"ids": ["client 15"]})
-            assert described["entities"][0]["id"] == "client 15"
+            described = await asked(client, "search_entities", {"query": "client 15"})
+            assert described["matches"][0]["id"] == "client 15"
 
     asyncio.run(talk())
     server.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,23 @@ def test_runs_over_other_questions_are_refused_unless_forced(byokg: Run, films: 
 def test_the_questions_of_a_run_are_beside_its_predictions(runs: tuple[Path, Path]) -> None:
     lines = (runs[0] / QUESTIONS).read_text("utf-8").splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["q1", "q2", "q3"]
+
+
+def test_a_long_name_of_a_run_is_not_broken(byokg: Run, runs: tuple[Path, Path]) -> None:
+    long = Path("pipeline.max_hops=2,linking=fuzzy,embedding=static")
+    shutil.copytree(runs[1], long)
+    lines = byokg("compare", runs[0], long).out.splitlines()
+    assert lines[1:3] == [f"  [1] {runs[0].name}", f"  [2] {long}"]
+    assert any(line.split()[:3] == ["[1]", "[2]", "difference"] for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_published_figures_of_several_sets_say_which(byokg: Run, runs: tuple[Path, Path]) -> None:
+    out = byokg("compare", runs[0], "--anchors", "metaqa").out
+    assert all(f"metaqa {hops}-hop" in " ".join(out.split()) for hops in (1, 2, 3))
+
+
+def test_no_answer_is_an_exit_code_of_its_own(byokg: Run, graph: Path) -> None:
+    assert byokg("ask", "Who directed Heat?", f"graph.path={graph}").code == 0
+    for words in ([], ["--json"]):
+        assert byokg("ask", "Why?", f"graph.path={graph}", *words).code == 1

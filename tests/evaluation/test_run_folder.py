@@ -10,7 +10,8 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.records import CONFIG, PREDICTIONS
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
     QUESTIONS,
@@ -21,7 +22,8 @@ from byokg.evaluation.run_folder import (
     read_metrics,
     read_questions,
 )
-from byokg.types import EntityId
+from byokg.evaluation.runner import RunSettings, run_evaluation
+from byokg.types import Answer, AnswerItem, EntityId, Question
 
 EXAMPLES = (
     Example(
@@ -119,3 +121,49 @@ def test_the_same_code_has_the_same_digest() -> None:
     first = code_version()
     code_version.cache_clear()
     assert code_version() == first
+
+
+class Here:
+    """Answers every question alike, and remembers which it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def run(self, question: Question) -> Answer:
+        """Return the one answer."""
+        self.asked.append(question.id)
+        return Answer(question.id, (AnswerItem("here", None, 1.0),), ())
+
+
+def test_a_larger_limit_goes_on_where_the_smaller_one_ended(tmp_path: Path) -> None:
+    examples = [Example(f"q{number}", f"Where is {number}?", ("here",)) for number in range(6)]
+    here = Here()
+
+    def run(limit: int | None, out: str, **config: object) -> Metrics:
+        settings = RunSettings("towns", "0" * 64, "1" * 64, config={"limit": limit, **config})
+        return run_evaluation(here, examples[:limit], tmp_path / out, settings)
+
+    assert run(2, "grown").overall.n == 2
+    assert run(4, "grown").overall.n == 4
+    assert run(None, "grown").overall.n == 6
+    assert here.asked == [f"q{number}" for number in range(6)]
+    run(None, "whole")
+    for name in (CONFIG, QUESTIONS, PREDICTIONS, METRICS_FILE):
+        assert (tmp_path / "grown" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    with pytest.raises(RunError, match="belongs to run"):
+        run(4, "grown")  # a run does not shrink
+    run(2, "other", beam=1)
+    with pytest.raises(RunError, match="belongs to run"):
+        run(4, "other", beam=2)
+
+
+def test_a_larger_run_with_other_first_questions_is_another_run(tmp_path: Path) -> None:
+    examples = [Example(f"q{number}", f"Where is {number}?", ("here",)) for number in range(6)]
+
+    for chosen, refused in ((examples[:2], False), (examples[1:5], True)):
+        settings = RunSettings("towns", "0" * 64, "1" * 64, config={"limit": len(chosen)})
+        if refused:
+            with pytest.raises(RunError, match="belongs to run"):
+                run_evaluation(Here(), chosen, tmp_path / "run", settings)
+        else:
+            run_evaluation(Here(), chosen, tmp_path / "run", settings)

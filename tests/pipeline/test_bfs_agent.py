@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.bfs_agent import BfsAgent
+from byokg.text import estimate_tokens
 from byokg.types import EntityId, NodeEvidence, Question, RowsEvidence, TripleEvidence
 from tests.graph.bfsql.graphs import biomedical
 
@@ -33,6 +35,14 @@ QUESTION = Question("q1", "Who directed Heat?")
 
 Reply = str | Sequence[tuple[str, dict[str, Any]]]
 """A text, or tool calls."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """A text with tool calls."""
+
+    text: str
+    calls: Sequence[tuple[str, dict[str, Any]]]
 
 
 class Explorer(BaseChatModel):
@@ -63,9 +73,10 @@ class Explorer(BaseChatModel):
     ) -> ChatResult:
         reply = self.replies[len(self.seen)]
         self.seen.append(messages)
-        calls = [] if isinstance(reply, str) else list(reply)
+        text = reply if isinstance(reply, str) else reply.text if isinstance(reply, Both) else ""
+        calls = [] if isinstance(reply, str) else list(reply.calls if isinstance(reply, Both) else reply)
         message = AIMessage(
-            reply if isinstance(reply, str) else "",
+            text,
             tool_calls=[
                 {"name": name, "args": arguments, "id": f"c{len(self.seen)}.{at}", "type": "tool_call"}
                 for at, (name, arguments) in enumerate(calls)
@@ -100,7 +111,7 @@ def test_it_looks_around_until_it_answers_and_cites_what_it_found(explorer: Call
     cited = {item.id: item for item in second.evidence if item.id in answer.items[0].citations}
     assert cited and all(isinstance(item, NodeEvidence | TripleEvidence) for item in cited.values())
     assert model.offered == [
-        *("describe_schema", "search_entities", "bfs_query", "describe_entity", "describe_entities"),
+        *("describe_schema", "search_entities", "bfs_query", "neighbors", "describe_entity"),
         *("intersect_subgraphs", "shortest_paths"),
     ]
 
@@ -122,9 +133,43 @@ def test_the_last_reply_has_to_be_the_answer(explorer: Callable[..., Explorer]) 
     model = explorer(look, look, "<answers>\nHeat\n</answers>")
     answer = agent(model, calls=3).run(QUESTION)
     assert len(model.seen) == 3 and "Answer now" in str(model.seen[2][-1].content)
-    assert [len(each.evidence) for each in answer.rounds] == [1, 0]  # what came twice is kept once
+    assert [len(each.evidence) for each in answer.rounds] == [2, 0]  # what came twice is kept once
     stubborn = explorer(look, look)
     assert agent(stubborn, calls=2).run(QUESTION).items == () and len(stubborn.seen) == 2
+
+
+def test_whoever_only_repeats_calls_has_to_answer(explorer: Callable[..., Explorer]) -> None:
+    look = [("neighbors", {"id": "Heat", "predicates": "directed_by"})]
+    model = explorer(look, look, "<answers>\nMichael Mann\n</answers>")
+    answer = agent(model, calls=10).run(QUESTION)
+    assert len(model.seen) == 3 and "Answer now" in str(model.seen[2][-1].content)
+    assert answer.items[0].id == "Michael Mann" and answer.items[0].grounded
+
+
+def test_an_answer_ends_it_though_more_was_asked_for(explorer: Callable[..., Explorer]) -> None:
+    look = ("describe_entity", {"id": "Heat"})
+    model = explorer([look], Both("<answers>\nMichael Mann\n</answers>", [look]))
+    assert [item.name for item in agent(model).run(QUESTION).items] == ["Michael Mann"]
+    assert len(model.seen) == 2
+
+
+def test_old_results_are_shortened_and_the_latest_is_whole(explorer: Callable[..., Explorer]) -> None:
+    def look(name: str) -> list[tuple[str, dict[str, Any]]]:
+        return [("neighbors", {"id": name, "predicates": "owns"})]
+
+    graph = ColumnarGraph.from_triples([(owner, "owns", f"thing {at}") for owner in "ab" for at in range(60)])
+    model = explorer(look("a"), look("b"), "<answers>\nthing 0\n</answers>")
+    BfsAgent(graph, LanguageModel(model), folded_tokens=120).run(QUESTION)
+    first, second = (str(message.content) for message in model.seen[2] if message.type == "tool")
+    assert estimate_tokens(first) <= 120 < estimate_tokens(second)
+    assert "thing 0" in first and "more)" in first and len(json.loads(second)["values"][0]["values"]) == 60
+
+
+def test_tools_are_told_the_question(explorer: Callable[..., Explorer]) -> None:
+    model = explorer([("bfs_query", {"seeds": ["Heat"]})], "<answers>\n</answers>")
+    agent(model).run(QUESTION)
+    shown = json.loads(str(model.seen[1][-1].content))
+    assert shown["edges"][0]["predicate"] == "directed_by"
 
 
 def test_results_together_stay_within_their_budget(explorer: Callable[..., Explorer]) -> None:

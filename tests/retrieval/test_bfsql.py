@@ -175,7 +175,7 @@ class TestOfWrittenRequests:
     @pytest.mark.parametrize(
         ("written", "problem"),
         [
-            ('{"seeds": ["Acromegaly"]}', "max_hops: missing"),
+            ('{"max_hops": 1}', "seeds: missing"),
             ('{"seeds": ["Acromegaly"], "max_hops": 1, "filter": {}}', "filter: no such field"),
             ("Acromegaly", "no JSON"),
         ],

@@ -30,7 +30,7 @@ ODD = [
 ASKED = Conditions(years=(1998, 1999, 2003), extremes=True, count=True)
 
 
-def graph_of(seed: int) -> ColumnarGraph:
+def records_of(seed: int) -> tuple[list[Node], list[Triple]]:
     """Return a small graph with loops, parallel edges, namesakes, types, values, and names that need escaping."""
     draw = random.Random(seed)
     nodes = [
@@ -49,7 +49,12 @@ def graph_of(seed: int) -> ColumnarGraph:
         relation = "dated" if other.name[:2] in ("19", "20") and draw.random() < 0.8 else draw.choice(relations[:4])
         held = {"since": 1996 + draw.randrange(6)} if draw.random() < 0.4 else {}
         edges += [Triple(one.id, relation, other.id, properties=held)] * (2 if draw.random() < 0.15 else 1)
-    return ColumnarGraph.from_records(nodes, edges, f"random {seed}")
+    return nodes, edges
+
+
+def graph_of(seed: int) -> ColumnarGraph:
+    """Return them as a graph."""
+    return ColumnarGraph.from_records(*records_of(seed), f"random {seed}")
 
 
 @pytest.fixture(scope="module")

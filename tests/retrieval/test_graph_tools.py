@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from byokg.errors import ConfigError, QueryRefused, RelationNotFound, RequestInvalid
+from byokg.graph.bfsql.protocol import compact
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.schema_text import SchemaRenderer
@@ -23,8 +24,8 @@ NAMES = [
     "describe_schema",
     "search_entities",
     "bfs_query",
+    "neighbors",
     "describe_entity",
-    "describe_entities",
     "intersect_subgraphs",
     "shortest_paths",
 ]
@@ -54,12 +55,32 @@ class TestTheTools:
         assert list(tools.tools) == NAMES
         assert list(queryable.tools) == [*NAMES, "run_query"]
 
-    def test_each_has_a_description_and_a_schema_that_says_what_every_argument_is(self, queryable: GraphTools) -> None:
+    def test_each_has_a_description_and_a_short_schema_without_nulls(self, queryable: GraphTools) -> None:
         for tool in queryable.tools.values():
-            schema = tool.arguments.model_json_schema()
-            jsonschema.Draft202012Validator.check_schema(schema)
-            assert tool.description
-            assert all("description" in each for each in schema["properties"].values())
+            for schema in (tool.input_schema, tool.output_schema):
+                jsonschema.Draft202012Validator.check_schema(schema)
+                assert "anyOf" not in json.dumps(schema)
+            assert tool.description and len(tool.input_schema["properties"]) <= 8
+
+    def test_all_of_them_together_take_two_thousand_tokens(self, arcade_process: ArcadeStore) -> None:
+        tools = GraphTools(arcade_process, queries=[arcade_process], path_queries=True)
+        listed = [(tool.name, tool.description, tool.input_schema, tool.output_schema) for tool in tools.tools.values()]
+        assert len(listed) == 9 and estimate_tokens(compact(listed)) <= 2000
+
+    def test_results_keep_to_what_they_are_said_to_hold(self, tools: GraphTools) -> None:
+        calls: dict[str, dict[str, Any]] = {
+            "describe_schema": {},
+            "search_entities": {"query": "cushing"},
+            "bfs_query": {"seeds": ["PUB:4", "nobody"]},
+            "neighbors": {"id": "PUB:4"},
+            "describe_entity": {"id": "nobody"},
+            "intersect_subgraphs": {"seeds": ["PUB:3", "PUB:4"]},
+            "shortest_paths": {"sources": ["PUB:3"], "targets": ["PUB:4"]},
+        }
+        for name, arguments in calls.items():
+            result = tools.call(name, arguments)
+            jsonschema.validate(result, tools.tools[name].output_schema)
+            assert set(tools.tools[name].properties) <= set(result), name
 
     def test_calls_take_json_text_too(self, tools: GraphTools) -> None:
         assert tools.call("describe_entity", '{"id": "PUB:1"}') == tools.call("describe_entity", {"id": "PUB:1"})
@@ -77,7 +98,8 @@ class TestTheTools:
         tools = GraphTools(graph, budget_tokens=500)
         everyone = list(graph.entities())
         results: dict[str, tuple[dict[str, Any], str]] = {
-            "describe_entities": ({"ids": everyone[:100]}, "left_out"),
+            "neighbors": ({"id": "hub"}, "truncated"),
+            "describe_schema": ({"question": "spoke"}, "predicates"),
             "bfs_query": ({"seeds": ["hub"], "max_hops": 1}, "truncated"),
             "intersect_subgraphs": ({"seeds": everyone[1:3], "k": 2}, "truncated"),
             "shortest_paths": ({"sources": everyone[1:4], "targets": everyone[4:9]}, "truncated"),
@@ -93,7 +115,7 @@ class TestTheTools:
         tools = GraphTools(graph, budget_tokens=500)
         calls: dict[str, dict[str, Any]] = {
             "describe_entity": {"id": "a"},
-            "describe_entities": {"ids": ["a", "b"]},
+            "neighbors": {"id": "a"},
             "bfs_query": {"seeds": ["a"], "max_hops": 1, "budget_tokens": 10**9},
             "search_entities": {"query": "a"},
         }
@@ -102,22 +124,18 @@ class TestTheTools:
             assert estimate_tokens(text) <= 500, name
             assert "more characters)" in text or name == "search_entities"
 
-    @pytest.mark.parametrize("count", [100, 1000])
-    def test_many_unknown_ids_fit_too(self, count: int) -> None:
-        tools = GraphTools(hub(3), budget_tokens=4000)
-        lost = [f"n{at}" for at in range(count)]
-        result = tools.call("bfs_query", {"seeds": ["hub", *lost[:-1]], "max_hops": 1})
+    def test_many_unknown_ids_fit_too(self) -> None:
+        tools = GraphTools(hub(3))
+        result = tools.call("bfs_query", {"seeds": ["hub", *(f"n{at}" for at in range(99))], "max_hops": 1})
         shown = len(result["errors"])
-        assert result["node_count"] == 4 and 0 < shown < count - 1
-        assert result["warnings"] == [f"{count - 1 - shown} more seeds are not in the graph"]
-        described = tools.call("describe_entities", {"ids": lost[:100]})
-        assert len(described["errors"]) + described["errors_left_out"] == 100
-        for answer in (result, described):
-            assert estimate_tokens(json.dumps(answer, separators=(",", ":"))) <= 4000 + 8 * count
+        assert result["node_count"] == 4 and 0 < shown < 99
+        assert result["warnings"] == [f"{99 - shown} more seeds are not in the graph"]
+        assert estimate_tokens(compact(result)) <= 1500
 
     def test_a_request_with_a_budget_of_its_own_keeps_to_that(self, tools: GraphTools) -> None:
         request = {"seeds": ["DIS:cushing-syndrome"], "max_hops": 2}
-        assert "truncated" not in tools.call("bfs_query", request)
+        assert "truncated" not in tools.call("bfs_query", {**request, "topology_only": True, "budget_tokens": 4000})
+        assert estimate_tokens(compact(tools.call("bfs_query", request))) <= 1500
         assert "truncated" in tools.call("bfs_query", {**request, "budget_tokens": 300})
 
 
@@ -182,19 +200,60 @@ class TestBfsQuery:
 
 
 class TestDescribe:
-    def test_a_node_comes_with_its_properties_and_its_edges_counted(self, tools: GraphTools) -> None:
+    def test_a_node_comes_with_its_properties_and_the_values_of_its_predicates(self, tools: GraphTools) -> None:
         result = tools.call("describe_entity", {"id": "PUB:4"})
         assert result["year"] == 2021 and result["name"] == "Blood pressure after remission"
-        assert result["edges"] == [
-            {"predicate": "DISCUSSES", "as": "subject", "count": 2},
-            {"predicate": "AUTHORED", "as": "object", "count": 1},
+        assert [(each["predicate"], each["direction"], each["count"]) for each in result["values"]] == [
+            ("AUTHORED", "in", 1),
+            ("DISCUSSES", "out", 2),
         ]
+        assert [value["name"] for value in result["values"][0]["values"]] == ["Sara Lindholm"]
+        assert "truncated" not in result
+
+    def test_many_values_are_counted_and_the_first_are_shown(self) -> None:
+        [group] = GraphTools(hub(50)).call("describe_entity", {"id": "hub"})["values"]
+        assert group["count"] == 50 and len(group["values"]) == 3
 
     def test_an_unknown_id_is_reported(self, tools: GraphTools) -> None:
         assert tools.call("describe_entity", {"id": "PUB:99"})["errors"][0]["seed"] == "PUB:99"
-        result = tools.call("describe_entities", {"ids": ["PUB:4", "PUB:99"]})
-        assert [each["id"] for each in result["entities"]] == ["PUB:4"]
-        assert [each["seed"] for each in result["errors"]] == ["PUB:99"]
+
+
+class TestNeighbors:
+    def test_values_come_with_what_their_edges_say(self, tools: GraphTools) -> None:
+        result = tools.call("neighbors", {"id": "PERSON:ferrand", "predicates": "AUTHORED"})
+        [group] = result["values"]
+        assert (group["predicate"], group["direction"], group["count"]) == ("AUTHORED", "out", 2)
+        assert [(each["id"], each["confidence"]) for each in group["values"]] == [("PUB:1", 0.97), ("PUB:2", 0.99)]
+        assert group["values"][0]["provenance"][0]["source_doc"] == "PUB:1"
+
+    @pytest.mark.parametrize("budget", [200, 300, 1000])
+    def test_pages_put_together_are_all_values_each_once(self, budget: int) -> None:
+        graph = hub(120)
+        tools, request = GraphTools(graph), {"id": "hub", "budget_tokens": budget}
+        page = tools.call("neighbors", request)
+        found = [value["id"] for group in page["values"] for value in group["values"]]
+        while "truncated" in page:
+            assert estimate_tokens(compact(page)) <= budget
+            page = tools.call("neighbors", {**request, "cursor": page["truncated"]["cursor"]})
+            found += [value["id"] for group in page["values"] for value in group["values"]]
+        assert found == sorted(f"spoke number {at}" for at in range(120))
+
+    def test_a_direction_leaves_the_other_one_out(self, tools: GraphTools) -> None:
+        assert tools.call("neighbors", {"id": "PUB:4", "direction": "in"})["values"][0]["direction"] == "in"
+        assert len(tools.call("neighbors", {"id": "PUB:4", "direction": "in"})["values"]) == 1
+
+    def test_an_unknown_predicate_is_warned_of_with_the_nearest_and_the_others_are_answered(
+        self, tools: GraphTools
+    ) -> None:
+        result = tools.call("neighbors", {"id": "PUB:4", "predicates": ["DISCUSS", "AUTHORED"]})
+        assert [each["predicate"] for each in result["values"]] == ["AUTHORED"]
+        assert "nearest: 'DISCUSSES'" in result["warnings"][0]
+        assert tools.call("neighbors", {"id": "PUB:4", "predicates": ["DISCUSS"]})["values"] == []
+
+    def test_a_cursor_of_another_graph_is_refused(self) -> None:
+        cursor = GraphTools(hub(120)).call("neighbors", {"id": "hub", "budget_tokens": 200})["truncated"]["cursor"]
+        with pytest.raises(RequestInvalid, match="another graph"):
+            GraphTools(hub(121)).call("neighbors", {"id": "hub", "cursor": cursor})
 
 
 class TestShortestPaths:
@@ -231,6 +290,14 @@ class TestRunQuery:
             "truncated": False,
         }
 
+    def test_names_that_the_graph_does_not_have_are_noted_with_the_nearest(self, queryable: GraphTools) -> None:
+        query = "MATCH (d:Drug)-[:TREAT]->(x) RETURN d.name"
+        assert any("TREATS" in note for note in queryable.call("run_query", {"query": query})["notes"])
+        query = "MATCH (d:Disease {name: 'Acromegalie'}) RETURN d.name"
+        assert queryable.call("run_query", {"query": query})["notes"] == [
+            "no node is called 'Acromegalie'; nearest: 'Acromegaly'"
+        ]
+
     def test_more_rows_than_asked_for_are_cut_and_said(self, queryable: GraphTools) -> None:
         result = queryable.call("run_query", {"query": "MATCH (d:Drug) RETURN d.name", "max_rows": 2})
         assert len(result["rows"]) == 2 and result["truncated"] is True
@@ -249,7 +316,7 @@ class TestLangChain:
         found = langchain_tools(queryable)
         assert [tool.name for tool in found] == list(queryable.tools)
         for tool in found:
-            assert tool.get_input_jsonschema() == queryable.tools[tool.name].arguments.model_json_schema()
+            assert tool.args_schema == queryable.tools[tool.name].input_schema
 
     def test_an_answer_is_json(self, tools: GraphTools) -> None:
         run = {tool.name: tool for tool in langchain_tools(tools)}
@@ -258,8 +325,9 @@ class TestLangChain:
 
     def test_wrong_arguments_come_back_as_text_that_says_what_to_do(self, tools: GraphTools) -> None:
         run = {tool.name: tool for tool in langchain_tools(tools)}
-        said = run["bfs_query"].invoke({"seeds": ["PUB:1"], "hops": 1})
-        assert "max_hops: missing" in said and "did you mean 'max_hops'?" in said
+        said = run["bfs_query"].invoke({"seedz": ["PUB:1"]})
+        assert "seeds: missing" in said and "did you mean 'seeds'?" in said
+        assert json.loads(run["bfs_query"].invoke({"seeds": "PUB:1", "hops": 0}))["node_count"] == 1
 
     def test_a_failure_comes_back_as_text(self, queryable: GraphTools) -> None:
         run = {tool.name: tool for tool in langchain_tools(queryable)}

@@ -15,7 +15,7 @@ import json
 import math
 import pickle
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ _STORAGES = {
 }
 _SCALAR = np.int64(0).__reduce__()[0]
 """What a pickle calls to make a number of numpy's."""
-_UNSAID = frozenset(("", "nan", "-1", "None"))
+_UNSAID = frozenset(("", "nan", "-1", "None", "[]", "{}", "['']"))
 
 
 def write_stark_graph(folder: Path, out: Path) -> None:
@@ -67,7 +67,7 @@ def write_stark_graph(folder: Path, out: Path) -> None:
     keys = list(dict.fromkeys(key for _, properties in rows for key in properties))
     with (out / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(("id", "name", "type", *keys))
+        table.writerow(("id", "name", "type", *(_headed(key, rows) for key in keys)))
         for number, (name, properties) in enumerate(rows):
             kind = types.get(int(of_node[number]), "")
             table.writerow((number, name or number, kind, *(properties.get(key, "") for key in keys)))
@@ -78,22 +78,31 @@ def write_stark_graph(folder: Path, out: Path) -> None:
             table.writerow((head, relations.get(kind, str(kind)), tail))
 
 
-def _described(record: Any, folder: Path) -> tuple[str, dict[str, str]]:
+def _headed(key: str, rows: Sequence[tuple[str, Mapping[str, str | int | float]]]) -> str:
+    """Return the head of a property's column, with its kind where all values are numbers."""
+    kinds = {type(properties[key]) for _, properties in rows if key in properties}
+    return f"{key}:int" if kinds == {int} else f"{key}:float" if kinds <= {int, float} else key
+
+
+def _described(record: Any, folder: Path) -> tuple[str, dict[str, str | int | float]]:
     """Return a node's name and properties."""
     if not isinstance(record, Mapping):
         raise DatasetError(folder / "node_info.pkl", None, f"says {record!r} of a node, which is no mapping")
     naming = next((key for key in _NAMES if _told(record.get(key))), None)
     told = {**record, **(record["details"] if isinstance(record.get("details"), Mapping) else {})}
     left_out = {naming, "details", "type", "id", "name"}
-    properties = {}
+    properties: dict[str, str | int | float] = {}
     for key, value in told.items():
         if key not in left_out and not str(key).startswith("_") and "_id" not in str(key) and _told(value):
-            properties[str(key)] = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+            plain = _plain(value)
+            number = isinstance(plain, int | float) and not isinstance(plain, bool)
+            kept = number or isinstance(plain, str)
+            properties[str(key)] = plain if kept else json.dumps(plain, ensure_ascii=False)
     return ("" if naming is None else " ".join(str(record[naming]).split())), properties
 
 
 def _told(value: Any) -> bool:
-    return value is not None and str(value) not in _UNSAID and value not in ([], {}, [""])
+    return str(value) not in _UNSAID
 
 
 def _plain(value: Any) -> Any:

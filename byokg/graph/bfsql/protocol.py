@@ -1,19 +1,19 @@
-"""What a BFS-QL request may say, as a language model wrote it in JSON, and what a response looks like.
+"""What a BFS-QL request may say, as a language model wrote it in JSON, and what items of a response look like.
 
-The article's request is nested; a later protocol of its author takes flat parameters. Both are understood:
+A schema shows the few arguments that a model needs. All of these are understood as well, wherever they fit:
 
-| flat parameter       | the same as, or what it does                                                              |
-|----------------------|-------------------------------------------------------------------------------------------|
-| `node_types`         | `node_filter.entity_types`; an empty list is no filter                                    |
-| `predicates`         | `edge_filter.predicates`; an empty list is no filter                                      |
-| `exclude_node_types` | `exclude_entity_types`                                                                    |
-| `min_mentions`       | leaves out nodes whose property `total_mentions` is lower; nodes without it stay          |
-| `topology_only`      | everything is a stub                                                                      |
-| `limit`              | nodes in one response; `truncated.cursor` leads to the next                               |
-| `offset`             | nodes to skip, in the order of the response, with the edges between them                  |
+| argument                                         | the same as, or what it does                              |
+|--------------------------------------------------|-----------------------------------------------------------|
+| `node_types`, `predicates`                       | the lists in `node_filter`, `edge_filter`; `[]` is none   |
+| `seed`, `ids`; `hops`, `depth`, `k`              | `seeds`; `max_hops`                                       |
+| `topology_only`                                  | everything is a stub                                      |
+| `exclude_entity_types`, `exclude_node_types`     | types that are neither shown nor walked through           |
+| `min_confidence`, `min_mentions`, `max_degree`   | leave out unsure edges, rare nodes; go through no hubs    |
+| `limit`, `max_nodes`, `max_edges`                | bounds of one response; `truncated.cursor` leads on       |
+| `budget_tokens`                                  | the same, as estimated                                    |
+| `offset`                                         | nodes to skip, with the edges between them                |
 
-A response has full nodes and edges, stubs, and what is said beside them. An item that alone is more than a response may
-hold is cut.
+Objects and lists may come as JSON text, and a list of one as the text in it: clients send what their models write.
 
 Source: "A BFS-based graph query language" (BFS-QL), "Query Format" and "Response Format".
 """
@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from byokg.errors import RequestInvalid
 from byokg.graph.guard.allowlist import nearest_names
@@ -33,8 +35,8 @@ from byokg.types import EntityId, Node, Properties, Value
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MOST_SEEDS = 1000
-"""More than a model has reason to write, and as many as can be looked up one by one."""
+MOST_SEEDS = 100
+"""More than a model has reason to write."""
 
 EXAMPLE = '{"seeds": ["id"], "max_hops": 1, "edge_filter": {"predicates": ["name"]}}'
 """Shown where a request cannot be read at all."""
@@ -49,88 +51,93 @@ _WANTED = {
 """What is wrong with a value, where pydantic would speak of Python's types."""
 
 
+def _listed(given: Any) -> Any:
+    """Read a list that came as JSON text, or as the one text that is in it."""
+    if not isinstance(given, str):
+        return given
+    found = _structured(given)
+    return found if isinstance(found, list) else [given]
+
+
+def _object(given: Any) -> Any:
+    """Read an object that came as JSON text."""
+    return _structured(given) if isinstance(given, str) else given
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), WithJsonSchema(_TEXTS)]
+MaybeTexts = Annotated[tuple[str, ...] | None, BeforeValidator(_listed), WithJsonSchema(_TEXTS)]
+MaybeText = Annotated[str | None, WithJsonSchema(_TEXT)]
+"""Lists of texts, and texts; a schema shows no null, since that is an argument left out."""
+
+
 class Strict(BaseModel):
     """Refuses fields that it does not know, so that a misspelt filter is not silently no filter."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Other names of fields, which are understood and not shown."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        said = {key: value for key, value in given.items() if value is not None}  # a null is an argument left out
+        named = {cls.aliases.get(key, key): value for key, value in said.items() if key not in cls.model_fields}
+        return {**named, **{key: value for key, value in said.items() if key in cls.model_fields}}
+
 
 class NodeFilter(Strict):
     """Which nodes come with all their data."""
 
-    entity_types: tuple[str, ...] | None = Field(
-        default=None,
-        description="Node types as describe_schema spells them. A node matches if its type is in the list.",
-    )
+    entity_types: MaybeTexts = None
+    """A node matches if its type is in the list."""
 
 
 class EdgeFilter(Strict):
     """Which edges come with all their data."""
 
-    predicates: tuple[str, ...] | None = Field(
-        default=None,
-        description="Relations as describe_schema spells them. An edge matches if its predicate is in the list.",
-    )
+    predicates: MaybeTexts = None
+    """An edge matches if its predicate is in the list."""
+
+
+_TYPES: dict[str, Any] = {"type": "object", "properties": {"entity_types": _TEXTS}}
+_PREDICATES: dict[str, Any] = {"type": "object", "properties": {"predicates": _TEXTS}}
+
+MaybeNodeFilter = Annotated[NodeFilter | None, BeforeValidator(_object), WithJsonSchema(_TYPES)]
+MaybeEdgeFilter = Annotated[EdgeFilter | None, BeforeValidator(_object), WithJsonSchema(_PREDICATES)]
+Way = Literal["both", "out", "in"]
 
 
 class Selection(Strict):
     """What all requests for a subgraph have in common: what is in it, and how much of it is shown."""
 
-    seeds: tuple[str, ...] = Field(
-        min_length=1, max_length=MOST_SEEDS, description="Ids of the nodes to start from, all at once."
-    )
-    node_filter: NodeFilter | None = Field(
-        default=None,
-        description="Which nodes come with all their data; the others are stubs. Omit for all data on all nodes.",
-    )
-    edge_filter: EdgeFilter | None = Field(
-        default=None,
-        description="Which edges come with all their data and provenance; the others are stubs. Omit for all data on "
-        "all edges.",
-    )
-    node_types: tuple[str, ...] | None = Field(default=None, description="Short for node_filter.entity_types.")
-    predicates: tuple[str, ...] | None = Field(default=None, description="Short for edge_filter.predicates.")
-    topology_only: bool = Field(default=False, description="Show stubs only, whatever the filters say.")
+    aliases = MappingProxyType({"seed": "seeds", "ids": "seeds", "id": "seeds", "entity_types": "node_types"})
 
-    direction: Literal["both", "out", "in"] = Field(
-        default="both",
-        description="Changes which nodes are reached: walk edges both ways, from subject to object, or back.",
-    )
-    exclude_entity_types: tuple[str, ...] = Field(
-        default=(), description="Changes which nodes are reached: these types are left out and not walked through."
-    )
-    exclude_node_types: tuple[str, ...] = Field(default=(), description="The same as exclude_entity_types.")
-    min_confidence: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Changes which nodes are reached: edges whose property `confidence` is lower are left out. Edges "
-        "without it stay.",
-    )
-    min_mentions: int | None = Field(
-        default=None,
-        ge=1,
-        description="Changes which nodes are reached: nodes whose property `total_mentions` is lower are left out. "
-        "Nodes without it stay.",
-    )
-    max_degree: int | None = Field(
-        default=None,
-        ge=1,
-        description="Changes which nodes are reached: nodes with more edges, other than seeds, are not walked through.",
-    )
+    seeds: Texts = Field(min_length=1, max_length=MOST_SEEDS, description="Ids to start from.")
+    question: str = Field(default="", description="Puts the relevant first.")
+    node_filter: MaybeNodeFilter = Field(default=None, description="Node types to show in full.")
+    edge_filter: MaybeEdgeFilter = Field(default=None, description="Predicates to show first and in full.")
+    direction: Way = "both"
+    cursor: MaybeText = None
 
-    limit: int | None = Field(
-        default=None, ge=1, description="Nodes in this response at most; a cursor leads to the rest."
-    )
-    offset: int = Field(default=0, ge=0, description="Nodes to skip. A cursor is better: it skips no edge.")
-    cursor: str | None = Field(
-        default=None, description="`truncated.cursor` of an earlier response to the same request."
-    )
-    max_nodes: int | None = Field(default=None, ge=1, description="The same as limit; the lower of both counts.")
-    max_edges: int | None = Field(default=None, ge=1, description="Edges in this response at most.")
-    budget_tokens: int | None = Field(
-        default=None, ge=100, description="Size of this response, in tokens as estimated."
-    )
+    node_types: SkipJsonSchema[Texts | None] = None
+    predicates: SkipJsonSchema[Texts | None] = None
+    topology_only: SkipJsonSchema[bool] = False
+    exclude_entity_types: SkipJsonSchema[Texts] = ()
+    exclude_node_types: SkipJsonSchema[Texts] = ()
+    min_confidence: SkipJsonSchema[Annotated[float, Field(ge=0, le=1)] | None] = None
+    min_mentions: SkipJsonSchema[Annotated[int, Field(ge=1)] | None] = None
+    max_degree: SkipJsonSchema[Annotated[int, Field(ge=1)] | None] = None
+    limit: SkipJsonSchema[Annotated[int, Field(ge=1)] | None] = None
+    offset: SkipJsonSchema[Annotated[int, Field(ge=0)]] = 0
+    max_nodes: SkipJsonSchema[Annotated[int, Field(ge=1)] | None] = None
+    max_edges: SkipJsonSchema[Annotated[int, Field(ge=1)] | None] = None
+    budget_tokens: SkipJsonSchema[Annotated[int, Field(ge=100)] | None] = None
 
     @model_validator(mode="after")
     def _say_things_once(self) -> Selection:
@@ -177,16 +184,62 @@ class BfsRequest(Selection):
     where an omitted one matches everything.
     """
 
-    max_hops: int = Field(
-        ge=0, description="Edges between a seed and a node at most: 1 for what is said of the seeds, 1 to 3 as a rule."
-    )
+    aliases = MappingProxyType({**Selection.aliases, "hops": "max_hops", "depth": "max_hops", "k": "max_hops"})
+
+    max_hops: int = Field(default=1, ge=0, description="1 or 2; 0 for the seeds alone.")
+
+
+class StrictBfsRequest(Strict):
+    """The article's request and nothing else."""
+
+    seeds: tuple[str, ...] = Field(min_length=1, max_length=MOST_SEEDS)
+    max_hops: int = Field(ge=0)
+    node_filter: NodeFilter | None = None
+    edge_filter: EdgeFilter | None = None
 
 
 class IntersectRequest(Selection):
     """The nodes that are near every seed, and the edges among them."""
 
-    seeds: tuple[str, ...] = Field(min_length=2, max_length=MOST_SEEDS, description="Ids of two or more nodes.")
-    k: int = Field(ge=0, description="Edges between each seed and a node at most.")
+    aliases = MappingProxyType({**Selection.aliases, "hops": "k", "depth": "k", "max_hops": "k"})
+
+    seeds: Texts = Field(min_length=2, max_length=MOST_SEEDS, description="Two ids or more.")
+    k: int = Field(default=1, ge=0, description="Edges from each seed at most.")
+    node_filter: SkipJsonSchema[MaybeNodeFilter] = None
+    edge_filter: SkipJsonSchema[MaybeEdgeFilter] = None
+    direction: SkipJsonSchema[Way] = "both"
+
+
+class NeighborsRequest(Strict):
+    """The values of some predicates of one node."""
+
+    aliases = MappingProxyType(
+        {"seed": "id", "seeds": "id", "entity": "id", "entity_id": "id", "predicate": "predicates"}
+    )
+
+    id: Annotated[str, BeforeValidator(lambda given: given[0] if isinstance(given, list) and given else given)]
+    predicates: Texts = Field(default=(), description="None for all.")
+    direction: SkipJsonSchema[Way] = "both"
+    question: str = ""
+    cursor: MaybeText = None
+    budget_tokens: SkipJsonSchema[Annotated[int, Field(ge=100)] | None] = None
+
+
+_UNSHOWN = ("title", "minItems", "maxItems", "minLength", "minimum", "maximum")
+"""What a model is told when it matters: by the message about a call that does not keep to it."""
+
+
+def shown_schema(model: type[BaseModel]) -> Json:
+    """Return the JSON Schema of arguments as a language model is shown it: short, without references and nulls."""
+    schema = model.model_json_schema()
+    properties = {name: _shown(each) for name, each in schema["properties"].items()}
+    return {"type": "object", "properties": properties} | (
+        {"required": schema["required"]} if "required" in schema else {}
+    )
+
+
+def _shown(schema: Json) -> Json:
+    return {key: value for key, value in schema.items() if key not in _UNSHOWN and (key != "default" or value)}
 
 
 def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
@@ -244,121 +297,61 @@ def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
     return list((nested.get(str(place[0]), model) if place else model).model_fields)
 
 
-NODE_FIELDS = ("id", "entity_type", "name")
+NODE_FIELDS = ("id", "entity_type", "name", "about")
 EDGE_FIELDS = ("subject", "predicate", "object")
 """Fields that mean the same in every response; a property called like one gets `PREFIX` before its name."""
 
 PREFIX = "property_"
-
-PROVENANCE = "provenance"
-"""The property of an edge that may hold its sources as JSON text, which is then given as what it says."""
 
 Json = dict[str, Any]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-class NodeItem(BaseModel):
-    """A node: as a stub its id and type; in full also its name and properties, each under its own name."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str
-    entity_type: str = Field(description="Empty where the graph has no types.")
-    name: str | None = Field(default=None, description="Of a full node.")
-
-
-class EdgeItem(BaseModel):
-    """An edge, in stored orientation: as a stub its ends and predicate; in full also its properties and provenance."""
-
-    model_config = ConfigDict(extra="allow")
-
-    subject: str
-    predicate: str
-    object: str
-
-
-class Near(BaseModel):
-    """A node whose name is like one that was not found."""
-
-    id: str
-    entity_type: str
-    name: str
-
-
-class SeedError(BaseModel):
-    """A seed that is not in the graph; the other seeds are answered all the same."""
-
-    seed: str
-    message: str
-    nearest: list[Near]
-
-
-class Truncated(BaseModel):
-    """What a response left out, and how to get it."""
-
-    by: list[str] = Field(description="The bounds that were reached: limit, max_nodes, max_edges, budget_tokens.")
-    nodes_left: int = Field(description="Nodes that come after those shown.")
-    edges_left: int = Field(description="Edges that come after those shown.")
-    cursor: str = Field(description="Send the same request with this cursor for what follows.")
-
-
-class Response(BaseModel):
-    """A subgraph. Fields beyond the article's are there only where they have something to say."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    seeds: list[str]
-    node_count: int = Field(description="Nodes in the subgraph, shown here or not.")
-    edge_count: int = Field(description="Edges in the subgraph, shown here or not.")
-    nodes: list[NodeItem]
-    edges: list[EdgeItem]
-    restricted_by: list[str] | None = Field(
-        default=None, description="What made the subgraph smaller than hops alone would."
-    )
-    truncated: Truncated | None = Field(default=None, description="Missing where nothing follows.")
-    errors: list[SeedError] | None = Field(default=None, description="Seeds that are not in the graph.")
-    warnings: list[str] | None = Field(
-        default=None,
-        description="Types and predicates that the graph does not have, and how many errors are not shown.",
-    )
-
-
-class BfsResponse(Response):
-    """What a breadth-first search reached."""
-
-    max_hops: int
-
-
-class IntersectResponse(Response):
-    """What is near every seed."""
-
-    k: int
-
-
 def full_node(node: Node) -> Json:
     """Return a node with everything that the graph says of it."""
-    return {"id": node.id, "entity_type": node.type, "name": node.name, **renamed(node.properties, NODE_FIELDS)}
+    return {**stub_node(node), **_values(node.properties, NODE_FIELDS)}
 
 
 def stub_node(node: Node) -> Json:
-    """Return a node's identity."""
-    return {"id": node.id, "entity_type": node.type}
+    """Return what a node is: its id, and where they say more, its type and name."""
+    item: Json = {"id": node.id}
+    if node.type:
+        item["entity_type"] = node.type
+    if node.name != node.id:
+        item["name"] = node.name
+    return item
+
+
+def article_node(node: Node, full: bool) -> Json:
+    """Return a node as the article writes it: the id and type, and in full the properties.
+
+    The name is one of them where it is neither the id nor the value of another.
+    """
+    item: Json = {"id": node.id, "entity_type": node.type}
+    if full:
+        if node.name != node.id and node.name not in node.properties.values():
+            item["name"] = node.name
+        item.update(_values(node.properties, ("id", "entity_type")))
+    return item
 
 
 def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties) -> Json:
     """Return an edge with its properties and provenance; without any it is as a stub."""
     item = stub_edge(head, relation, tail)
     if properties:
-        item.update(renamed(properties, EDGE_FIELDS))
-        if PROVENANCE in item:
-            item[PROVENANCE] = _structured(item[PROVENANCE])
+        item.update(_values(properties, EDGE_FIELDS))
     return item
 
 
 def stub_edge(head: EntityId, relation: str, tail: EntityId) -> Json:
     """Return the ends and the predicate of an edge."""
     return {"subject": head, "predicate": relation, "object": tail}
+
+
+def _values(properties: Properties, reserved: Iterable[str]) -> Json:
+    """Return properties as JSON says them: what is stored as the text of a list or object is that list or object."""
+    return {name: _structured(value) for name, value in renamed(properties, reserved).items()}
 
 
 def renamed(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]:
@@ -380,12 +373,12 @@ def compact(item: Any) -> str:
 
 
 def _structured(value: Value) -> Any:
-    """Return what a property says that holds JSON; any other value as it is."""
+    """Return the list or object that a text holds; any other value as it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 

@@ -9,8 +9,8 @@
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
 | `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
-Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list is kept
-as the text `a;b;c`, anything deeper as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
+Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or object
+is kept as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
 repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
 The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
@@ -132,14 +132,9 @@ def _properties(path: Path, line: int, values: Mapping[str, Any], leave_out: str
             continue
         if isinstance(value, float) and not math.isfinite(value):
             raise ImportFailed(path, line, f"property {key!r} is {value}; give it a finite number or null")
-        found[key] = value if isinstance(value, str | int | float | bool) else _flat(value)
+        flat = isinstance(value, str | int | float | bool)
+        found[key] = value if flat else json.dumps(value, ensure_ascii=False)
     return found or NO_PROPERTIES
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, list) and all(isinstance(item, str | int | float | bool) for item in value):
-        return ";".join(str(item) for item in value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _short(text: str) -> str:

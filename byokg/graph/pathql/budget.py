@@ -103,11 +103,18 @@ several searches can ask a server together."""
 
 def run(moves: Moves, search: Search[Result]) -> Result:
     """Return what one search finds."""
-    return together(moves, [search])[0]
+    try:
+        vertices, backward = next(search)
+        while True:
+            vertices, backward = search.send(moves.backward(vertices) if backward else moves.forward(vertices))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
 def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
     """Return what searches find; those that go the same way ask for their steps in one call."""
+    if len(searches) == 1:
+        return [run(moves, searches[0])]
     found: dict[int, Result] = {}
     asked: dict[int, tuple[Int64, bool]] = {}
 

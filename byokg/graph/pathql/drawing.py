@@ -7,12 +7,14 @@ the right, but for cycles. The SVG stands alone; the HTML page also lets a reade
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from byokg.graph.pathql.result import FoundPath, PathResult
+from byokg.types import Triple
 
-_MOST_PATHS = 200
+_MOST_PATHS, _MOST_LABELS = 200, 60
 _COLUMN, _ROW, _MARGIN, _HEIGHT, _LETTER = 210, 58, 24, 30, 7.2
 _START, _END, _INNER = "#1f5fa8", "#8a4b0f", "#3c4a5a"
 """Colors of nodes: dark enough for white text."""
@@ -63,6 +65,13 @@ def _drawn(result: PathResult, path: FoundPath) -> Iterable[_Drawn]:
         yield _Drawn(edge.start, edge.end, label, back)
 
 
+def _walked(result: PathResult, path: FoundPath) -> Iterable[tuple[_Drawn, Triple]]:
+    """Yield what is drawn for each edge of a path that is one edge of the graph, and that edge."""
+    for drawn, edge in zip(_drawn(result, path), path.edges, strict=True):
+        if len(edge.triples) == 1:
+            yield drawn, edge.triples[0]
+
+
 def _numbered(result: PathResult, paths: Sequence[FoundPath]) -> dict[_Drawn, int]:
     """Number the edges of the picture."""
     numbers: dict[_Drawn, int] = {}
@@ -87,7 +96,8 @@ def _picture(result: PathResult, paths: Sequence[FoundPath]) -> str:
     names = _names(result, paths)
     columns = _columns(paths)
     longest = max((min(len(name), 26) for name in names.values()), default=1)
-    step = max(_COLUMN, longest * _LETTER + 110)
+    said = max((min(len(drawn.label), 34) for drawn in numbers), default=1)
+    step = max(_COLUMN, longest * _LETTER + max(110, (said + 5) * 6 + 40))
     rows: dict[int, list[str]] = {}
     for node, column in columns.items():
         rows.setdefault(column, []).append(node)
@@ -100,7 +110,13 @@ def _picture(result: PathResult, paths: Sequence[FoundPath]) -> str:
         for row, node in enumerate(members)
     }
     starts, ends = {path.start for path in paths}, {path.end for path in paths}
-    shapes = [_edge(*placed, places, names) for placed in _spread(numbers)]
+    shapes: list[str] = []
+    together = Counter(each for each, _ in {(each, t.edge) for path in paths for each, t in _walked(result, path)})
+    few = len(numbers) <= _MOST_LABELS
+    for drawn, rank, number in _spread(numbers):
+        label = _cut(drawn.label, 34) + (f" ×{together[drawn]}" if together[drawn] > 1 else "")
+        skipped = abs(columns[drawn.end] - columns[drawn.start]) > 1
+        shapes.append(_edge(drawn, label if few else "", rank, number, places, names, 60 if skipped else 0))
     for node, (x, y) in places.items():
         color = _START if node in starts else _END if node in ends else _INNER
         shapes.append(_node(names[node], x, y, color))
@@ -130,9 +146,18 @@ def _spread(numbers: dict[_Drawn, int]) -> Iterable[tuple[_Drawn, int, int]]:
         yield drawn, seen[between], number
 
 
-def _edge(drawn: _Drawn, rank: int, number: int, places: dict[str, tuple[float, float]], names: dict[str, str]) -> str:
+def _edge(
+    drawn: _Drawn,
+    label: str,
+    rank: int,
+    number: int,
+    places: dict[str, tuple[float, float]],
+    names: dict[str, str],
+    around: int,
+) -> str:
+    """Draw an edge; `around` says how far it bends to pass by nodes that stand between its ends."""
     (x1, y1), (x2, y2) = places[drawn.start], places[drawn.end]
-    shift = (rank + 1) // 2 * 22 * (1 if rank % 2 else -1)
+    shift = (rank + 1) // 2 * 22 * (1 if rank % 2 else -1) - around
     forward = x2 > x1
     if drawn.start == drawn.end:
         x, y = x1 + 14, y1 - _HEIGHT / 2
@@ -149,12 +174,11 @@ def _edge(drawn: _Drawn, rank: int, number: int, places: dict[str, tuple[float, 
         route = f"M{x1:.0f} {y1:.0f}Q{mx:.0f} {my + bend:.0f} {x2:.0f} {y2:.0f}"
         lx, ly = mx, (y1 + y2) / 4 + (my + bend) / 2 - 5
     tip = 'marker-start="url(#tip)"' if drawn.back else 'marker-end="url(#tip)"'
-    label = html.escape(_cut(drawn.label, 34))
     return (
         f'<g class="edge" data-edge="{number}"><title>{html.escape(drawn.label)}</title>'
         f'<path d="{route}" fill="none" stroke="#5b6570" stroke-width="1.5" {tip}/>'
         f'<text x="{lx:.0f}" y="{ly:.0f}" text-anchor="middle" fill="#3c4a5a" font-size="11" stroke="#ffffff" '
-        f'stroke-width="3" paint-order="stroke">{label}</text></g>'
+        f'stroke-width="3" paint-order="stroke">{html.escape(label)}</text></g>'
     )
 
 

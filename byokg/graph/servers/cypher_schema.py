@@ -171,6 +171,20 @@ class ServerPath:
     edges: tuple[ServerEdge, ...]
 
 
+def records_in(value: Any) -> Iterator[ServerNode | ServerEdge]:
+    """Find every node and edge inside an answer."""
+    if isinstance(value, ServerNode | ServerEdge):
+        yield value
+    elif isinstance(value, ServerPath):
+        yield from value.nodes
+        yield from value.edges
+    elif isinstance(value, Mapping):
+        yield from records_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from records_in(item)
+
+
 class CypherServer(ABC):
     """Sends query text to one server. Errors come out as those of `byokg.errors`; nothing is tried twice.
 

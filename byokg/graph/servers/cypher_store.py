@@ -47,6 +47,7 @@ from byokg.graph.servers.cypher_schema import (
     plain_parameters,
     quoted,
     read_schema,
+    records_in,
     union_all,
     writable,
 )
@@ -152,6 +153,21 @@ class CypherStore(NumberingStore):
     def close(self) -> None:
         """Let go of connections."""
         self._server.close()
+
+    @property
+    def identity(self) -> str:
+        """Return the function that gives the server's own id of a node, in queries."""
+        return self._server.identity
+
+    def elements(self, ids: Collection[EntityId]) -> list[str]:
+        """Return the server's own id of each node. Raises `EntityNotFound`."""
+        self.numbers(ids)
+        return [self._element(id) for id in ids]
+
+    def name_property(self, label: str) -> str | None:
+        """Return the property that most likely holds the names of nodes with a label."""
+        self._known_schema()
+        return self._name_property or self._naming.get(label)
 
     # What GraphStore asks
 
@@ -524,7 +540,7 @@ class CypherStore(NumberingStore):
         if self.id_property is None:
             return
         wanted: dict[str, None] = {}
-        for record in _records(rows):
+        for record in records_in(rows):
             if isinstance(record, ServerNode):
                 self._remember([record.element], [record.properties.get(self.id_property)])
             else:
@@ -569,20 +585,6 @@ class CypherStore(NumberingStore):
         name = identity if naming is None else str(properties[naming])
         kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
         return Node(identity, name, label, kept or NO_PROPERTIES)
-
-
-def _records(value: Any) -> Iterator[ServerNode | ServerEdge]:
-    """Find every node and edge inside an answer."""
-    if isinstance(value, ServerNode | ServerEdge):
-        yield value
-    elif isinstance(value, ServerPath):
-        yield from value.nodes
-        yield from value.edges
-    elif isinstance(value, Mapping):
-        yield from _records(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _records(item)
 
 
 def _value(value: Any) -> Value:

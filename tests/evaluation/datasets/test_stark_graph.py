@@ -61,16 +61,10 @@ def save_tensor(path: Path, values: Any, monkeypatch: pytest.MonkeyPatch, transp
 
 
 # Ivermectin -enzyme- CYP3A4 (both ways, as PrimeKG has it), Ivermectin -indication- strongyloidiasis
-DETAILS = {"alias": ["A", "B"], "n": np.float64("nan")}
+DETAILS = {"alias": ["A", "B"], "n": np.float64("nan"), "size": np.float64(2.5), "none": [""]}
 NODES: dict[int, Any] = {
     0: {"id": 9, "type": "drug", "name": "Ivermectin", "source": "x", "details": {"about": "kills worms", "_id": 4}},
-    1: {
-        "id": 8,
-        "type": "gene/protein",
-        "name": "CYP3A4",
-        "source": "x",
-        "details": {"alias": ["A", "B"], "n": np.float64("nan")},
-    },
+    1: {"id": 8, "type": "gene/protein", "name": "CYP3A4", "source": "x", "details": DETAILS},
     2: {"id": 7, "type": "disease", "name": "strongyloidiasis", "source": "x"},
 }
 
@@ -107,7 +101,8 @@ def test_a_published_graph_is_read_without_torch(root: Path, tmp_path: Path) -> 
     drug, gene, disease = graph.nodes([EntityId("0"), EntityId("1"), EntityId("2")])
     assert (drug.name, drug.type, drug.properties) == ("Ivermectin", "drug", {"source": "x", "about": "kills worms"})
     assert (gene.type, gene.properties["alias"]) == ("gene/protein", '["A", "B"]')
-    assert "n" not in gene.properties
+    assert gene.properties["size"] == 2.5
+    assert not {"n", "none"} & gene.properties.keys()
     assert disease.name == "strongyloidiasis"
     batch = graph.edges(graph.numbers([EntityId("0")]))
     assert sorted(zip(batch.relation.tolist(), batch.inverse.tolist(), strict=True)) == [

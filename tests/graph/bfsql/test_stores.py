@@ -69,6 +69,8 @@ def test_a_store_answers_as_the_columnar_one_does(kind: str, request: pytest.Fix
     graph = biomedical()
     for asked in REQUESTS:
         wanted, found = (bfs_query(each, BfsRequest.model_validate(asked)) for each in (graph, store))
+        for answer in (wanted, found):
+            answer.get("truncated", {}).pop("cursor", None)  # which belongs to one graph
         assert found == wanted, asked
     shared = IntersectRequest(seeds=("PERSON:ferrand", "PERSON:lindholm"), k=2)
     assert intersect_subgraphs(store, shared) == intersect_subgraphs(graph, shared)

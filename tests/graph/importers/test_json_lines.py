@@ -51,7 +51,7 @@ def test_nodes_and_edges_may_come_in_any_order(tmp_path: Path) -> None:
         {"id": 3, "properties": {"x": 1.5}},
     )
     assert graph.nodes(ids("1", "2", "3")) == [
-        Node(EntityId("1"), "Ann", "Person", {"born": 1937, "tags": "a;b", "place": '{"lat": 1}'}),
+        Node(EntityId("1"), "Ann", "Person", {"born": 1937, "tags": '["a", "b"]', "place": '{"lat": 1}'}),
         Node(EntityId("2"), "2"),
         Node(EntityId("3"), "3", "", {"x": 1.5}),
     ]
@@ -72,7 +72,9 @@ def test_what_apoc_exports_is_understood(tmp_path: Path) -> None:
             "end": {"id": "1", "labels": ["Film"]},
         },
     )
-    assert graph.nodes(ids("0"))[0] == Node(EntityId("0"), "Ann", "Person", {"born": 1937, "labels": "Person;Actor"})
+    assert graph.nodes(ids("0"))[0] == Node(
+        EntityId("0"), "Ann", "Person", {"born": 1937, "labels": '["Person", "Actor"]'}
+    )
     assert facts(graph) == [("0", "ACTED_IN", "1", {"role": "Ripley"})]
 
 

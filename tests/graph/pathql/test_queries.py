@@ -7,6 +7,7 @@ import random
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import networkx as nx
@@ -21,6 +22,8 @@ from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.moves import StoreMoves
+from byokg.graph.pathql.query import connecting
+from byokg.graph.store import Direction
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple
 
@@ -365,6 +368,31 @@ def test_any_store_gives_the_same_answers() -> None:
         one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
         assert isinstance(other._moves, StoreMoves) or "/" in query or "{" in query
         assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
+
+
+def test_searches_on_a_server_ask_together() -> None:
+    #   a0 -> b0 -> c0 … a9 -> b9 -> c9: from ten starts, and between ten pairs, a hop is one call.
+    graph = ColumnarGraph.from_triples(
+        [(f"{one}{n}", "r", f"{other}{n}") for n in range(10) for one, other in ("ab", "bc")]
+    )
+    asked: list[int] = []
+
+    class Server:
+        def __getattr__(self, name: str) -> object:
+            return getattr(graph, name)
+
+        def edges(self, nodes: Any, *more: Any) -> object:
+            asked.append(len(nodes))
+            return graph.edges(nodes, *more)
+
+    server: Any = Server()
+    starts = " ".join(f":a{n}" for n in range(10))
+    found = paths(server, f"PATHS START ?x {{ VALUES ?x {{ {starts} }} }} END ?y VIA :r")
+    assert (len(found), asked) == (20, [10, 10, 10])
+    asked.clear()
+    ends = [EntityId(f"c{n}") for n in range(4)]
+    assert len(paths(server, connecting([EntityId(f"a{n}") for n in range(4)], ends, 1, 2, None, Direction.OUT))) == 4
+    assert asked == [4, 4]
 
 
 # Outputs

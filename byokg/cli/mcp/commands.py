@@ -1,0 +1,300 @@
+"""`byokg bfs`: one BFS-QL request. `byokg paths`: one path query. `byokg mcp`: graphs for programs that speak MCP.
+
+What is heavy is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from byokg.cli.terminal import note, print_json
+from byokg.errors import ConfigError, MissingExtra
+
+if TYPE_CHECKING:
+    from byokg.cli.mcp.server import GraphServer, Served
+    from byokg.graph.store import QueryStore
+    from byokg.types import Language
+
+
+class PathFormat(StrEnum):
+    """How `byokg paths` writes what it found."""
+
+    TABLE = "table"
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+    HTML = "html"
+
+
+TOKEN = "BYOKG_MCP_TOKEN"
+"""Environment variable that holds the bearer token of the HTTP server."""
+
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C has ended, as shells have it."""
+
+_PATIENCE_S = 1.5
+"""Seconds that what runs may take to end when the process is told to."""
+
+app = typer.Typer(no_args_is_help=True, help="Serve a graph to programs that speak the Model Context Protocol (MCP).")
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command("serve")
+def serve(
+    places: Annotated[list[str], typer.Argument(metavar="GRAPH…", help="Folders of graphs, or addresses of servers.")],
+    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at; beyond this machine needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes a free one.")] = 8000,
+    cors: Annotated[list[str] | None, typer.Option(metavar="ORIGIN", help="Web pages that may call it.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Longest time of one call.")] = 30.0,
+    budget_tokens: Annotated[int, typer.Option(min=200, help="Size of one result at most, as estimated.")] = 4000,
+    page_tokens: Annotated[int, typer.Option(min=200, help="Size of one page, unless a call asks for more.")] = 1500,
+    strict: Annotated[bool, typer.Option("--strict", help="bfs_query as the article has it.")] = False,
+) -> None:
+    """Serve the tools over graphs: on standard input and output, or with --http to many clients.
+
+    In a client's settings: {"command": "byokg", "args": ["mcp", "serve", "DIR"]}
+
+    With --http, requests must carry the token in BYOKG_MCP_TOKEN, if it is set
+    (Authorization: Bearer …). Set it where other machines reach the server.
+
+    A folder's query engines, if it has any, answer run_query.
+    """
+    from byokg.cli.mcp.server import LOOPBACK, GraphServer, LogLines, serve_stdio
+
+    token = os.environ.get(TOKEN) or None
+    if http and host not in LOOPBACK and token is None:
+        raise ConfigError(f"--host {host} can be reached from other machines; set {TOKEN} to what clients shall send")
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("mcp", "mcp", "an MCP server") from error
+    import asyncio
+    import logging
+
+    from byokg.retrieval.graph_tools import GraphTools
+
+    logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
+    logs.setFormatter(LogLines())
+    logging.getLogger().addHandler(logs)
+    logging.getLogger("byokg.mcp").setLevel(logging.INFO)
+    with ExitStack() as stack:
+        served = [
+            _opened(
+                place,
+                stack,
+                lambda store, queries: GraphTools(
+                    store,
+                    queries=queries,
+                    budget_tokens=budget_tokens,
+                    page_tokens=page_tokens,
+                    path_queries=True,
+                    strict=strict,
+                ),
+            )
+            for place in places
+        ]
+        graph = GraphServer(served, timeout, budget_tokens)
+        stack.callback(graph.close)
+        if http:
+            _serve_http(graph, host, port, token, cors or [], stack.close)
+        else:
+            for told in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(told, lambda number, _: _leave(stack.close, 128 + number))
+            names = ", ".join(each.name for each in served)
+            note(f"serving {names} on standard input and output; end it with Ctrl-D or Ctrl-C")
+            asyncio.run(serve_stdio(graph))
+            _leave(stack.close, 0)  # threads of calls that a store keeps busy are not waited for
+
+
+def _opened(place: str, stack: ExitStack, tools: Callable[[Any, list[QueryStore]], Any]) -> Served:
+    """Open a graph with its engines, which start in the background; without what an engine needs, it has none."""
+    from byokg.cli.mcp.server import Served, StartingEngine
+    from byokg.open import close, engines_in, is_address, open_graph, open_queryable, refuse_missing
+
+    store = open_graph(place)
+    stack.callback(close, store)
+    queries: list[QueryStore] = []
+    if is_address(place):
+        server = open_queryable(place)
+        stack.callback(close, server)
+        queries.append(server)
+    else:
+        for language in engines_in(place):
+            try:
+                refuse_missing([language])
+            except MissingExtra as error:
+                note(f"{place} is served without run_query for {language}: {error}")
+                continue
+            engine = StartingEngine(language, _starter(place, language))
+            stack.callback(engine.close)
+            queries.append(engine)
+    name = store.name if is_address(place) else Path(place).name or store.name
+    return Served(name.removesuffix(".graph"), store, tools(store, queries))
+
+
+def _starter(place: str, language: Language) -> Callable[[], QueryStore]:
+    """Return what starts an engine, and has it answer a first query."""
+    from byokg.open import open_queryable
+
+    def start() -> QueryStore:
+        engine = open_queryable(place, language)
+        engine.run({"cypher": "RETURN 1 AS one", "sparql": "ASK {}"}[language])
+        return engine
+
+    return start
+
+
+def _leave(close: Callable[[], None], code: int) -> None:
+    """End the process soon, whatever its threads are at: one that waits for standard input cannot be told to stop."""
+    threading.Timer(_PATIENCE_S, os._exit, [code]).start()
+    close()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _serve_http(
+    graph: GraphServer, host: str, port: int, token: str | None, origins: list[str], close: Callable[[], None]
+) -> None:
+    """Serve until the process is told to end (Ctrl-C, or SIGTERM), which it then does within two seconds."""
+    import socket
+
+    import uvicorn
+
+    from byokg.cli.mcp.server import http_app
+
+    class Ending(uvicorn.Server):
+        """Ends what runs, and itself when its time is over."""
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            graph.close()
+            leaving = threading.Timer(_PATIENCE_S, os._exit, [0])
+            leaving.daemon = True
+            leaving.start()
+            super().handle_exit(sig, frame)
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as error:
+            raise ConfigError(f"cannot listen at {host}:{port} ({error.strerror}); take another --port") from error
+        listening.listen(128)  # from here on, clients wait to be accepted
+        shown = f"[{host}]" if ":" in host else host
+        note(f"serving at http://{shown}:{listening.getsockname()[1]}/mcp; end it with Ctrl-C")
+        app = http_app(graph, host, token, origins)
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
+        try:
+            Ending(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            _leave(close, INTERRUPTED)
+        _leave(close, 0)
+
+
+def bfs(
+    place: Annotated[str | None, typer.Argument(metavar="GRAPH", help="A graph's folder, or an address.")] = None,
+    request: Annotated[str | None, typer.Argument(metavar="REQUEST", help="JSON; - reads it from input.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of requests and exit.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Request and response as the article has them.")] = False,
+) -> None:
+    """Print the part of a graph around some nodes, as BFS-QL selects it.
+
+    byokg bfs GRAPH '{"seeds": ["city/paris"], "max_hops": 1}'
+
+    byokg bfs GRAPH '{"seeds": ["Heat"], "max_hops": 2, "edge_filter": {"predicates": ["directed_by"]}, "limit": 50}'
+
+    Seeds are ids; find them with: byokg link GRAPH NAME. Filters say what comes first and in full; the rest are stubs.
+    """
+    from byokg.graph.bfsql.protocol import BfsRequest, StrictBfsRequest, read_request, shown_schema
+
+    if schema:
+        print_json(shown_schema(BfsRequest))
+        return
+    if place is None or request is None:
+        raise ConfigError('give a graph and a request: byokg bfs GRAPH \'{"seeds": ["ID"], "max_hops": 1}\'')
+    from byokg.graph.bfsql.engine import bfs_query
+    from byokg.open import opened
+    from byokg.retrieval.graph_tools import GraphTools
+
+    text = sys.stdin.read() if request == "-" else request
+    if strict:
+        asked = BfsRequest.model_validate(read_request(StrictBfsRequest, text).model_dump(exclude_none=True))
+    else:
+        asked = read_request(BfsRequest, text)
+    with opened(place) as store:
+        tools = GraphTools(store)
+        print_json(bfs_query(store, asked, tools.nearest, tools.relevance, strict))
+
+
+def paths(
+    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph folder, or the address of a server.")],
+    query: Annotated[str, typer.Argument(help="PATHS START … END … VIA …, @FILE, or - for standard input.")],
+    form: Annotated[PathFormat, typer.Option("--format", help="How paths are written.")] = PathFormat.TABLE,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0,
+    rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
+    counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False,
+    most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
+) -> None:
+    """Find paths between nodes with a path query, and print or draw them."""
+    from byokg.files import write_file
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.pathql import drawing
+    from byokg.graph.pathql.budget import PathLimits
+    from byokg.graph.pathql.evaluate import count
+    from byokg.graph.pathql.evaluate import paths as run
+    from byokg.graph.pathql.grammar import parse_rules
+    from byokg.graph.pathql.rules import schema_rules
+    from byokg.open import opened
+
+    text = sys.stdin.read() if query == "-" else query
+    if query.startswith("@"):
+        text = _text_of(Path(query[1:]))
+    with opened(place) as store:
+        wanted = [] if rules is None else parse_rules(_text_of(rules))
+        if schema:
+            if not isinstance(store, ColumnarGraph):
+                raise ConfigError("--schema is for graph folders; a server infers by itself")
+            wanted += schema_rules(store)
+        if counts:
+            if wanted:
+                raise ConfigError("--count counts paths along stored edges; leave --rules and --schema out")
+            number, truncated = count(store, text, PathLimits(timeout))
+            print(f"{number:,}{' or more: a limit was reached' if truncated else ''}")
+            return
+        found = run(store, text, PathLimits(timeout, most), wanted)
+        match form:
+            case PathFormat.SVG:
+                written = drawing.svg(found)
+            case PathFormat.HTML:
+                written = drawing.page(found)
+            case PathFormat.TABLE | PathFormat.TEXT | PathFormat.JSON:
+                written = getattr(found, form.value)()
+    if out is None:
+        print(written)
+    else:
+        write_file(out, [written.encode(), b"\n"])
+        note(f"wrote {out}")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {str(file)!r}: {error}") from error

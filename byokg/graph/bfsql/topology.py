@@ -1,0 +1,217 @@
+"""Which nodes and edges a BFS-QL request is about: breadth-first search from seeds, and what several seeds share.
+
+    {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
+
+Topology and presentation are apart. Seeds, hops and the options that `Reach` holds decide what is in the subgraph:
+what is within some edges of the seeds, and every edge among it. Everything else decides how it is shown (`pages`).
+
+Source: "A BFS-based graph query language" (BFS-QL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.bfsql.protocol import Selection
+from byokg.graph.int_sets import contains, distinct, positions
+from byokg.graph.stopping import check
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
+from byokg.graph.traversal import select
+from byokg.types import Properties
+
+Int64 = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 16
+"""Nodes walked from between two looks at whether anybody still waits."""
+
+CONFIDENCE, MENTIONS = "confidence", "total_mentions"
+"""Properties that `min_confidence` and `min_mentions` read."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a search goes, and through what."""
+
+    max_hops: int
+    direction: Direction = Direction.BOTH
+    """Which edges are walked, seen from the node left. Edges are shown in stored orientation all the same."""
+    excluded_types: frozenset[str] = frozenset()
+    """Nodes of these types are neither shown nor walked through, unless they are seeds."""
+    min_confidence: float | None = None
+    """Edges of lower confidence are neither shown nor walked; those that say none stay."""
+    min_mentions: int | None = None
+    """Nodes of fewer mentions are neither shown nor walked through, unless they are seeds; those that say none stay."""
+    max_degree: int | None = None
+    """Nodes with more edges are shown but not walked through, unless they are seeds."""
+
+    @classmethod
+    def of(cls, selection: Selection, hops: int) -> Reach:
+        """Return what a request says about it."""
+        return cls(
+            hops,
+            Direction(selection.direction),
+            selection.excluded_types,
+            selection.min_confidence,
+            selection.min_mentions,
+            selection.max_degree,
+        )
+
+    def restrictions(self) -> list[str]:
+        """Say what makes the subgraph another one than seeds and hops alone would."""
+        said = [] if self.direction is Direction.BOTH else [f"direction={self.direction.value}"]
+        if self.excluded_types:
+            said.append(f"exclude_entity_types={','.join(sorted(self.excluded_types))}")
+        for name in ("min_confidence", "min_mentions", "max_degree"):
+            if (value := getattr(self, name)) is not None:
+                said.append(f"{name}={value}")
+        return said
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """N nodes, and the E edges that have both ends among them, each once."""
+
+    nodes: NodeArray
+    """(N,) node numbers, by hops and then by number."""
+    hops: Int64
+    """(N,) the fewest edges from any seed; of an intersection from the seed that is farthest away."""
+    edges: InducedEdges
+
+    @cached_property
+    def degrees(self) -> Int64:
+        """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
+        count = len(self.nodes)
+        return np.bincount(self.edges.head, minlength=count) + np.bincount(self.edges.tail, minlength=count)
+
+    def batch(self, rows: Int64) -> EdgeBatch:
+        """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
+        head = self.edges.head[rows].astype(np.int64)
+        return EdgeBatch(
+            self.nodes[head],
+            self.edges.relation[rows],
+            self.nodes[self.edges.tail[rows]],
+            self.edges.edge[rows].astype(np.int64),
+            head,
+            np.zeros(len(head), np.bool_),
+        )
+
+
+def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of any seed, with every edge among it, parallel ones and those of the last hop too.
+
+    Args:
+        store: graph to read; asked once for each hop and once more, whatever the fan-out.
+        seeds: (S,) node numbers.
+        reach: how far to go.
+
+    Source: "A BFS-based graph query language" (BFS-QL), "Topology and presentation are orthogonal".
+    """
+    nodes, hops = _reached(store, seeds, reach)
+    return _induced(store, nodes, hops, reach)
+
+
+def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+    """Find what is within some hops of every seed, with every edge among it.
+
+    Args:
+        store: graph to read.
+        seeds: (S,) node numbers, one or more.
+        reach: how far to go from each.
+    """
+    order = np.argsort(store.relation_counts(seeds).degrees(len(seeds)), kind="stable")
+    nodes, hops = _reached_in_order(store, seeds[order[:1]], reach)
+    for at in order[1:].tolist():  # the smallest neighbourhood first, and never more than two of them in memory
+        others, taken = _reached_in_order(store, seeds[at : at + 1], reach)
+        kept = np.flatnonzero(contains(others, nodes))
+        nodes = nodes[kept]
+        hops = np.maximum(hops[kept], taken[np.searchsorted(others, nodes)])
+        if len(nodes) == 0:
+            break
+    order = np.lexsort((nodes, hops))
+    return _induced(store, nodes[order], hops[order], reach)
+
+
+def _reached_in_order(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+    """Return what `_reached` does, by node number."""
+    nodes, hops = _reached(store, seeds, reach)
+    order = np.argsort(nodes, kind="stable")
+    return nodes[order], hops[order]
+
+
+def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+    """Return the nodes within some hops, and how many each takes."""
+    frontier = seen = distinct(seeds)
+    rings = [frontier]
+    for hop in range(reach.max_hops):
+        if reach.max_degree is not None and hop > 0:
+            frontier = frontier[store.relation_counts(frontier).degrees(len(frontier)) <= reach.max_degree]
+        found = [_behind(store, frontier[at : at + _AT_ONCE], reach) for at in range(0, len(frontier), _AT_ONCE)]
+        fresh = distinct(np.concatenate(found)) if len(found) > 1 else found[0] if found else frontier[:0]
+        fresh = fresh[~contains(seen, fresh)]
+        if len(fresh) == 0:
+            break
+        seen = distinct(np.concatenate((seen, fresh)))
+        frontier = _admitted(store, fresh, reach)
+        rings.append(frontier)
+    return np.concatenate(rings), np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
+
+
+def _behind(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+    """Return the other ends of the edges that are walked from some nodes, ascending."""
+    check()
+    batch = store.edges(nodes, reach.direction)
+    if reach.min_confidence is not None:
+        batch = select(batch, _confident(store, batch.edge, reach.min_confidence))
+    return distinct(batch.other)
+
+
+def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
+    """Add the edges that have both ends among the nodes."""
+    check()
+    edges = _among(store, nodes, reach.direction)
+    if reach.min_confidence is not None:
+        rows = _confident(store, edges.edge, reach.min_confidence)
+        edges = InducedEdges(edges.head[rows], edges.tail[rows], edges.relation[rows], edges.edge[rows])
+    return Subgraph(nodes, hops, edges)
+
+
+def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedEdges:
+    """Return the edges that have both ends among the nodes, which were found by walking in one direction or both."""
+    if isinstance(store, InducingStore):
+        return store.edges_among(nodes)
+    back = searched is Direction.IN  # what servers remember of the search is then the edges that come in
+    batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
+    other = positions(nodes, batch.other)
+    rows = np.flatnonzero(other >= 0)
+    far, near = other.take(rows), batch.origin.take(rows)
+    head, tail = (far, near) if back else (near, far)
+    return InducedEdges(head, tail, batch.relation.take(rows), batch.edge.take(rows))
+
+
+def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:
+    """Return the positions of the edges that do not say that they are less certain than wanted."""
+    said = store.edge_properties(edges.astype(np.int64))
+    return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
+
+
+def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+    """Leave out the nodes that are excluded by what they are."""
+    if not reach.excluded_types and reach.min_mentions is None:
+        return nodes
+    least = reach.min_mentions or 0
+    kept = [
+        at
+        for at, node in enumerate(store.nodes(store.ids(nodes)))
+        if node.type not in reach.excluded_types and not _below(node.properties, MENTIONS, least)
+    ]
+    return nodes[np.array(kept, np.int64)]
+
+
+def _below(properties: Properties, name: str, least: float) -> bool:
+    """Tell whether a property says a number that is too low; text and nothing say none."""
+    value = properties.get(name)
+    return isinstance(value, int | float) and value < least

@@ -1,0 +1,42 @@
+"""Candidate queries on a genuine Neo4j. **Its database is emptied**; see `tests/graph/servers/test_native_paths.py`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.servers.bolt import Neo4jStore
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidate_queries import queried_candidates
+from byokg.retrieval.candidates import TEMPLATES, Templates
+from byokg.types import NodeCell
+from tests.graph.bolt_server import load_graph
+from tests.graph.servers.test_native_paths import uri
+from tests.retrieval.test_candidates import ASKED, asked, records_of, whole
+
+neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
+
+__all__ = ["uri"]  # the fixture that starts the server
+
+
+def test_counts_are_those_of_neo4j_and_every_query_returns_what_was_counted(uri: str) -> None:
+    nodes, edges = records_of(2)
+    graph = ColumnarGraph.from_records(nodes, edges)
+    auth = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
+    with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
+        driver.execute_query("MATCH (n) DETACH DELETE n")
+        load_graph(driver.execute_query, nodes, edges, True)
+    anchors, gold = asked(graph, 2)
+    with Neo4jStore(uri, id_property="id") as store:
+        here = CandidateFinder(graph, Templates(TEMPLATES)).find(anchors, gold).items
+        there = queried_candidates(store, anchors, gold, Templates(TEMPLATES)).items
+        assert whole(here) == whole(there)
+        few = Templates(("two_hop", "mediated"))
+        asking = CandidateFinder(graph, few).find(anchors, gold, ASKED, ["3"]).items
+        assert whole(asking) == whole(queried_candidates(store, anchors, gold, few, None, ASKED, ["3"]).items)
+        for one in [*here[::17], *asking[::17]]:
+            for rows in (store.run(one.query).rows, store.run(one.text, one.parameters).rows):
+                found = {row[0].id for row in rows if isinstance(row[0], NodeCell)}
+                assert one.count or (len(found), len(found & set(gold))) == (one.total, one.hits), one.query
