@@ -347,10 +347,10 @@ def test_the_thread_of_a_call_that_is_given_up_ends() -> None:
         async with Client(server.server) as client:
             call = asyncio.create_task(client.call_tool("bfs_query", {"seeds": ["client 15"]}))
             await asyncio.sleep(0.2)
-            assert not store.ended.is_set()
+            assert not Endless.ended.is_set()
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
-            assert await asyncio.to_thread(store.ended.wait, 10)
+            assert await asyncio.to_thread(Endless.ended.wait, 10)
             assert (await asked(client, "search_entities", {"query": "client 15"}))["matches"]
 
     asyncio.run(talk())
@@ -363,12 +363,12 @@ def test_whoever_wants_to_know_hears_that_a_call_is_at_work(monkeypatch: pytest.
     server = GraphServer([Served("test", store, GraphTools(store))])
     heard: list[float] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        heard.append(done)
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
 
     async def talk() -> None:
         async with Client(server.server) as client:
-            await client.call_tool("bfs_query", {"seeds": ["client 15"]}, progress_callback=progress)
+            await client.call_tool("bfs_query", {"seeds": ["client 15"]}, progress_callback=told)
 
     asyncio.run(talk())
     server.close()
@@ -441,11 +441,7 @@ def test_a_prompt_says_how_to_explore_and_its_arguments_are_completed(two: Graph
                 return found.completion.values
 
             explore = PromptReference(name="explore")
-            assert await completed(explore, "entity", "client", graph="things") == [
-                "client 13",
-                "client 14",
-                "client 15",
-            ]
+            assert "client 15" in await completed(explore, "entity", "client", graph="things")
             assert await completed(explore, "predicate", "like", graph="likes") == ["likes"]
             assert await completed(explore, "graph", "thin") == ["things"]
             template = ResourceTemplateReference(uri="byokg://entity/likes/{id}")
