@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
 
 
-@app.callback()
-def _several() -> None:
-    """Keep the name of the command, also where there is one only."""
-
-
 @app.command("labels")
 def labels_(
     words: Words = None,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import dense_names, name_index
-from byokg.graph.store import GraphStore, RelationCounts
+from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
 from byokg.linking.relation_meaning import label_words, relation_text
@@ -131,6 +131,8 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
+_HITS = 100
+"""Nodes that a server's own index of names may find for a mention."""
 _POOL = 20
 """Matches of one method among which the question decides, at least."""
 _SPARE = 7
@@ -375,7 +377,19 @@ class EntityLinker:
         return []
 
     def _by_name(self, spellings: Sequence[str]) -> list[_Candidate]:
-        """Return the nodes with a name equal to the first of these spellings that any name equals."""
+        """Return the nodes with a name equal to the first of these spellings that any name equals.
+
+        A server is asked for the spellings as they are first, which takes no index of all names.
+        """
+        if self._names is None and isinstance(self._store, NamedStore):
+            distinct = list(dict.fromkeys(spellings))
+            for spelling, numbers in zip(distinct, self._store.named(distinct), strict=True):
+                if numbers:
+                    return [
+                        _Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in numbers[:_NAMESAKES]
+                    ]
+            if self._store.resembling([], 1) is not None:
+                return []
         for spelling in dict.fromkeys(spellings):
             found = self.names.exact(spelling)[:_NAMESAKES].tolist()
             if found:
@@ -391,12 +405,21 @@ class EntityLinker:
         texts = [search.mention.text for search in searches]
         pool = self._top_k + _SPARE if self._context is None else max(_POOL, self._top_k)
         if self._method != "dense":
-            for search, matches in zip(searches, self.names.search(texts, pool, self._cutoff), strict=True):
+            for search, matches in zip(searches, self._like(texts, pool), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
         if self._method != "fuzzy" and (dense := self._meanings()) is not None:
             least = self._dense_cutoff
             for search, matches in zip(searches, dense.search(texts, pool), strict=True):
                 search.found["dense"] = [match for match in matches if match.score >= least and match.score > 0]
+
+    def _like(self, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
+        """Return who bears names like each text: of those that a server's own index finds, if it has one."""
+        if self._names is None and isinstance(self._store, NamedStore):
+            found = self._store.resembling(texts, _HITS)
+            if found is not None:  # ranked by our own score: what servers find first shares few letters
+                hits = [NameIndex.of(entries) for entries in found]
+                return [index.search([text], pool, self._cutoff)[0] for index, text in zip(hits, texts, strict=True)]
+        return self.names.search(texts, pool, self._cutoff)
 
     # Ranking
 

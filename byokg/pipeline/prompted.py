@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
@@ -31,6 +31,7 @@ from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextText, ContextWriter, Grounds
 from byokg.pipeline.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipeline.offline import entity_spotter
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -144,7 +145,8 @@ def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: Con
     miscited = tuple(line for line, items in meant.items() if not any(id in held for id in items))
     right = dict.fromkeys(id for items in meant.values() for id in items if id in held)
     citations = tuple(right) or tuple(held)
-    return AnswerItem(name, held[citations[0]] if citations else None, score, citations, len(meant), miscited)
+    node = next((held[id] for id in (*citations, *held) if held[id] is not None), None)  # rows hold names alone
+    return AnswerItem(name, node, score, citations, len(meant), miscited)
 
 
 DIRECT_STAGE = "direct"
@@ -237,9 +239,9 @@ class DirectQuery:
         artifacts = replace(artifacts, queries=self._writer.write(question, linked))
         seconds["link"] = time.perf_counter() - began
         began = time.perf_counter()
-        request = Request(question, artifacts, linked, Context())
+        request = Request(question, artifacts, linked, Context(question=question.text))
         found = self._retriever.retrieve(request)
-        context = Context().add(artifacts, linked, [found], request.steps)
+        context = request.context.add(artifacts, linked, [found], request.steps)
         seconds["retrieve"] = time.perf_counter() - began
         began = time.perf_counter()
         if self._answers == "rows":
@@ -285,7 +287,7 @@ class QueryWriter:
     def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
         """Return the query that was written, if one was. Raises `LlmError`."""
         filled = self._prompt.fill(
-            schema=self._schema.render(question.text, self._schema_tokens).text,
+            schema=self._schema.render(question.text, self._schema_tokens, [one.id for one in linked.entities]).text,
             entities=self._described(linked),
             question=question.text,
         )
@@ -384,8 +386,8 @@ def direct_query_pipeline(
     prompts = prompts or PromptLibrary()
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store))
+    context = ContextWriter(store, context_tokens, embedder=embedder)
+    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
@@ -469,6 +471,7 @@ def byokg_pipeline(
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in query_engines(store))
     solved = solved_text(examples, store, embedder, examples_shown)
+    spotted = entity_spotter(store, embedder, parts.entities)
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
@@ -484,6 +487,7 @@ def byokg_pipeline(
             path_language,
             parts.relations,
             solved,
+            spotted,
         )
 
     if unite_drafts and "answers" not in tasks:
@@ -523,8 +527,8 @@ def shared_parts(
         embedder=embedder,
         entities=entities,
         prompts=prompts,
-        context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
+        context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store), Nearness(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,

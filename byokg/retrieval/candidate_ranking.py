@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 
+from byokg.errors import at_least
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer
 from byokg.linking.relation_meaning import Steps
-from byokg.retrieval.candidates import Anchor, Candidate, Leg
+from byokg.retrieval.candidates import Anchor, Candidate, CandidateRanker, Leg
 from byokg.text import locate, read_question, split_words
 from byokg.types import Mention
 
@@ -89,6 +90,30 @@ class MeaningRanker:
             told = highest is not low
             score += _SAID / 2 if told and words & {*split_words(re.sub(r"[._/]", " ", attribute.key))} else _UNSAID
         return score
+
+
+class Shortlist:
+    """Has one ranker order all candidates, and another the first of them; implements `CandidateRanker`.
+
+    Args:
+        first: orders all; of those that the other leaves out, its order stands.
+        then: orders the first ones, which is dear for many.
+        shown: how many these are.
+    """
+
+    def __init__(self, first: CandidateRanker, then: CandidateRanker, shown: int = 50) -> None:
+        at_least(1, "shows nothing", shown=shown)
+        self._first, self._then, self._shown = first, then, shown
+
+    def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+        """Return what the second ranker chose with its scores, then the others with 0."""
+        order = [position for position, _ in self._first.rank(question, candidates)]
+        shown = order[: self._shown]
+        if not shown:
+            return []
+        chosen = [(shown[place], score) for place, score in self._then.rank(question, [candidates[at] for at in shown])]
+        taken = {position for position, _ in chosen}
+        return [*chosen, *((position, 0.0) for position in order if position not in taken)]
 
 
 def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> MeaningRanker:

@@ -70,7 +70,7 @@ class PathRetriever:
         store: GraphStore,
         relations: RelationMatcher | None = None,
         max_ends: int = 10_000,
-        shown: int = 3,
+        shown: int = 10,
         hub_cap: int | None = 10_000,
         max_frontier: int | None = 100_000,
         max_hops: int = 4,
@@ -160,6 +160,7 @@ class PathRetriever:
                     ends=tuple(self._store.ids(ends)),
                     paths=tuple(walks.paths(ends[: self._shown])),
                     truncated=walks.truncated or len(ends) < len(walks.ends),
+                    asked=True,
                 )
 
     def _followed(
@@ -212,6 +213,7 @@ class PathRetriever:
                 ends=tuple(dict.fromkeys(path.end for path in same)),
                 paths=tuple(same[: self._shown]),
                 truncated=found.truncated,
+                asked=True,
             )
             for (source, relations), same in groups.items()
         ]

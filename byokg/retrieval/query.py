@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
@@ -82,7 +82,9 @@ class QueryRetriever:
         self._model = model
         self._entities = entities
         self._prompts = prompts or PromptLibrary()
-        self._schema = schema or (SchemaRenderer(store.schema(), notes=query_notes(store)) if repairs else None)
+        self._schema = schema or (
+            SchemaRenderer(store.schema(), notes=query_notes(store), near=Nearness(store)) if repairs else None
+        )
         self._repairs = repairs
         self._limits = QueryLimits(timeout_s, max_rows)
         self._schema_tokens = schema_tokens
@@ -176,7 +178,9 @@ class QueryRetriever:
         if self._model is None or self._schema is None:
             return ""
         filled = self._prompts[f"{language}_repair"].fill(
-            schema=self._schema.render(request.question.text, self._schema_tokens).text,
+            schema=self._schema.render(
+                request.question.text, self._schema_tokens, [one.id for one in request.linked.entities]
+            ).text,
             query=text,
             problem=problem,
             question=request.question.text,

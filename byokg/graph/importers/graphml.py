@@ -3,8 +3,8 @@
 Keys give properties their names and types: int and long, float and double, boolean, string; two keys of one name and of
 different types are one property, of floats or else of texts. An edge's relation is what its key `relation`, `label` or
 `type` holds, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its type
-in `type`, or the first of APOC's `labels`. An undirected edge is kept once, as it is written. Nodes of nested graphs are
-nodes like others; hyperedges are refused.
+in `type`, or the first of APOC's `labels`. An undirected edge is kept once, as written. Nodes of nested graphs are
+nodes, too; hyperedges are refused.
 
 A document that declares entities is refused: they could make a small file fill the memory, or read other files.
 

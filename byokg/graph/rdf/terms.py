@@ -49,10 +49,38 @@ RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT = RDF + "subject", RDF + "predicate", RDF
 RDF_STATEMENT, RDF_REIFIES = RDF + "Statement", RDF + "reifies"
 RDFS_LABEL = RDFS + "label"
 
-NAME_PREDICATES = (RDFS_LABEL, SKOS + "prefLabel", "http://schema.org/name", "https://schema.org/name")
+FREEBASE = "http://rdf.freebase.com/ns/"
+_SCHEMA_ORG = ("http://schema.org/", "https://schema.org/")
+_FOAF = "http://xmlns.com/foaf/0.1/"
+_WIKIDATA = "http://www.wikidata.org/prop/direct/"
+
+NAME_PREDICATES = (
+    RDFS_LABEL,
+    SKOS + "prefLabel",
+    *(space + "name" for space in _SCHEMA_ORG),
+    FREEBASE + "type.object.name",
+    _FOAF + "name",
+)
 """What names a node, best first."""
 
-GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource"})
+ALIAS_PREDICATES = (
+    SKOS + "altLabel",
+    FREEBASE + "common.topic.alias",
+    *(space + "alternateName" for space in _SCHEMA_ORG),
+    "http://dbpedia.org/ontology/alias",
+    _FOAF + "nick",
+)
+"""What else a node is called."""
+
+TYPE_OBJECT_TYPE = FREEBASE + "type.object.type"
+TYPE_PREDICATES = (
+    (FREEBASE + "common.topic.notable_types", TYPE_OBJECT_TYPE),
+    (_WIKIDATA + "P31",),
+    (RDF_TYPE,),
+)
+"""What leads to a node's class, by vocabulary: a graph that has one of a vocabulary is of that vocabulary."""
+
+GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource", FREEBASE + "common.topic"})
 """Classes that say nothing about a node; another one is its type where it has one."""
 
 WELL_KNOWN = {
@@ -283,7 +311,8 @@ class Literal(NamedTuple):
             except ValueError:
                 return self.text
             if math.isfinite(number):
-                return number
+                whole = self.datatype == XSD + "decimal" and _WHOLE.fullmatch(self.text) is not None
+                return self.text if whole and int(self.text) != int(number) else number
         elif self.datatype == XSD + "boolean" and self.text in ("true", "1", "false", "0"):
             return self.text in ("true", "1")
         return self.text

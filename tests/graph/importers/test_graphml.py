@@ -30,7 +30,7 @@ def test_defaults_nested_graphs_and_keys_for_all_are_understood(tmp_path: Path) 
 <node id="b"/><edge source="a" target="b"><data key="w"></data></edge>
 </graph>"""
     nodes, edges = read(tmp_path, body)
-    assert [(node.id, node.properties.get("weight")) for node in nodes] == [("b", None), ("a", None), ("in", 1000.0)]
+    assert {node.id: node.properties.get("weight") for node in nodes} == {"a": None, "b": None, "in": 1000.0}
     assert {node.id: node.properties["colour"] for node in nodes} == {"a": "blue", "b": "red", "in": "red"}
     assert sorted(edges) == [("a", "related_to", "b", {}), ("b", "likes", "a", {"weight": 2.0})]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from tests.graph.test_exporter import content
 ENDS = {"head": ["a", "a", "b"], "relation": ["r", "r", "s"], "tail": ["b", "b", "c"]}
 
 
-def write(path: Path, columns: dict[str, object]) -> Path:
+def write(path: Path, columns: Mapping[str, object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.table(columns), path)
     return path
