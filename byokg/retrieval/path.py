@@ -137,6 +137,12 @@ class PathRetriever:
                 )
                 problems.append(_problem(path.relations, near))
                 continue
+            guessed = {
+                label: match.relation for label in labels if (match := matches[label]) and match.method == "dense"
+            }
+            if guessed:
+                told = (f"the graph has no relation {label!r}; {near} was walked" for label, near in guessed.items())
+                problems.append(_problem(path.relations, "; ".join(told)))
             own = _in_relations(path, matches)
             tied.setdefault((own.relations, own.source), own)
         if matches:
