@@ -139,7 +139,7 @@ class Recorded:
             self._replies[id, record["stage"]].append(record["reply"]["text"])
             self.recorded[id] = prompt if record["stage"] == "answer" else self.recorded.get(id, "")
 
-    def reply(self, messages: Sequence[Message], *, stage: str, question_id: str) -> Reply:
+    def reply(self, messages: Sequence[Message], *, stage: str, question_id: str, **_: object) -> Reply:
         """Return the next recorded reply; nothing where the run asked less often."""
         self.shown[question_id] = messages[-1].text
         left = self._replies[question_id, stage]

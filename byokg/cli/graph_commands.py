@@ -531,15 +531,30 @@ def _say_unknown_names(store: Queryable, text: str) -> None:
 def export(
     place: Place,
     out: Out,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]…", help="The data set, for --format rog.")
+    ] = None,
+    layout: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="csv|neo4j-admin|neptune|ntriples|parquet|graphml|rog")
+    ] = "csv",
+    hops: Annotated[int, typer.Option(min=1, help="How far a question's subgraph reaches (rog).")] = 2,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
 ) -> None:
-    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads."""
+    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads, or in another tool's format.
+
+    byokg graph export DIR --format parquet --out FOLDER
+
+    byokg graph export DIR --format rog --out FOLDER dataset=webqsp dataset.root=… --hops 2
+    """
     from byokg.cli.terminal import copied
-    from byokg.graph.exporter import export_graph
+    from byokg.graph.export_formats import write_graph_as
     from byokg.open import opened
 
+    if words and layout != "rog":
+        raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
     with opened(place, **_node_settings(id_property, name_property)) as store:
+        folder = folder_given(out, "--out")
         with copied("exporting", store.node_count, store.edge_count, stderr()) as progress:
-            export_graph(store, folder_given(out, "--out"), progress)
+            write_graph_as(store, layout, folder, progress)
         print(f"exported {store.name} to {out}")

@@ -50,7 +50,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         GraphExists: `out` is there and not empty.
         GraphError: the system does not let us write there.
     """
-    with new_folder(out, overwrite=False, refuse=_refuse_taken) as partial:
+    with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
         nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
         with nodes, edges:
             for some, leaving in _batches(store, progress):
@@ -163,7 +163,8 @@ def _placed_edges(store: GraphStore, rows: npt.NDArray[np.int64], batch: EdgeBat
     return np.stack((rows[head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1)
 
 
-def _refuse_taken(folder: Path, overwrite: bool) -> None:
+def refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raise `GraphExists` where an export finds anything but an empty folder."""
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         raise GraphExists(folder, "something is there already; choose another folder")
 
@@ -223,25 +224,27 @@ class _Table:
         self._rows.close()
         if error is None:
             keys = list(self._kinds)
-            names = [*self._fixed]
-            for key in keys:
-                name = key
-                while name in names:
-                    name += "_"
-                names.append(name)
-            header = [
-                _titled(name, _common(self._kinds[key]))
-                for name, key in zip(names[len(self._fixed) :], keys, strict=True)
-            ]
+            names = free_names(self._fixed, keys)
+            header = [_titled(name, _common(self._kinds[key])) for name, key in zip(names, keys, strict=True)]
             with (
                 self._path.open("w", encoding="utf-8", newline="") as file,
                 self._waiting.open(encoding="utf-8") as rows,
             ):
-                file.write(_line([*self._fixed, *header]))
+                file.write(csv_line([*self._fixed, *header]))
                 for row in rows:
                     *cells, properties = json.loads(row)
-                    file.write(_line([*cells, *(_text(properties.get(key)) for key in keys)]))
+                    file.write(csv_line([*cells, *(_text(properties.get(key)) for key in keys)]))
         self._waiting.unlink()
+
+
+def free_names(fixed: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return properties' names as columns beside fixed ones: with underscores behind where a name is taken."""
+    names = [*fixed]
+    for key in keys:
+        while key in names:
+            key += "_"
+        names.append(key)
+    return names[len(fixed) :]
 
 
 def _common(kinds: set[str]) -> str:
@@ -271,6 +274,7 @@ def _text(value: Value | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _line(cells: Sequence[str]) -> str:
+def csv_line(cells: Sequence[str]) -> str:
+    """Return cells as a line with the quoting of RFC 4180, only where it is needed."""
     quoted = [f'"{cell.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells]
     return ",".join(quoted) + "\n"

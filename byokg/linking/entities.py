@@ -21,7 +21,7 @@ from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
 from byokg.linking.relation_meaning import label_words, relation_text
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, read_literal, split_words
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
 Float = npt.NDArray[np.float32]
@@ -310,7 +310,7 @@ class EntityLinker:
         read = [self.literal(mention) for mention in artifacts.mentions]
         return Linked(
             entities=tuple(one for candidates in found[:count] for one in candidates),
-            drafts=tuple(one for candidates in found[count:] for one in candidates),
+            drafts=tuple(one for candidates in found[count:] for one in candidates if _matches_well(one)),
             literals=tuple(
                 one
                 for one, candidates in zip(read, found, strict=False)
@@ -440,6 +440,7 @@ class EntityLinker:
             for candidate in search.candidates:
                 candidate.score = self._score(candidate)
             search.candidates.sort(key=partial(_order, search.mention, facts))
+            search.candidates = _without_pieces(search, facts)
             del search.candidates[self._top_k * max(1, len(search.found)) :]
 
     def _facts(self, searches: Sequence[_Search]) -> _Facts:
@@ -506,6 +507,33 @@ class EntityLinker:
     def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
         return dict(zip(ids, self._store.nodes(ids), strict=True))
+
+
+_WELL = 0.9
+"""Score from which on a draft answer is taken for a node."""
+
+_MOST_OF_IT = 0.75
+"""Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
+
+
+def _matches_well(one: LinkedEntity) -> bool:
+    """Tell whether a draft answer means a node, and not merely holds its name."""
+    return one.method in ("given", "id", "exact") or (one.score >= _WELL and not _piece(one.name, one.mention.text))
+
+
+def _without_pieces(search: _Search, facts: _Facts) -> list[_Candidate]:
+    """Leave out candidates that are named like a piece of the mention where others are named like the whole."""
+    alike = ("id", "exact", "fuzzy")
+    text = search.mention.text
+    pieces = [one for one in search.candidates if one.method != "id" and _piece(facts.node(one.number).name, text)]
+    whole = any(one.method in alike and one not in pieces for one in search.candidates)
+    return [one for one in search.candidates if one not in pieces] if whole else search.candidates
+
+
+def _piece(name: str, text: str) -> bool:
+    """Tell whether a name is a piece of a text, and clearly less than all of it."""
+    piece, whole = normalize_name(name), normalize_name(text)
+    return piece in whole and len(piece) < _MOST_OF_IT * len(whole)
 
 
 def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:

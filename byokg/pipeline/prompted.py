@@ -38,6 +38,7 @@ from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.verbalize import feedback_text
 from byokg.text import normalize_name
 from byokg.types import (
     Answer,
@@ -46,6 +47,7 @@ from byokg.types import (
     Context,
     EntityId,
     Evidence,
+    Feedback,
     GraphQuery,
     Language,
     Linked,
@@ -94,13 +96,27 @@ class LlmAnswerer:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
-        messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
+        facts = written.text + _last_query(context)
+        messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
         schema = reply_schema(["answers"])
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
         return checked_answers(self._store, context, answers, written)
+
+
+_LONGEST_QUERY = 600
+"""Characters of a query that returned nothing, and of what is said about it."""
+
+
+def _last_query(context: Context) -> str:
+    """Say what became of the last round's query where it gave no rows, which are evidence else."""
+    last = context.rounds[-1].evidence if context.rounds else ()
+    if any(isinstance(item, RowsEvidence) for item in last):
+        return ""
+    told = [feedback_text(item) for item in last if isinstance(item, Feedback) and item.retriever == QUERY]
+    return f"\n\nThe last query gave nothing: {told[-1][:_LONGEST_QUERY]}" if told else ""
 
 
 def checked_answers(

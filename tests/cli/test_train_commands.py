@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from byokg.evaluation.run_folder import read_metrics
 from tests.cli.conftest import Run
 
@@ -69,3 +71,16 @@ def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp
     outcome = byokg("train", "ranker", "dataset=folder", f"dataset.root={data}", *model)
     assert outcome.code == 2
     assert "pipeline=offline" in outcome.err
+
+
+def test_a_model_that_is_not_there_is_named(byokg: Run, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: pip install 'byokg[train]'")
+    (tmp_path / "labels.jsonl").write_text('{"question": "a", "queries": [{"query": "b"}]}\n')
+    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "--model", tmp_path / "no", "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert "cannot be loaded" in outcome.err
+
+
+def test_labels_are_needed_for_fine_tuning(byokg: Run, tmp_path: Path) -> None:
+    outcome = byokg("train", "sft", tmp_path / "none.jsonl", "--model", "m", "--out", tmp_path / "out")
+    assert outcome.code == 2 and "none.jsonl" in outcome.err

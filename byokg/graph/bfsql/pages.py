@@ -60,11 +60,10 @@ _SAMPLE, _LOOKED_AT = 2, 64
 """Nodes shown of a folded group, and nodes of the same number of edges that they are chosen from by id."""
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
-_LEAST_EDGE = estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
-_LIKELY_EDGE = _LEAST_EDGE + 8
-"""And an edge with ids of some letters: more are not put into order for a page, though they might fit."""
-_LEAST_GROUP = estimate_tokens(compact({"predicate": "", "direction": "out", "count": 1, "sample": [{"id": ""}]}))
-"""What the smallest items take."""
+"""What the smallest node takes."""
+_LIKELY_EDGE = 8 + estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
+_LIKELY_GROUP = 16 + estimate_tokens(compact({"predicate": "", "direction": "out", "count": 1, "sample": [{"id": ""}]}))
+"""Items with ids of some letters: more are not put into order for a page, though they might fit."""
 
 _RANK_BITS, _HOP_BITS = 16, 6
 _MOST_HOPS = (1 << _HOP_BITS) - 1
@@ -478,7 +477,7 @@ def _folded(
     nearest = (by_hop[:, present] > 0).argmax(axis=0)
     ranked = np.lexsort((-counts[present], nearest, order.relation_keys[present // 3]))
     left = min(_FOLD_TOKENS, (room or _FOLD_SHARE * _FOLD_TOKENS) // _FOLD_SHARE)
-    first = ranked[: min(left // _LEAST_GROUP + 1, 255)]
+    first = ranked[: min(left // _LIKELY_GROUP + 1, 255)]
     likely = present[first].tolist()
     chosen = np.zeros(by_hop.size, np.uint8)
     chosen[nearest[first] * width + present[first]] = np.arange(1, len(likely) + 1)

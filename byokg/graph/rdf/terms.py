@@ -183,6 +183,8 @@ def local_name(iri: str) -> str:
 
 def fallback_name(iri: str) -> str:
     """Return a name for a node that has no label: `New York` for `http://dbpedia.org/resource/New_York`."""
+    if iri.startswith(FREEBASE):
+        return local_name(iri)  # an identifier, in which an underscore is one
     return node_id(iri) if iri.startswith(NODE) else local_name(iri).replace("_", " ")
 
 
@@ -577,6 +579,7 @@ def _fallback_names(ids: pa.Array) -> pa.Array:
     """Return what nodes without a name are called."""
     simple = pc.extract_regex(ids, _SIMPLE_NAME)
     matched = simple.is_valid().to_numpy(zero_copy_only=False)
+    matched &= ~pc.starts_with(ids, FREEBASE).to_numpy(zero_copy_only=False)
     names = pc.replace_substring(simple.field("name"), "_", " ")
     others = [
         entity if entity.startswith("_:") else fallback_name(node_iri(entity))

@@ -28,7 +28,7 @@ from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
@@ -71,7 +71,8 @@ _MANY_GRAPHS = 20
 _LISTING_S = 3.0
 """How long Virtuoso may list its graphs."""
 _ASKED = "__ASK_RETVAL"
-_PAGE_ROWS, _WHOLE_ROWS = 10_000, 100_000
+_PAGE_ROWS, _WHOLE_ROWS = 10_000, 400_000
+_LONGEST_PAUSE_S = 8.0
 _AT_ONCE = 4
 """Requests sent at the same time."""
 
@@ -130,7 +131,7 @@ class SparqlEndpoint(SparqlStore):
             timeout_s: how long one request of the traversal may take.
             patience_s: how long to wait in all, between attempts, for an endpoint that is busy.
             attempts: how often to send a request of which the endpoint says that it is busy, or nothing.
-            page_rows: rows asked for at once; None takes 100,000 where a server is known to give all, else 10,000.
+            page_rows: rows asked for at once; None takes 400,000 where a server is known to give all, else 10,000.
             reply_mb: size at which a reply is refused.
             user_agent: what to call oneself; public endpoints want a way to reach you in it.
             ca_file: certificates to trust instead of the system's.
@@ -161,6 +162,7 @@ class SparqlEndpoint(SparqlStore):
         self._page = page_rows or _PAGE_ROWS
         self._own_page = page_rows is None
         self._server = ""
+        self._answered = False
         self._reply = reply_mb << 20
         self._trusted = 0
         self._cut_at: int | None = None
@@ -198,6 +200,7 @@ class SparqlEndpoint(SparqlStore):
                         "prefixes": dict(self._prefixes.namespaces),
                         "relations": list(self._relations.keys()),
                         "classes": list(self._classes or ()),
+                        "nodes": self._node_total,
                     }
                     self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
             return self._schema
@@ -225,6 +228,8 @@ class SparqlEndpoint(SparqlStore):
         if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
             return None
         self._prefixes, self._classes = prefixes, tuple(classes)
+        total = kept.extra.get("nodes")
+        self._node_total = total if isinstance(total, int) else None
         self._number_relations(relations)
         return kept.schema
 
@@ -285,7 +290,7 @@ class SparqlEndpoint(SparqlStore):
         return rows, False
 
     def _page_rows(self) -> int:
-        return (self._cut_at or self._page) - 1  # as many again would have to be counted
+        return min((self._cut_at or self._page) - 1, super()._page_rows())  # as many again would have to be counted
 
     def _map(self, work: Callable[[Item], T], items: Sequence[Item]) -> Iterable[T]:
         if len(items) < 2:
@@ -311,7 +316,7 @@ class SparqlEndpoint(SparqlStore):
         until = time.monotonic() + timeout_s + patience_s
         attempts = Retrying(
             retry=retry_if_exception_type(_Again),
-            stop=stop_after_attempt(self._attempts),
+            stop=self._gives_up,
             wait=lambda state: _pause(state, until),
             reraise=True,
         )
@@ -319,6 +324,12 @@ class SparqlEndpoint(SparqlStore):
             return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s, triples))
         except _Again as error:
             raise StoreUnavailable(self._name, str(error)) from error
+
+    def _gives_up(self, state: RetryCallState) -> bool:
+        """Tell whether to ask no more: one that has answered before may be starting again, and is waited for."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        waited_for = self._answered and isinstance(error, _Again) and error.away
+        return state.attempt_number >= self._attempts and not waited_for
 
     def _once(self, text: str, left_s: float, timeout_s: float, triples: int | None) -> _Answer:
         """Send a query once."""
@@ -335,9 +346,10 @@ class SparqlEndpoint(SparqlStore):
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
                 raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error
-            raise _Again(f"no connection ({error})") from error
+            raise _Again(f"no connection ({error})", away=True) from error
         except httpx.HTTPError as error:
             raise _Again(f"the connection broke ({error or type(error).__name__})") from error
+        self._answered = True
         if not self._server:
             self._recognise(headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -444,16 +456,18 @@ class _Answer:
 class _Again(Exception):
     """The request may be sent again, after some seconds where the endpoint says so."""
 
-    def __init__(self, reason: str, after_s: float | None = None) -> None:
+    def __init__(self, reason: str, after_s: float | None = None, away: bool = False) -> None:
         super().__init__(reason)
         self.after_s = after_s
+        self.away = away
 
 
 def _pause(state: RetryCallState, until: float) -> float:
     """Return seconds to wait before the next attempt: as long as the endpoint asks, else longer each time."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.after_s if isinstance(error, _Again) else None
-    pause = 0.5 * 2 ** (state.attempt_number - 1) * random.uniform(0.75, 1.25) if asked is None else asked
+    growing = min(0.5 * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
+    pause = growing if asked is None else asked
     if isinstance(error, _Again) and time.monotonic() + pause >= until:
         raise _Again(f"{error}; it wants to be asked again in {pause:.0f} s, which is longer than we may wait")
     return pause

@@ -241,6 +241,16 @@ def test_every_other_failure_is_one_of_ours(
     assert len(endpoint.requests) == 1
 
 
+def test_an_endpoint_that_starts_again_is_waited_for(serve: Serve, connect: Connect) -> None:
+    endpoint = serve([node("a")])
+    store = connect(endpoint, attempts=1)
+    assert store.run(NAMES).rows == (("a",),)
+    away = store._url
+    store._url = "http://127.0.0.1:9/sparql"
+    threading.Timer(0.3, lambda: setattr(store, "_url", away)).start()
+    assert store.run(NAMES).rows == (("a",),)
+
+
 def test_nobody_there_is_unavailable(connect: Connect) -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1.*no connection"):
         connect(Endpoint(None, url="http://127.0.0.1:9/sparql"), attempts=2).numbers(ids("a"))
