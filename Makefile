@@ -104,7 +104,7 @@ $(CORE): | $(MADE)
 
 $(DEV): | $(MADE)
 	@echo 'installing byokg and its test tools into $(VENV) (once)'
-	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@$(PIP) install --quiet -c constraints.txt -e '.[dev,train]'
 	@touch $@ $(CORE)
 
 $(DOCS): $(CORE)

@@ -40,7 +40,8 @@ from byokg.graph.bfsql.protocol import BfsRequest, Json, compact  # noqa: E402
 from byokg.graph.bfsql.topology import Reach, breadth_first  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
-from byokg.graph.traversal import follow_metapath, neighbours  # noqa: E402
+from byokg.graph.paths import follow  # noqa: E402
+from byokg.graph.traversal import neighbours  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
 from byokg.text import estimate_tokens  # noqa: E402
 from byokg.types import EntityId  # noqa: E402
@@ -115,7 +116,7 @@ def cases(store: ColumnarGraph, data: Path, examples: Sequence[Example], hops: i
             reached = (
                 store.ids(neighbours(store, [seed], relations=path).other)
                 if hops == 1
-                else store.ids(follow_metapath(store, [seed], path).ends)
+                else store.ids(follow(store, [seed], path).ends)
             )
             if gold.intersection(reached):
                 yield Case(example.question, seed, path, gold)

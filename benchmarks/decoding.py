@@ -79,9 +79,12 @@ def p95_ms(run: Callable[[], list[float]]) -> float:
 
 def trie_rows(name: str, sequences: Sequence[list[int]], beams: int, count: int) -> list[Row]:
     """Measure the trie, its steps, and the whole processor on logits of 32,000 and 128,000 tokens."""
-    began = time.perf_counter()
-    trie = TokenTrie(sequences, END)
-    rows = [Row(f"trie_{name}_build", time.perf_counter() - began, "s")]
+    taken = []
+    for _ in range(3):
+        began = time.perf_counter()
+        trie = TokenTrie(sequences, END)
+        taken.append(time.perf_counter() - began)
+    rows = [Row(f"trie_{name}_build_best_of_3", min(taken), "s")]
     generations = walks(sequences, beams, count)
 
     def run() -> list[float]:

@@ -220,6 +220,12 @@ def _with_cache(server: GraphStore, cache: SchemaCache | None) -> GraphStore:
     return server
 
 
+def schema_at_hand(store: GraphStore) -> bool:
+    """Tell whether a schema can be had without looking at a server's whole graph."""
+    held = getattr(store, "holds_schema", None)
+    return True if held is None else bool(held())
+
+
 @contextmanager
 def opened(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Iterator[Opened]:
     """Open a graph as `open_graph` does, and let go of a server's connections afterwards."""

@@ -234,6 +234,29 @@ def estimate_tokens(text: str) -> int:
     return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
 
 
+_FORGERY = re.compile(r"<(?=\s*[/!?|A-Za-z])|\[(?=\s*e?\d)")
+"""What begins a tag, or a citation of a line of evidence."""
+
+_SPACE = re.compile(r"\s+")
+
+
+def on_one_line(text: str, longest: int = 300) -> str:
+    """Return a text of the graph as a line of a prompt holds it: data that cannot pass for anything else.
+
+    Line ends and characters that do not show become spaces; `<` that would begin a tag becomes `‹`, and `[` that would
+    begin a citation `(`; what is longer than `longest` characters is cut.
+    """
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    if "  " in text or text[:1] == " " or text[-1:] == " ":
+        text = _SPACE.sub(" ", text).strip()
+    if "<" in text or "[" in text:
+        text = _FORGERY.sub(lambda found: "‹" if found[0] == "<" else "(", text)
+    return text
+
+
 def encodable(text: str) -> str:
     """Return a text as UTF-8 can hold it: with `?` for each half of a surrogate pair, which wrong decoding leaves."""
     return text if text.isascii() else text.encode(errors="replace").decode()

@@ -242,6 +242,8 @@ class PathEvidence(Evidence):
     ends: tuple[EntityId, ...]
     paths: tuple[Path, ...]
     truncated: bool = False
+    asked: bool = False
+    """Whether these relations were asked for; a path that a search found is not."""
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,8 @@ class Context:
     """Everything gathered for a question so far."""
 
     rounds: tuple[Round, ...] = ()
+    question: str = ""
+    """Its text, which says what of all this matters; empty where that is not known."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -369,7 +373,8 @@ class Context:
             replace(item, id=f"e{count + position}", round=len(self.rounds))
             for position, item in enumerate(items, start=1)
         )
-        return Context((*self.rounds, Round(len(self.rounds), artifacts, linked, evidence, tuple(steps))))
+        found_now = Round(len(self.rounds), artifacts, linked, evidence, tuple(steps))
+        return replace(self, rounds=(*self.rounds, found_now))
 
 
 @dataclass(frozen=True)

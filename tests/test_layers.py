@@ -34,6 +34,7 @@ PARTS = {
         ("columnar",),
         ("exporter", "name_indexes"),
         ("rdf",),
+        ("export_formats",),
         ("importers",),
         ("syntax",),
         ("guard",),

@@ -201,11 +201,15 @@ CHECKLIST = {
     ),
     "task_paths": ("at least three different paths", "differ in kind", "with -> between relations", "graph context"),
     "task_opencypher": (
-        "Use only node types, relation types and properties",
+        "Spell node types, relation types and properties as the schema does",
         "filtering, counting, sorting",
         "graph context",
     ),
-    "task_sparql": ("Use only classes, predicates", "filtering, counting, sorting", "graph context"),
+    "task_sparql": (
+        "Write classes, predicates and prefixes as the schema does",
+        "filtering, counting, sorting",
+        "graph context",
+    ),
     "task_answers": (
         "Write only the answers",
         "no reasons",

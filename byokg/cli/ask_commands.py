@@ -30,12 +30,12 @@ from byokg.retrieval.verbalize import (
     names_of,
     node_text,
     note,
-    plain,
     shown_name,
     value_text,
     verbalize,
     walk_text,
 )
+from byokg.text import on_one_line
 from byokg.types import (
     INVERSE,
     Answer,
@@ -400,7 +400,7 @@ def _written(artifacts: Mapping[str, Any]) -> Iterator[Text]:
     if artifacts["finished"]:
         yield Text("finished")
     if artifacts["mentions"]:
-        yield Text(f"entities: {' | '.join(plain(mention['text']) for mention in artifacts['mentions'])}")
+        yield Text(f"entities: {' | '.join(on_one_line(mention['text']) for mention in artifacts['mentions'])}")
     for path in artifacts["paths"][:_LISTED]:
         hops = [Hop.of(relation) for relation in path["relations"]]
         steps = " / ".join(f"^{hop.label}" if hop.inverse else hop.label for hop in hops)
@@ -408,16 +408,16 @@ def _written(artifacts: Mapping[str, Any]) -> Iterator[Text]:
     if (more := len(artifacts["paths"]) - _LISTED) > 0:
         yield Text(f"(+{more} more paths)", "dim")
     for query in artifacts["queries"]:
-        yield Text(f"{query['language']}: {plain(query['text'])}")
+        yield Text(f"{query['language']}: {on_one_line(query['text'])}")
     if artifacts["draft_answers"]:
-        yield Text(f"draft answers: {' | '.join(map(plain, artifacts['draft_answers']))}")
+        yield Text(f"draft answers: {' | '.join(map(on_one_line, artifacts['draft_answers']))}")
     if artifacts["bfsql"]:
-        yield Text(f"bfsql: {plain(artifacts['bfsql'])}")
+        yield Text(f"bfsql: {on_one_line(artifacts['bfsql'])}")
 
 
 def _link(link: Mapping[str, Any], draft: bool) -> Text:
     mention = link["mention"]["text"]
-    line = Text(f"{'draft ' if draft else ''}{mention!r} to ").append(plain(link["name"]), "bold")
+    line = Text(f"{'draft ' if draft else ''}{mention!r} to ").append(on_one_line(link["name"]), "bold")
     if link["id"] != link["name"]:
         line.append(f"  {link['id']}", "dim")
     return line.append(f"  ({link['method']}, {_score(link['score'])})", "dim")
@@ -425,7 +425,7 @@ def _link(link: Mapping[str, Any], draft: bool) -> Text:
 
 def _step(step: Mapping[str, Any]) -> Text:
     parts = [_noted(part) for part in (step["given"], step["got"])]
-    return Text(f"{step['stage']}  ").append(plain(" → ".join(part for part in parts if part)), "dim")
+    return Text(f"{step['stage']}  ").append(on_one_line(" → ".join(part for part in parts if part)), "dim")
 
 
 def _noted(record: Mapping[str, Any]) -> str:
@@ -466,9 +466,9 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
     if kind == "RowsEvidence":
         rows = [" | ".join(_cell(cell) for cell in row) for row in item["rows"][:_ENDS]]
         more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
-        return "\n".join([plain(item["query"]), " | ".join(item["columns"]), *rows, *more])
+        return "\n".join([on_one_line(item["query"]), " | ".join(item["columns"]), *rows, *more])
     if kind == "Feedback":
-        return f"{plain(item['subject'])}: {plain(item['problem'])}"
+        return f"{on_one_line(item['subject'])}: {on_one_line(item['problem'])}"
     return kind.removesuffix("Evidence").lower()
 
 
@@ -481,7 +481,7 @@ def _cell(cell: Any) -> str:
 
 
 def _answer(answer: Mapping[str, Any]) -> Text:
-    line = Text(plain(answer["name"]), "bold green")
+    line = Text(on_one_line(answer["name"]), "bold green")
     if answer["id"] is not None and answer["id"] != answer["name"]:
         line.append(f"  {answer['id']}", "not bold dim")
     return line.append(f"  {_ranges(answer['citations']) or 'not grounded'}", "not bold default")

@@ -17,12 +17,12 @@ from rich.text import Text
 
 from byokg.cli.linking_commands import embed
 from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
-from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused
+from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import DenseFacts, NameFacts
 from byokg.graph.store import PropertySchema, RelationSchema
-from byokg.open import ENGINE_NAMES, engines_in, identity
+from byokg.open import ENGINE_NAMES, engines_in, identity, schema_at_hand
 
 if TYPE_CHECKING:
     from byokg.graph.columnar.graph import ColumnarGraph
@@ -192,7 +192,9 @@ GRAPH = "GRAPH is a folder, or neo4j://…, bolt://…, neptune-graph://ID, nept
 
 Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
-Refresh = Annotated[bool, typer.Option("--refresh-schema", help="Read a server's schema anew, though it is cached.")]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", "--refresh-schema", help="Read a server's schema anew, though it is cached.")
+]
 Cypher = Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")]
 Sparql = Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")]
 IdProperty = Annotated[
@@ -307,14 +309,50 @@ def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
 
 
 @graph_app.command("names")
-def names(place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")], aliases: Aliases = None) -> None:
-    """Index the names of a built graph anew, to find nodes by what they are called.
+def names(
+    place: Place,
+    aliases: Aliases = None,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+) -> None:
+    """Index the names of a graph anew, to find nodes by what they are called.
 
-    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index.
+    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. The names of a graph
+    on a server are read and kept in the cache of this machine, where linking finds misspelt names among them.
     """
     from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.open import is_address
 
+    if is_address(place):
+        _keep_names(place, aliases or [], _node_settings(id_property, name_property))
+        return
     print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
+
+
+def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) -> None:
+    """Read the names of a graph on a server, and say how many, and how old those were that were kept."""
+    import time
+
+    from byokg.graph.name_indexes import keep_names, kept_names
+    from byokg.open import opened
+
+    if aliases:
+        raise ConfigError("--alias is for graphs in folders; for a server set graph.alias_predicates")
+    with opened(address, **settings) as store:
+        if before := kept_names(store):
+            note(f"{len(before.names):,} names were read {age(time.time() - before.read)} ago; reading them anew")
+        began = time.perf_counter()
+        with stderr().status("reading names") as status:
+            found = keep_names(store, lambda count: status.update(f"reading names: {count:,}"))
+        print(f"read {len(found):,} different names of {store.name}, in {time.perf_counter() - began:.1f} s")
+
+
+def age(seconds: float) -> str:
+    """Write how long ago something was, in the largest unit of which it is more than one."""
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} seconds"
 
 
 @graph_app.command("engine")
@@ -460,7 +498,7 @@ def query(
     try:
         try:
             rows = store.run(text, limits=QueryLimits(timeout, max_rows))
-        except QueryRefused:
+        except (QueryRefused, QueryTimeout, StoreUnavailable):
             raise
         except QueryFailed:
             _say_unknown_names(store, text)
@@ -469,7 +507,8 @@ def query(
             print_json(as_json(rows))
         else:
             show(rows, stdout())
-        _say_unknown_names(store, text)
+        if not rows.rows or schema_at_hand(store):  # an answer does not wait until the whole graph has been looked at
+            _say_unknown_names(store, text)
     finally:
         close(store)
 
@@ -492,15 +531,30 @@ def _say_unknown_names(store: Queryable, text: str) -> None:
 def export(
     place: Place,
     out: Out,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]…", help="The data set, for --format rog.")
+    ] = None,
+    layout: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="csv|neo4j-admin|neptune|ntriples|parquet|graphml|rog")
+    ] = "csv",
+    hops: Annotated[int, typer.Option(min=1, help="How far a question's subgraph reaches (rog).")] = 2,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
 ) -> None:
-    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads."""
+    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads, or in another tool's format.
+
+    byokg graph export DIR --format parquet --out FOLDER
+
+    byokg graph export DIR --format rog --out FOLDER dataset=webqsp dataset.root=… --hops 2
+    """
     from byokg.cli.terminal import copied
-    from byokg.graph.exporter import export_graph
+    from byokg.graph.export_formats import write_graph_as
     from byokg.open import opened
 
+    if words and layout != "rog":
+        raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
     with opened(place, **_node_settings(id_property, name_property)) as store:
+        folder = folder_given(out, "--out")
         with copied("exporting", store.node_count, store.edge_count, stderr()) as progress:
-            export_graph(store, folder_given(out, "--out"), progress)
+            write_graph_as(store, layout, folder, progress)
         print(f"exported {store.name} to {out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from byokg.types import EntityId
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
-
-
-@app.callback()
-def _several() -> None:
-    """Keep the name of the command, also where there is one only."""
 
 
 @app.command("labels")
@@ -156,6 +152,52 @@ def ranker_(
         return
     held = f"; F1 of the best path of {fitted.held_out:,} others: {fitted.before:.3f} before, {fitted.after:.3f} after"
     print_line(stdout(), f"trained on {fitted.trained:,} questions{held if fitted.held_out else ''}: {out}")
+
+
+@app.command("sft")
+def sft_(
+    file: Annotated[Path, typer.Argument(metavar="LABELS", help="JSON lines that byokg train labels wrote.")],
+    model: Annotated[str, typer.Option(help="Folder, or name on the model hub, of a causal language model.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the adapter, or the model, goes.")] = Path("tuned"),
+    rank: Annotated[int, typer.Option(min=0, help="Rank of LoRA's matrices; 0 trains all weights.")] = 16,
+    epochs: Annotated[float, typer.Option(help="Times that each pair is looked at.")] = 3.0,
+    batch: Annotated[int, typer.Option(min=1, help="Pairs in memory together.")] = 4,
+    accumulate: Annotated[int, typer.Option(min=1, help="Batches between two changes of the weights.")] = 4,
+    rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-4,
+    held_out: Annotated[float, typer.Option(help="Share of pairs that only measure the loss.")] = 0.05,
+    seed: Annotated[int, typer.Option(min=0, help="Of order, dropout and first weights.")] = 0,
+    dtype: Annotated[str | None, typer.Option(help="bfloat16, float16 or float32; as saved unless given.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fine-tune a language model, with LoRA, to write the query that answers a question.
+
+    byokg train labels dataset=atlas dataset.split=dev --out labels.jsonl
+
+    byokg train sft labels.jsonl --model google/gemma-2-9b-it --dtype bfloat16 --out tuned
+
+    The same command goes on with a training that was interrupted. Use what it makes with:
+    pipeline=graphraft pipeline.ranker._target_=byokg.llm.decoding.ConstrainedRanker pipeline.ranker.path=tuned
+    """
+    from byokg.training.sft import SftSettings, fine_tune, read_pairs
+
+    settings = SftSettings(
+        rank=rank,
+        epochs=epochs,
+        batch=batch,
+        accumulate=accumulate,
+        rate=rate,
+        held_out=held_out,
+        seed=seed,
+        dtype=dtype,
+    )
+    pairs, _ = read_pairs(file)
+    told = fine_tune(pairs, model, out, settings)
+    if as_json:
+        print_json({**asdict(told), "folder": str(out)})
+        return
+    measured = f"{told.held_out:,} others" if told.held_out else "the same pairs"
+    losses = f"{told.loss_before:.3f} before, {told.loss_after:.3f} after"
+    print_line(stdout(), f"trained on {told.trained:,} pairs; loss of a token of {measured}: {losses}: {out}")
 
 
 def _gold(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 
@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.errors import GraphError, GraphExists
+from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import KINDS, NodeColumns, is_date, placed, text_column
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, ScannedStore
 from byokg.graph.traversal import triples
-from byokg.types import Node, Properties, Triple, Value
+from byokg.types import EntityId, Node, Properties, Triple, Value
 
 Progress = Callable[[int, int], None]
 """Told how many nodes and how many edges are done, after each batch."""
@@ -50,7 +50,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         GraphExists: `out` is there and not empty.
         GraphError: the system does not let us write there.
     """
-    with new_folder(out, overwrite=False, refuse=_refuse_taken) as partial:
+    with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
         nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
         with nodes, edges:
             for some, leaving in _batches(store, progress):
@@ -73,29 +73,10 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     Raises:
         GraphError: the graph changed while it was copied.
     """
-    ids = list(store.entities())
-    numbers = np.asarray(store.numbers(ids), np.int64)
-    rows = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
-    rows[numbers] = np.arange(len(ids))
-    names: list[str] = []
-    types: list[str] = []
-    of_nodes: list[Properties] = []
-    of_edges: list[Properties] = []
-    ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
-    for start in range(0, len(ids), _BATCH):
-        for node in store.nodes(ids[start : start + _BATCH]):
-            names.append(node.name)
-            types.append(node.type)
-            of_nodes.append(node.properties)
-        batch = store.edges(numbers[start : start + _BATCH], Direction.OUT)
-        tail = np.asarray(batch.tail, np.int64)
-        if len(tail) and (int(tail.max()) >= len(rows) or int(rows[tail].min()) < 0):
-            raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
-        ends.append(np.stack((rows[batch.head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1))
-        of_edges += store.edge_properties(batch.edge)
-        if progress:
-            progress(len(names), len(of_edges))
-    codes = np.concatenate(ends)
+    try:
+        ids, names, types, of_nodes, codes, of_edges = _scanned(store, progress)
+    except QueryTooLarge:
+        ids, names, types, of_nodes, codes, of_edges = _walked(store, progress)
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
@@ -110,7 +91,80 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     )
 
 
-def _refuse_taken(folder: Path, overwrite: bool) -> None:
+_Parts = tuple[list[EntityId], list[str], list[str], list[Properties], npt.NDArray[np.int64], list[Properties]]
+"""Ids, names, types and properties of nodes; rows of head, relation and tail; properties of edges."""
+
+
+def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
+    """Read a store page by page, if it can give its graph so. Raises `QueryTooLarge` where it cannot."""
+    if not isinstance(store, ScannedStore):
+        raise QueryTooLarge(f"{store.name} gives edges by their nodes only")
+    batches, nodes = store.all_edges(), list[Node]()
+    first = next(batches, None)
+    for page in store.all_nodes():
+        nodes += page
+        if progress:
+            progress(len(nodes), 0)
+    ids = [node.id for node in nodes]
+    rows = _rows(np.asarray(store.numbers(ids), np.int64))
+    parts, numbers = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)]
+    done = 0
+    for batch in () if first is None else chain([first], batches):
+        parts.append(_placed_edges(store, rows, batch))
+        numbers.append(batch.edge)
+        done += len(batch)
+        if progress:
+            progress(len(nodes), done)
+    codes, edges = np.concatenate(parts), np.concatenate(numbers)
+    order = np.lexsort((edges, codes[:, 2], codes[:, 1], codes[:, 0]))
+    properties = store.edge_properties(edges[order])
+    return (
+        ids, [node.name for node in nodes], [node.type for node in nodes],
+        [node.properties for node in nodes], codes[order], properties,
+    )  # fmt: skip
+
+
+def _walked(store: GraphStore, progress: Progress | None) -> _Parts:
+    """Read a store node by node, with the edges out of them."""
+    ids = list(store.entities())
+    numbers = np.asarray(store.numbers(ids), np.int64)
+    rows = _rows(numbers)
+    names: list[str] = []
+    types: list[str] = []
+    of_nodes: list[Properties] = []
+    of_edges: list[Properties] = []
+    ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+    for start in range(0, len(ids), _BATCH):
+        for node in store.nodes(ids[start : start + _BATCH]):
+            names.append(node.name)
+            types.append(node.type)
+            of_nodes.append(node.properties)
+        batch = store.edges(numbers[start : start + _BATCH], Direction.OUT)
+        ends.append(_placed_edges(store, rows, batch))
+        of_edges += store.edge_properties(batch.edge)
+        if progress:
+            progress(len(names), len(of_edges))
+    return ids, names, types, of_nodes, np.concatenate(ends), of_edges
+
+
+def _rows(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the row of each node number; -1 for others."""
+    rows = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
+    rows[numbers] = np.arange(len(numbers))
+    return rows
+
+
+def _placed_edges(store: GraphStore, rows: npt.NDArray[np.int64], batch: EdgeBatch) -> npt.NDArray[np.int64]:
+    """Return rows of head, relation and tail. Raises `GraphError` for a node that was not there before."""
+    head, tail = np.asarray(batch.head, np.int64), np.asarray(batch.tail, np.int64)
+    ends = np.concatenate((head, tail))
+    if len(ends) and (int(ends.max()) >= len(rows) or int(rows[ends].min()) < 0):
+        raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
+    return np.stack((rows[head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1)
+
+
+def refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raise `GraphExists` where an export finds anything but an empty folder."""
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         raise GraphExists(folder, "something is there already; choose another folder")
 
@@ -170,25 +224,27 @@ class _Table:
         self._rows.close()
         if error is None:
             keys = list(self._kinds)
-            names = [*self._fixed]
-            for key in keys:
-                name = key
-                while name in names:
-                    name += "_"
-                names.append(name)
-            header = [
-                _titled(name, _common(self._kinds[key]))
-                for name, key in zip(names[len(self._fixed) :], keys, strict=True)
-            ]
+            names = free_names(self._fixed, keys)
+            header = [_titled(name, _common(self._kinds[key])) for name, key in zip(names, keys, strict=True)]
             with (
                 self._path.open("w", encoding="utf-8", newline="") as file,
                 self._waiting.open(encoding="utf-8") as rows,
             ):
-                file.write(_line([*self._fixed, *header]))
+                file.write(csv_line([*self._fixed, *header]))
                 for row in rows:
                     *cells, properties = json.loads(row)
-                    file.write(_line([*cells, *(_text(properties.get(key)) for key in keys)]))
+                    file.write(csv_line([*cells, *(_text(properties.get(key)) for key in keys)]))
         self._waiting.unlink()
+
+
+def free_names(fixed: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return properties' names as columns beside fixed ones: with underscores behind where a name is taken."""
+    names = [*fixed]
+    for key in keys:
+        while key in names:
+            key += "_"
+        names.append(key)
+    return names[len(fixed) :]
 
 
 def _common(kinds: set[str]) -> str:
@@ -218,6 +274,7 @@ def _text(value: Value | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _line(cells: Sequence[str]) -> str:
+def csv_line(cells: Sequence[str]) -> str:
+    """Return cells as a line with the quoting of RFC 4180, only where it is needed."""
     quoted = [f'"{cell.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells]
     return ",".join(quoted) + "\n"

@@ -1,4 +1,4 @@
-"""The indexes over the names of a graph's nodes: in the graph's folder, or made in memory.
+"""The indexes over the names of a graph's nodes: in the graph's folder, in the user's cache, or made in memory.
 
 `names/` finds names by their spelling, `dense/<embedder>/` by their meaning. Each belongs to the graph as it was when
 the index was built: it holds the graph's checksum.
@@ -6,24 +6,36 @@ the index was built: it holds the graph's checksum.
 
 from __future__ import annotations
 
+import json
+import logging
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from byokg.errors import ConfigError, GraphExists, IndexUnusable
-from byokg.files import new_folder
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphExists, IndexUnusable
+from byokg.files import new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.store import ALL_VALUES, GraphStore, SavedGraph
+from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import Embedder, folder_name
-from byokg.index.names import NameIndex
+from byokg.index.names import NameIndex, NameMatch
 from byokg.index.vectors import Layout
 from byokg.text import is_identifier
-from byokg.types import Value
+from byokg.types import EntityId, Value
+
+_LOG = logging.getLogger(__name__)
 
 NAMES = "names"
+_IDS, _READ = "ids.arrow", "read.json"
+_NAMESAKES = 1000
+"""Bearers of one name that are looked at."""
 
 _NODES_AT_ONCE = 1 << 16
 _SEVERAL = re.compile(r"[;|]")
@@ -64,14 +76,144 @@ def name_entries(store: GraphStore, aliases: Sequence[str] = ()) -> Iterator[tup
 def name_index(store: GraphStore) -> NameIndex:
     """Return the index over the names of a graph's nodes: the one in its folder, else one made in memory.
 
-    Owners are node numbers. An index made in memory knows no aliases.
+    Owners are node numbers. An index made in memory knows no aliases. The names of a graph on a server are read once,
+    and kept in the user's cache until `keep_names` reads them anew.
 
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
     """
+    if isinstance(store, NamedStore):
+        return server_names(store)
     if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
         return NameIndex.open(store.folder / NAMES, store.checksum)
     return NameIndex.of(name_entries(store))
+
+
+class ServerNames(NameIndex):
+    """The names of a graph on a server as they were read once; owners are the numbers that its store gives out."""
+
+    def __init__(self, index: NameIndex, ids: pa.LargeStringArray, store: GraphStore) -> None:
+        """Take an index whose owners are rows of `ids`."""
+        super().__init__(index.table)
+        self._ids, self._store = ids, store
+        self._numbers: dict[int, int | None] = {}
+
+    def _numbered(self, owners: Sequence[int]) -> list[int | None]:
+        """Return the store's number of each owner; None for a node that is gone."""
+        unknown = [owner for owner in dict.fromkeys(owners) if owner not in self._numbers]
+        ids = [EntityId(text) for text in self._ids.take(pa.array(unknown, pa.int64())).to_pylist()]
+        try:
+            self._numbers |= dict(zip(unknown, self._store.numbers(ids).tolist(), strict=True))
+        except EntityNotFound:
+            for owner, entity in zip(unknown, ids, strict=True):
+                try:
+                    self._numbers[owner] = int(self._store.numbers([entity])[0])
+                except EntityNotFound:
+                    self._numbers[owner] = None
+        return [self._numbers[owner] for owner in owners]
+
+    def exact(self, text: str) -> npt.NDArray[np.int64]:
+        """Return who bears a name equal to `text` after folding, ascending."""
+        return self._known(super().exact(text))
+
+    def spelled(self, text: str) -> npt.NDArray[np.int64]:
+        """Return who bears a name that is written exactly so, ascending."""
+        return self._known(super().spelled(text))
+
+    def _known(self, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        numbers = self._numbered(owners[:_NAMESAKES].tolist())
+        return np.array(sorted(number for number in numbers if number is not None), np.int64)
+
+    def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
+        """Return who bears the names most like each text, best first; see `NameIndex.search`."""
+        found = super().search(texts, k, cutoff)
+        numbers = iter(self._numbered([match.owner for matches in found for match in matches]))
+        placed = [[(match, next(numbers)) for match in matches] for matches in found]
+        return [[replace(match, owner=number) for match, number in matches if number is not None] for matches in placed]
+
+    def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
+        """Return for each text the name that has most letters in common with it; see `NameIndex.closest`."""
+        found = super().closest(texts, word, cutoff)
+        numbers = iter(self._numbered([match.owner for match in found if match is not None]))
+        placed = [(match, None if match is None else next(numbers)) for match in found]
+        return [None if match is None or number is None else replace(match, owner=number) for match, number in placed]
+
+
+@dataclass(frozen=True)
+class KeptNames:
+    """An index of names that was read from a server."""
+
+    names: ServerNames
+    read: float
+    """When, in seconds since 1970."""
+
+
+def names_folder(store: NamedStore) -> Path:
+    """Return where the names of a graph on a server are kept."""
+    return user_cache() / "names" / store.names_key[:24]
+
+
+def kept_names(store: GraphStore) -> KeptNames | None:
+    """Return the names of a graph on a server that were read before; None where they were not, or are damaged."""
+    if not isinstance(store, NamedStore):
+        return None
+    folder = names_folder(store)
+    try:
+        read = float(json.loads((folder / _READ).read_bytes())["read"])
+        index = NameIndex.open(folder / NAMES, store.names_key)
+        with pa.memory_map(str(folder / _IDS)) as source:
+            ids = pa.ipc.open_file(source).read_all().column("id").combine_chunks()
+    except (OSError, ValueError, KeyError, TypeError, GraphCorrupt, pa.ArrowException):
+        return None
+    return KeptNames(ServerNames(index, ids, store), read)
+
+
+def keep_names(store: GraphStore, progress: Callable[[int], None] | None = None) -> ServerNames:
+    """Read all names of a graph on a server, in pages, and keep an index of them in the user's cache.
+
+    Args:
+        store: a `NamedStore`.
+        progress: told how many names have been read, after each page.
+
+    Raises:
+        ConfigError: the store is none that has names to be read.
+        QueryFailed, StoreUnavailable: as the store says.
+    """
+    if not isinstance(store, NamedStore):
+        raise ConfigError(f"{store.name} is no server whose names could be read")
+    rows: dict[str, int] = {}
+    owners: list[int] = []
+    names: list[str] = []
+    for page in store.named_pages():
+        for entity, name in page:
+            owners.append(rows.setdefault(entity, len(rows)))
+            names.append(name)
+        if progress is not None:
+            progress(len(names))
+    index = NameIndex.of(zip(owners, names, strict=True))
+    ids = pa.array(rows, pa.large_string())
+    folder = names_folder(store)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, overwrite=True, refuse=None) as partial:
+        (partial / NAMES).mkdir()
+        index.write(partial / NAMES, store.names_key)
+        table = pa.table({"id": ids})
+        with pa.OSFile(str(partial / _IDS), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        write_file(partial / _READ, [json.dumps({"store": store.name, "read": round(time.time(), 3)}).encode()])
+    return ServerNames(index, ids, store)
+
+
+def server_names(store: GraphStore) -> ServerNames:
+    """Return the names of a graph on a server: those that are kept, else read now, which the log says."""
+    kept = kept_names(store)
+    if kept is not None:
+        return kept.names
+    _LOG.warning("%s: reading all names, once; they are kept (byokg graph names ADDRESS reads them anew)", store.name)
+    began = time.monotonic()
+    names = keep_names(store)
+    _LOG.warning("%s: %s different names read in %.0f s", store.name, f"{len(names):,}", time.monotonic() - began)
+    return names
 
 
 def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:

@@ -210,6 +210,10 @@ class SchemaCache:
         except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
+    def has(self, key: str) -> bool:
+        """Tell whether something is kept under a key, whether it still counts or not."""
+        return not self._refresh and self._file(key).exists()
+
     def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
         """Keep a schema in the place of what was there. A folder that cannot be written keeps nothing.
 

@@ -5,28 +5,40 @@
       released: int, e.g. 1979, 1986
     Person (40,128)
     Relations:
-    (Film)-[directed_by]->(Person) 17,001
+    (Film)-[directed_by 17,001|written_by 15,222]->(Person)
     (Film)-[starred_actors]->(Person) 38,229, role: string, e.g. "Ripley"
-    … and 7 more relations
+    … and 7 more relations, spelled in the same way
 
-Where nodes have no types a relation is just `[directed_by] 17,001`.
+Where nodes have no types, relations are grouped by what their names begin with, those at the entities of the question
+first; the notation is explained above them, as far as it occurs:
+
+    Relations at entities that the question may mean:
+    film.film: directed_by written_by
+    Other relations:
+    people.person: nationality place_of_birth spouse_s..people.marriage.spouse
+
+Which relations matter is decided by their words, by how near they are to the entities of the question (`Nearness`), and
+by their company: a relation into a nameless node is worth nothing without the one that leads on from there.
 What does not fit is left out whole and counted; nothing is cut in the middle.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
+from byokg.graph.traversal import cap
 from byokg.index.embedders import Embedder, exact
-from byokg.text import FUNCTION_WORDS, Lexicon, estimate_tokens, normalize_label
+from byokg.text import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, normalize_label, on_one_line
+from byokg.types import EntityId
 
 _RELATION_SHARE = 0.7
 """Part of the budget that relations take before properties of nodes may have what is left."""
@@ -34,16 +46,45 @@ _RELATION_SHARE = 0.7
 _ENDS = 3
 """Node types shown at one end of a relation; the others are counted."""
 
-_WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2, 0.6, 1.5
+_WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2, 0.4, 1.5
 """What common words, and the logarithm of a relation's edges, count beside a cosine, and the latter beside words alone.
-
-Found on the dev split of WebQSP, on a part of Freebase with 4,045 relations.
 """
+
+_NEAR = (0.8, 0.5, 0.3)
+"""What a relation gains where it is one step from an entity of the question, two, or two and a nameless node."""
+
+_COMPANY = 0.05
+"""How much less a relation into nameless nodes is worth than the best one that leads on from there.
+
+These figures were found on the dev splits of WebQSP and CWQ, on a part of Freebase with 4,045 relations.
+"""
+
+_PER_RELATION, _MOST_NODES = 10, 1000
+"""Edges of one relation and direction, and nodes, that are looked at around an entity."""
+
+_SAMPLE, _OFTEN = 8, 0.3
+"""Edges of each relation looked at for company; the share of them that makes it one."""
+
+_FEW = 10
+"""Edges from which on a relation's are not counted out where nodes have no types: digits are dear."""
+
+_COUNTED = re.compile(r"\(\d\)(?= |$)", re.MULTILINE)
+
+_GROUP = re.compile(r"^[^\s()]+: ", re.MULTILINE)
 
 _HELD = 64
 """Texts that are remembered: a question's next round has the same."""
 
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
+_CLOSE, _OTHER = "Relations at entities that the question may mean:\n", "Other relations:\n"
+_GROUPED, _MEDIATED, _FEW_EDGES = (
+    "`a.b: c d` stands for the relations `a.b.c` and `a.b.d`; write them so.\n",
+    "`a..b` leads through a nameless node, as `a` and then `b` do.\n",
+    "A number in brackets counts a relation's edges where they are few.\n",
+)
+_BACKWARDS = "A relation leads from its head to its tail; paths may walk it backwards as well.\n"
+_NAMELESS = "Some nodes have no name: they stand for an event or a role, and join who, what and when.\n"
+_LITERALS = "Dates, numbers and texts are nodes as well, whose name is the value.\n"
 
 
 @dataclass(frozen=True)
@@ -60,6 +101,67 @@ class SchemaText:
     """Properties of the node types shown that are not."""
 
 
+class Nearness:
+    """How near relations are to entities, and which of them lead on where others end at nameless nodes.
+
+    Args:
+        store: the graph; asked once or twice for each set of entities, and once for a sample of its edges.
+    """
+
+    def __init__(self, store: GraphStore) -> None:
+        self._store = store
+        self._near = lru_cache(_HELD)(self._around)
+
+    def around(self, entities: Iterable[EntityId]) -> Mapping[str, int]:
+        """Return for each relation that is near how near it is: 1 or 2 steps, 3 behind a nameless node two steps away.
+
+        Raises `EntityNotFound`.
+        """
+        return self._near(tuple(dict.fromkeys(entities)))
+
+    def _around(self, entities: tuple[EntityId, ...]) -> Mapping[str, int]:
+        near: dict[int, int] = {}
+        seen = nodes = self._store.numbers(entities)
+        for steps in (1, 2, 3):
+            if not len(nodes):
+                break
+            for relation in np.unique(self._store.relation_counts(nodes).relation).tolist():
+                near.setdefault(relation, steps)
+            if steps == 2:
+                nodes = self._nameless(nodes)
+            if steps < 3 and len(nodes):
+                edges, _ = cap(self._store.edges(nodes, Direction.BOTH), _PER_RELATION, per_relation=True)
+                nodes = np.setdiff1d(edges.other, seen)[:_MOST_NODES]
+                seen = np.union1d(seen, nodes)
+        return {self._store.relations[relation]: steps for relation, steps in near.items()}
+
+    @cached_property
+    def company(self) -> Mapping[str, tuple[str, ...]]:
+        """For each relation with nameless nodes at its ends, the relations that often touch these nodes as well."""
+        edges = self._store.sample_edges(_SAMPLE)
+        middle = self._nameless(np.unique(np.concatenate((edges.head, edges.tail))))
+        counts = self._store.relation_counts(middle)
+        touching: dict[int, set[int]] = defaultdict(set)
+        for node, relation in zip(middle[counts.origin].tolist(), counts.relation.tolist(), strict=True):
+            touching[node].add(relation)
+        total: Counter[int] = Counter()
+        together: dict[int, Counter[int]] = defaultdict(Counter)
+        for relation, *ends in zip(edges.relation.tolist(), edges.head.tolist(), edges.tail.tolist(), strict=True):
+            for node in ends:
+                if node in touching:
+                    total[relation] += 1
+                    together[relation].update(touching[node] - {relation})
+        labels = self._store.relations
+        return {
+            labels[one]: tuple(labels[other] for other in sorted(others) if others[other] >= _OFTEN * total[one])
+            for one, others in together.items()
+        }
+
+    def _nameless(self, nodes: NodeArray) -> NodeArray:
+        names = (node.name for node in self._store.nodes(self._store.ids(nodes)))
+        return nodes[np.fromiter(map(is_identifier, names), np.bool_, len(nodes))]
+
+
 class SchemaRenderer:
     """Renders one schema for one question after another; holds what its names mean.
 
@@ -68,6 +170,7 @@ class SchemaRenderer:
         embedder: measures how near a question is to a relation; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
         notes: lines that stand before every text, and count towards its budget.
+        near: how near relations are to entities; None leaves entities out of account.
     """
 
     def __init__(
@@ -76,14 +179,16 @@ class SchemaRenderer:
         embedder: Embedder | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         notes: str = "",
+        near: Nearness | None = None,
     ) -> None:
         self._schema, self._embedder, self._count, self._notes = schema, embedder, count_tokens, notes
-        self._notes_tokens = count_tokens(notes) if notes else 0
+        self._near = near
         self._rendered = lru_cache(_HELD)(self._render)
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
-        self._relations = [_RelationLine.of(relation, count_tokens) for relation in ordered]
-        self._least = min((line.tokens for line in self._relations), default=0)
+        self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]
+        self._least = min((entry.tokens for entry in self._entries), default=0)
+        self._places = {relation.name: place for place, relation in enumerate(ordered)}
         self._properties = [
             (type_, detail)
             for type_, names in schema.node_properties.items()
@@ -98,51 +203,108 @@ class SchemaRenderer:
             [f"{normalize_label(type_)} {normalize_label(detail.name)}" for type_, detail in self._properties], embedder
         )
 
-    def render(self, question: str = "", budget_tokens: int = 2000) -> SchemaText:
+    def render(self, question: str = "", budget_tokens: int = 2000, around: Iterable[EntityId] = ()) -> SchemaText:
         """Show the relations and properties that are most relevant, as many as fit.
 
         Args:
             question: what they should be relevant to; without one those of most edges are shown.
             budget_tokens: what the text may take.
+            around: entities that the question is about, as far as they are known. Raises `EntityNotFound`.
 
         Returns:
             The text: empty where the budget is too small for a single relation.
         """
-        return self._rendered(question, budget_tokens)
+        return self._rendered(question, budget_tokens, tuple(around))
 
     def ranked(self, question: str) -> list[str]:
         """Return all relations, the most relevant to a question first."""
-        return [self._relations[at].relation.name for at in self._relevance.order(question)]
+        return [self._entries[at].relation.name for at in self._order(question, {})]
 
-    def _render(self, question: str, budget_tokens: int) -> SchemaText:
-        budget_tokens -= self._notes_tokens
-        draft = _Draft(self._schema, self._count, self._least)
-        ranked = [self._relations[at] for at in self._relevance.order(question)]
+    def _render(self, question: str, budget_tokens: int, around: tuple[EntityId, ...]) -> SchemaText:
+        near = self._near.around(around) if self._near is not None and around else {}
+        nameless = self._near is not None and bool(self._near.company)
+        draft = _Draft(self._schema, self._count, self._notes, nameless, self._least)
+        ranked = [
+            (self._entries[at], near.get(self._entries[at].relation.name) == 1) for at in self._order(question, near)
+        ]
         share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
-        left = draft.add_relations(ranked, share)
+        draft.add_relations(ranked, share)
         properties = [self._properties[at] for at in self._property_relevance.order(question)]
         draft.add_properties(properties, budget_tokens)
-        draft.add_relations(left, budget_tokens)
+        draft.add_relations(ranked, budget_tokens)
+        draft.fill(ranked, budget_tokens)
         draft.shrink(budget_tokens)
-        shown = draft.finished()
-        if not self._notes or not shown.text:
-            return shown
-        return replace(shown, text=self._notes + shown.text, tokens=shown.tokens + self._notes_tokens)
+        return draft.finished()
+
+    @cached_property
+    def _company(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Places of relations into nameless nodes, and of those that lead on from there: (P,) and (P,)."""
+        company = {} if self._near is None else self._near.company
+        pairs = [
+            (self._places[one], self._places[other])
+            for one, others in company.items()
+            for other in others
+            if one in self._places and other in self._places
+        ]
+        ones, others = np.array(pairs, np.int64).reshape(-1, 2).T
+        return ones, others
+
+    def _order(self, question: str, near: Mapping[str, int]) -> list[int]:
+        """Return the places of the relations, most relevant first."""
+        scores = self._relevance.scores(question)
+        for name, steps in near.items():
+            if name in self._places:
+                scores[self._places[name]] += _NEAR[steps - 1]
+        if self._near is not None and question:
+            ones, others = self._company
+            raised = scores.copy()
+            np.maximum.at(raised, ones, scores[others] - _COMPANY)
+            scores = raised
+        order: list[int] = np.argsort(-scores, kind="stable").tolist()
+        return order
 
 
 @dataclass(frozen=True)
-class _RelationLine:
-    """A relation as it is written, what that costs, and the node types that it names."""
+class _Entry:
+    """A relation as it is written, by itself and among others that begin or lead alike, and what that costs."""
 
     relation: RelationSchema
     text: str
+    """By itself, on a line."""
+    group: tuple[str, str]
+    """What stands before and behind the relations of a line; empty for one that stands by itself."""
+    short: str
+    """Among others."""
     tokens: int
+    """Of the dearer of both, with what separates it from others."""
+    group_tokens: int
     types: tuple[str, ...]
 
     @classmethod
-    def of(cls, relation: RelationSchema, count: Callable[[str], int]) -> _RelationLine:
-        text = _relation_line(relation)
-        return cls(relation, text, count(text), tuple(_ends(relation)))
+    def of(cls, relation: RelationSchema, count: Callable[[str], int]) -> _Entry:
+        head, tail, name = _end(relation.domain), _end(relation.range), _shown(relation.name)
+        details = "".join(
+            f", {_property(detail)}" for detail in _details(relation.properties, relation.property_details)
+        )
+        few = f"({relation.count})" if relation.count < _FEW else ""
+        typed = bool(head or tail)
+        text = f"({head})-[{name}]->({tail}) {relation.count:,}{details}\n" if typed else f"{name}{few}{details}\n"
+        if typed:
+            group, short = (f"({head})-[", f"]->({tail})"), f"{name} {relation.count:,}"
+        else:
+            begins = _begins(name)
+            group, short = (f"{begins}: " if begins else "", ""), f"{name[len(begins) + 1 :] if begins else name}{few}"
+        if details or any(mark in name for mark in " |"):
+            group, short = ("", ""), text
+        return cls(
+            relation,
+            text,
+            group,
+            short,
+            count(f"|{short}" if typed else f" {short}") if any(group) else count(text),
+            count("".join(group) + "\n"),
+            tuple(_ends(relation)),
+        )
 
 
 class _Relevance:
@@ -171,18 +333,22 @@ class _Relevance:
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
+        order: list[int] = np.argsort(-self.scores(question), kind="stable").tolist()
+        return order
+
+    def scores(self, question: str) -> npt.NDArray[np.float64]:
+        """Return how well each fits: (N,), all 0 where the question says nothing."""
         words = normalize_label(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
         if not asked or not len(self._whole):
-            return list(range(len(self._whole)))
+            return np.zeros(len(self._whole))
         scores = self._lexical(asked)
         if self._vectors is None or self._embedder is None:
             scores += _FREQUENCY_BESIDE_WORDS * self._frequencies
         else:
             scores = _WORDS_BESIDE_VECTORS * scores + _FREQUENCY_BESIDE_VECTORS * self._frequencies
             scores += self._vectors @ exact(self._embedder.encode([" ".join(asked)])[0])
-        order: list[int] = np.argsort(-scores, kind="stable").tolist()
-        return order
+        return scores
 
     def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return for each description the weight of its best word in the question and their share: (N,), 0 to 2."""
@@ -205,29 +371,37 @@ def _log(number: int) -> float:
 class _Draft:
     """A text while it grows, and what its lines cost."""
 
-    def __init__(self, schema: Schema, count: Callable[[str], int], least: int) -> None:
-        """Begin a text; `least` is what its shortest relation costs."""
-        self._schema, self._count, self._least = schema, count, least
-        self._relations: list[_RelationLine] = []
+    def __init__(self, schema: Schema, count: Callable[[str], int], notes: str, nameless: bool, least: int) -> None:
+        """Begin a text; `nameless`: the graph has nodes without a name; `least`: what the cheapest relation costs."""
+        self._schema, self._count, self._notes = schema, count, notes
+        self._least = least
+        self._relations: dict[str, tuple[_Entry, bool]] = {}
         self._types: dict[str, list[PropertySchema]] = {}
+        self._groups: set[tuple[bool, tuple[str, str]]] = set()
+        untyped = not any(schema.node_properties.values()) and not any(map(_typed, schema.relations))
+        self._explained = (_BACKWARDS + _NAMELESS + _LITERALS) if untyped and nameless else ""
         # Headings, and the line that counts what is left out, are always paid for.
-        self._spent = sum(map(count, (_NODE_TYPES, _RELATIONS, _left_out(len(schema.relations)))))
+        self._spent = sum(
+            map(count, (notes, self._explained, _NODE_TYPES, _RELATIONS, _left_out(len(schema.relations))))
+        )
 
-    def add_relations(self, ranked: Sequence[_RelationLine], budget: int) -> list[_RelationLine]:
-        """Take each relation that fits, with the node types at its ends; return those that do not."""
-        left: list[_RelationLine] = []
-        for place, line in enumerate(ranked):
+    def add_relations(self, ranked: Sequence[tuple[_Entry, bool]], budget: int) -> None:
+        """Take each relation that fits and is not there yet, with the node types at its ends."""
+        for entry, close in ranked:
             if self._spent + self._least > budget:
-                return [*left, *ranked[place:]]
-            types = [type_ for type_ in line.types if type_ and type_ not in self._types]
-            cost = line.tokens + sum(self._count(self._type_line(type_)) for type_ in types)
+                return
+            if entry.relation.name in self._relations:
+                continue
+            types = [type_ for type_ in entry.types if type_ and type_ not in self._types]
+            cost = entry.tokens + sum(self._count(self._type_line(type_)) for type_ in types)
+            if (close, entry.group) not in self._groups:
+                cost += entry.group_tokens
             if self._spent + cost > budget:
-                left.append(line)
                 continue
             self._spent += cost
-            self._relations.append(line)
+            self._relations[entry.relation.name] = entry, close
+            self._groups.add((close, entry.group))
             self._types |= {type_: [] for type_ in types}
-        return left
 
     def add_properties(self, ranked: Sequence[tuple[str, PropertySchema]], budget: int) -> None:
         """Take each property that fits, of node types that are shown. Where nodes have no types, all are."""
@@ -239,12 +413,17 @@ class _Draft:
                 self._spent += cost
                 self._types.setdefault(type_, []).append(detail)
 
+    def fill(self, ranked: Sequence[tuple[_Entry, bool]], budget: int) -> None:
+        """Take what has room after all: lines that relations share cost less than each was charged."""
+        self._spent = self._count(self._text())
+        self.add_relations(ranked, budget)
+
     def shrink(self, budget: int) -> None:
         """Drop what was taken last until the whole text fits: its tokens may be more than those of its lines."""
         while (self._relations or self._types) and self._count(self._text()) > budget:
             if self._relations:
-                self._relations.pop()
-                needed = {type_ for line in self._relations for type_ in line.types}
+                self._relations.popitem()
+                needed = {type_ for entry, _ in self._relations.values() for type_ in entry.types}
                 self._types = {type_: found for type_, found in self._types.items() if type_ in needed}
             else:
                 self._types.popitem()
@@ -257,7 +436,7 @@ class _Draft:
         return SchemaText(
             text=text,
             tokens=self._count(text),
-            relations=tuple(line.relation.name for line in self._relations),
+            relations=tuple(self._relations),
             relations_left_out=len(self._schema.relations) - len(self._relations),
             properties_left_out=total - sum(map(len, self._types.values())),
         )
@@ -265,15 +444,21 @@ class _Draft:
     def _text(self) -> str:
         if not self._relations and not self._types:
             return ""
-        lines = []
+        lines = [self._notes]
         if self._types:
             lines.append(_NODE_TYPES)
         for type_ in sorted(self._types, key=lambda type_: (-self._schema.node_types.get(type_, 0), type_)):
             lines.append(self._type_line(type_))
             lines += map(_property_line, self._types[type_])
         if self._relations:
-            lines.append(_RELATIONS)
-            lines += (line.text for line in self._relations)
+            close = _lines(entry for entry, near in self._relations.values() if near)
+            other = _lines(entry for entry, near in self._relations.values() if not near)
+            lines.append(self._explained)
+            written = "".join((*close, *other))
+            lines.append(_GROUPED if _GROUP.search(written) else "")
+            lines.append(_MEDIATED if ".." in written else "")
+            lines.append(_FEW_EDGES if _COUNTED.search(written) and not self._types else "")
+            lines += [_CLOSE, *close, *([_OTHER] if other else []), *other] if close else [_RELATIONS, *other]
         if len(self._relations) < len(self._schema.relations):
             lines.append(_left_out(len(self._schema.relations) - len(self._relations)))
         return "".join(lines)
@@ -285,12 +470,24 @@ class _Draft:
 # Lines
 
 
-def _relation_line(relation: RelationSchema) -> str:
-    head, tail = _end(relation.domain), _end(relation.range)
-    arrow = f"({head})-[{_shown(relation.name)}]->({tail})" if head or tail else f"[{_shown(relation.name)}]"
-    line = f"{arrow} {relation.count:,}"
-    details = _details(relation.properties, relation.property_details)
-    return f"{line}{''.join(f', {_property(detail)}' for detail in details)}\n"
+def _lines(entries: Iterable[_Entry]) -> list[str]:
+    """Write relations, those that begin or lead alike on one line."""
+    groups: dict[tuple[str, str] | str, list[_Entry]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.group if any(entry.group) else entry.text].append(entry)
+    lines = []
+    for group, same in groups.items():
+        if len(same) == 1 or isinstance(group, str):
+            lines.append(same[0].text)
+        else:
+            between = "|" if group[1] else " "
+            lines.append(f"{group[0]}{between.join(entry.short for entry in same)}{group[1]}\n")
+    return lines
+
+
+def _begins(name: str) -> str:
+    """Return what a relation's name begins with, up to the last dot before a nameless node; empty without a dot."""
+    return name.split("..")[0].rpartition(".")[0]
 
 
 def _property_line(detail: PropertySchema) -> str:
@@ -304,7 +501,7 @@ def _property(detail: PropertySchema) -> str:
 
 
 def _left_out(count: int) -> str:
-    return f"… and {count:,} more relations\n"
+    return f"… and {count:,} more relations, spelled in the same way\n"
 
 
 def _end(types: Sequence[str]) -> str:
@@ -318,9 +515,13 @@ def _ends(relation: RelationSchema) -> list[str]:
     return list(dict.fromkeys((*relation.domain[:_ENDS], *relation.range[:_ENDS])))
 
 
+def _typed(relation: RelationSchema) -> bool:
+    return any((*relation.domain, *relation.range))
+
+
 def _shown(text: str) -> str:
-    """Keep a text on one line."""
-    return " ".join(text.split("\n")) if "\n" in text else text
+    """Keep a text on one line, and from passing for a tag of ours."""
+    return on_one_line(text)
 
 
 def _details(names: Sequence[str], details: Sequence[PropertySchema]) -> list[PropertySchema]:

@@ -209,6 +209,45 @@ class InducingStore(Protocol):
 
 
 @runtime_checkable
+class ScannedStore(Protocol):
+    """A store that gives everything faster than by asking about one node after another."""
+
+    def all_nodes(self) -> Iterator[list[Node]]:
+        """Yield every node once, in pages, in an order of the store's own."""
+
+    def all_edges(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, in pages; `origin` counts and `inverse` is false.
+
+        Raises `QueryTooLarge` before the first where there are too many.
+        """
+
+
+@runtime_checkable
+class NamedStore(Protocol):
+    """A store on a server, which finds nodes by their names without giving out all names."""
+
+    @property
+    def name(self) -> str:
+        """Say which graph this is, for messages."""
+
+    @property
+    def names_key(self) -> str:
+        """Tell apart graphs whose nodes have other ids or names."""
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return, for each text, the numbers of the nodes that are called just so."""
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return, for each text, number and name of up to `k` nodes whose names may resemble it, in any order.
+
+        None where the server has no index for that.
+        """
+
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names and further names, in pages."""
+
+
+@runtime_checkable
 class ShortestPathStore(Protocol):
     """A store whose engine finds shortest paths by itself."""
 

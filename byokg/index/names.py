@@ -185,6 +185,11 @@ class NameIndex:
         numbers = table.vocabulary.find(sorted(ARTICLES)).tolist()
         self._articles = tuple(number for number in numbers if number >= 0)
 
+    @property
+    def table(self) -> NameTable:
+        """Return the names and who bears them."""
+        return self._table
+
     @cached_property
     def _candidates(self) -> NameCandidates:
         return NameCandidates(self._table)

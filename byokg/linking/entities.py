@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import dense_names, name_index
-from byokg.graph.store import GraphStore, RelationCounts
+from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch
 from byokg.linking.relation_meaning import label_words, relation_text
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, read_literal, split_words
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
 Float = npt.NDArray[np.float32]
@@ -131,6 +131,8 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
+_HITS = 100
+"""Nodes that a server's own index of names may find for a mention."""
 _POOL = 20
 """Matches of one method among which the question decides, at least."""
 _SPARE = 7
@@ -308,7 +310,7 @@ class EntityLinker:
         read = [self.literal(mention) for mention in artifacts.mentions]
         return Linked(
             entities=tuple(one for candidates in found[:count] for one in candidates),
-            drafts=tuple(one for candidates in found[count:] for one in candidates),
+            drafts=tuple(one for candidates in found[count:] for one in candidates if _matches_well(one)),
             literals=tuple(
                 one
                 for one, candidates in zip(read, found, strict=False)
@@ -375,7 +377,19 @@ class EntityLinker:
         return []
 
     def _by_name(self, spellings: Sequence[str]) -> list[_Candidate]:
-        """Return the nodes with a name equal to the first of these spellings that any name equals."""
+        """Return the nodes with a name equal to the first of these spellings that any name equals.
+
+        A server is asked for the spellings as they are first, which takes no index of all names.
+        """
+        if self._names is None and isinstance(self._store, NamedStore):
+            distinct = list(dict.fromkeys(spellings))
+            for spelling, numbers in zip(distinct, self._store.named(distinct), strict=True):
+                if numbers:
+                    return [
+                        _Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in numbers[:_NAMESAKES]
+                    ]
+            if self._store.resembling([], 1) is not None:
+                return []
         for spelling in dict.fromkeys(spellings):
             found = self.names.exact(spelling)[:_NAMESAKES].tolist()
             if found:
@@ -391,12 +405,21 @@ class EntityLinker:
         texts = [search.mention.text for search in searches]
         pool = self._top_k + _SPARE if self._context is None else max(_POOL, self._top_k)
         if self._method != "dense":
-            for search, matches in zip(searches, self.names.search(texts, pool, self._cutoff), strict=True):
+            for search, matches in zip(searches, self._like(texts, pool), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
         if self._method != "fuzzy" and (dense := self._meanings()) is not None:
             least = self._dense_cutoff
             for search, matches in zip(searches, dense.search(texts, pool), strict=True):
                 search.found["dense"] = [match for match in matches if match.score >= least and match.score > 0]
+
+    def _like(self, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
+        """Return who bears names like each text: of those that a server's own index finds, if it has one."""
+        if self._names is None and isinstance(self._store, NamedStore):
+            found = self._store.resembling(texts, _HITS)
+            if found is not None:  # ranked by our own score: what servers find first shares few letters
+                hits = [NameIndex.of(entries) for entries in found]
+                return [index.search([text], pool, self._cutoff)[0] for index, text in zip(hits, texts, strict=True)]
+        return self.names.search(texts, pool, self._cutoff)
 
     # Ranking
 
@@ -417,6 +440,7 @@ class EntityLinker:
             for candidate in search.candidates:
                 candidate.score = self._score(candidate)
             search.candidates.sort(key=partial(_order, search.mention, facts))
+            search.candidates = _without_pieces(search, facts)
             del search.candidates[self._top_k * max(1, len(search.found)) :]
 
     def _facts(self, searches: Sequence[_Search]) -> _Facts:
@@ -483,6 +507,33 @@ class EntityLinker:
     def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
         return dict(zip(ids, self._store.nodes(ids), strict=True))
+
+
+_WELL = 0.9
+"""Score from which on a draft answer is taken for a node."""
+
+_MOST_OF_IT = 0.75
+"""Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
+
+
+def _matches_well(one: LinkedEntity) -> bool:
+    """Tell whether a draft answer means a node, and not merely holds its name."""
+    return one.method in ("given", "id", "exact") or (one.score >= _WELL and not _piece(one.name, one.mention.text))
+
+
+def _without_pieces(search: _Search, facts: _Facts) -> list[_Candidate]:
+    """Leave out candidates that are named like a piece of the mention where others are named like the whole."""
+    alike = ("id", "exact", "fuzzy")
+    text = search.mention.text
+    pieces = [one for one in search.candidates if one.method != "id" and _piece(facts.node(one.number).name, text)]
+    whole = any(one.method in alike and one not in pieces for one in search.candidates)
+    return [one for one in search.candidates if one not in pieces] if whole else search.candidates
+
+
+def _piece(name: str, text: str) -> bool:
+    """Tell whether a name is a piece of a text, and clearly less than all of it."""
+    piece, whole = normalize_name(name), normalize_name(text)
+    return piece in whole and len(piece) < _MOST_OF_IT * len(whole)
 
 
 def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:

@@ -439,6 +439,8 @@ class LlmLinker:
         path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
         relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
         solved: writes solved questions that are similar to a question, to stand below the schema.
+        spotted: finds the entities that a question may mean, without a model; the first round's schema shows what lies
+            around them, later ones' what lies around linked entities.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -456,6 +458,7 @@ class LlmLinker:
         path_language: PathLanguage = "metapaths",
         relations: RelationMatcher | None = None,
         solved: Callable[[str], str] = lambda question: "",
+        spotted: Callable[[str], Sequence[EntityId]] = lambda question: (),
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -480,6 +483,7 @@ class LlmLinker:
         self._relations = relations
         self._solved = solved
         self._path_queries = path_language == "paths" and "paths" in tasks
+        self._spotted = spotted
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Ask for the artifacts of the next round.
@@ -520,8 +524,13 @@ class LlmLinker:
 
     def schema_text(self, question: Question, context: Context) -> str:
         """Return the part of the schema that matters for a round, and solved questions that are similar."""
-        schema = self._schema.render(question.text, self._schema_tokens).text
+        schema = self._schema.render(question.text, self._schema_tokens, self._around(question, context)).text
         return "\n\n".join(part for part in (schema.rstrip("\n"), self._solved(question.text)) if part)
+
+    def _around(self, question: Question, context: Context) -> Sequence[EntityId]:
+        """Return the entities that a round's schema is about."""
+        linked = [one.id for earlier in context.rounds for one in earlier.linked.entities]
+        return list(dict.fromkeys(linked)) or question.topic_ids or self._spotted(question.text)
 
     def _sections(self, task: Task, later: bool) -> list[str]:
         """Return which prompts ask for a task."""

@@ -192,36 +192,34 @@ PROMPT = "Question: {question}\nQuery: "
 """What stands before a candidate, in training as in decoding; GraphRAFT shows no schema either."""
 
 
+Loaded = tuple[Any, Any]
+"""A transformers model and its tokenizer."""
+
+
 class _Local:
-    """A model in this process, loaded when it is first asked.
-
-    Args:
-        model: folder or name on the model hub, which may be one that `byokg train sft` wrote; or model and tokenizer.
-        prompt: text before a candidate, with `{question}`.
-        device: `cpu`, `cuda`; None takes a GPU where there is one.
-        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
-        revision: branch, tag or commit on the model hub.
-
-    Raises:
-        ConfigError: a setting is out of range, or there is no such model.
-        MissingExtra: torch or transformers is not installed.
-    """
+    """A model in this process, loaded when it is first asked; see `ConstrainedRanker` for the arguments."""
 
     def __init__(
         self,
-        model: str | tuple[Any, Any],
-        prompt: str = PROMPT,
-        device: str | None = None,
-        dtype: str | None = None,
-        revision: str | None = None,
+        model: LanguageModel | Loaded | None,
+        path: str | None,
+        prompt: str,
+        device: str | None,
+        dtype: str | None,
     ) -> None:
         if "{question}" not in prompt:
             raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
         self._prompt = prompt
-        if isinstance(model, str):
-            self._load = LocalChatModel(model=model, device=device, dtype=dtype, revision=revision).load
-        else:
+        if path is not None:
+            self._load = LocalChatModel(model=path, device=device, dtype=dtype).load
+        elif isinstance(model, tuple):
             self._load = lambda: model
+        elif isinstance(model, LanguageModel) and isinstance(model.chat_model, LocalChatModel):
+            self._load = model.chat_model.load
+        else:
+            raise ConfigError(
+                "no model in this process to rank queries with; name one with path=…, or choose llm=hf_local"
+            )
 
     def _ready(self, question: str, candidates: Sequence[Written]) -> tuple[Any, Any, list[int], list[list[int]], int]:
         """Return model, tokenizer, the tokens of the prompt and of each candidate, and the token that ends one."""
@@ -238,10 +236,31 @@ class _Local:
 
 
 class ConstrainedRanker(_Local):
-    """Orders candidates by beam search over their tokens; implements `CandidateRanker`."""
+    """Orders candidates by beam search over their tokens; implements `CandidateRanker`.
 
-    def __init__(self, model: str | tuple[Any, Any], beams: int = 5, **settings: Any) -> None:
-        super().__init__(model, **settings)
+    Args:
+        model: a pipeline's, which is `llm=hf_local`; or model and tokenizer.
+        path: folder or name on the model hub of another model, such as `byokg train sft` wrote.
+        beams: candidates found at most.
+        prompt: text before a candidate, with `{question}`.
+        device: of `path`: `cpu`, `cuda`; None takes a GPU where there is one.
+        dtype: of `path`: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+
+    Raises:
+        ConfigError: a setting is out of range, or there is no such model.
+        MissingExtra: torch or transformers is not installed.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel | Loaded | None = None,
+        path: str | None = None,
+        beams: int = 5,
+        prompt: str = PROMPT,
+        device: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(model, path, prompt, device, dtype)
         at_least(1, "finds nothing", beams=beams)
         self._beams = beams
 
@@ -291,10 +310,22 @@ class LikelihoodRanker(_Local):
     """Orders candidates by how likely a local model finds each as a whole; implements `CandidateRanker`.
 
     It reads every candidate to its end, so it takes time in proportion to their number.
+
+    Args:
+        model, path, prompt, device, dtype: see `ConstrainedRanker`.
+        batch: candidates read together.
     """
 
-    def __init__(self, model: str | tuple[Any, Any], batch: int = 16, **settings: Any) -> None:
-        super().__init__(model, **settings)
+    def __init__(
+        self,
+        model: LanguageModel | Loaded | None = None,
+        path: str | None = None,
+        batch: int = 16,
+        prompt: str = PROMPT,
+        device: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(model, path, prompt, device, dtype)
         at_least(1, "reads nothing", batch=batch)
         self._batch = batch
 

@@ -9,11 +9,17 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 
+import numpy as np
+import numpy.typing as npt
+
 from byokg.errors import at_least
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.store import GraphStore
-from byokg.pipeline.evidence_lines import REACH, Line, fold_lines
+from byokg.index.embedders import Embedder, exact
+from byokg.pipeline.evidence_lines import Line, fold_lines
 from byokg.retrieval.verbalize import feedback_text, names_of
 from byokg.text import estimate_tokens, normalize_name, read_literal
 from byokg.types import (
@@ -25,6 +31,7 @@ from byokg.types import (
     Feedback,
     NodeCell,
     NodeEvidence,
+    Path,
     PathCell,
     PathEvidence,
     Properties,
@@ -45,9 +52,21 @@ _TOKENS_PER_ITEM = 4
 _MISSES = 20
 """Lines in a row without room, after which the text is taken to be full."""
 
+_MOST_ENDS = 300
+"""Ends of a path that are looked at: no list that is longer has room."""
+
+_HUB = 100
+"""Edges of one relation and direction from which on a node joins what has nothing else in common."""
+
+_LINKED, _MET, _WITHIN = 0.3, 0.1, 0.3
+"""What a line gains that is about a linked entity, or one that stands further up; how much less than the best one it
+may have to do with the question. Found with the recorded replies of `benchmarks/prompts.py` to dev questions."""
 
 _LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
 """How a line begins. No name begins so in a line of its own: names keep no line ends."""
+
+_END = re.compile(r"\n\n|\n</")
+"""What comes behind the last line."""
 
 
 @dataclass(frozen=True)
@@ -77,26 +96,29 @@ def shown_text(prompt: str) -> str:
     lines = list(_LINE.finditer(prompt))
     if not lines:
         return ""
-    end = prompt.find("\n\n", lines[-1].start())
-    return prompt[lines[0].start() : end if end >= 0 else len(prompt)]
+    end = _END.search(prompt, lines[-1].start())
+    return prompt[lines[0].start() : end.start() if end else len(prompt)]
 
 
 class ContextWriter:
     """Writes the evidence of all rounds, and what went wrong in the last one.
 
-    Each line begins with an id (`[e3]`) and says a fact once, whoever found it and how often (`pipeline/folding.py`).
+    Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
+    often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then what paths
+    that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to
+    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do
+    with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
+    (`→ gender → Male ← gender ←`).
 
-    Where not everything fits, retrievers and rounds take turns: the best item of each retriever comes first, the newest
-    round before older ones, then the second of each, and so on, so none crowds out the others. Edges that only show how
-    a subgraph hangs together come after all that. A line without room is tried with fewer of its entries, then left
-    out. The text is in the order in which the evidence came.
+    A line without room is tried with fewer of its entries, then left out.
 
     Args:
-        store: gives the names of nodes.
+        store: gives the names of nodes, and how many edges a node has.
         budget_tokens: what the text may take. The work is bounded by it as well: of evidence beyond what could have
             room nothing is read, so a hub costs no more than its part of the text.
-        shown: entries of a line written out (ends of a path, rows of a query); the others are counted.
+        shown: entries written out of a line that nobody asked for; the others are counted.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it (`llm/token_count.py`).
+        embedder: compares relations with the question; None keeps the order in which evidence came, and all of it.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Iterative Process".
     Differs: the paper's context has no budget; one hub would fill any prompt.
@@ -106,14 +128,17 @@ class ContextWriter:
         self,
         store: GraphStore,
         budget_tokens: int = 6000,
-        shown: int = 20,
+        shown: int = 10,
         count_tokens: Callable[[str], int] = estimate_tokens,
+        embedder: Embedder | None = None,
     ) -> None:
         at_least(1, "shows nothing", budget_tokens=budget_tokens, shown=shown)
         self._store = store
         self._budget_tokens = budget_tokens
         self._shown = shown
         self._count = count_tokens
+        self._embedder = embedder
+        self._meaning = lru_cache(1 << 14)(self._encoded)
 
     def __call__(self, context: Context) -> str:
         """Return the text for the next round: the evidence, and the problems of the last round after it."""
@@ -137,63 +162,131 @@ class ContextWriter:
                     problems.append(item.id)
         return self._written(context, tuple(problems), "\n".join(["\n", *lines]) if problems else "")
 
+    @cached_property
+    def _turned(self) -> Mapping[str, frozenset[str]]:
+        return inverse_relations(self._store)
+
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, beyond = self._ranked(context)
-        rank = {item.id: place for place, (_, item) in enumerate(ranked)}
-        arrived = [item for _, item in sorted(ranked, key=lambda each: each[0])]
-        names = names_of(self._store, arrived, REACH * self._shown)
-        lines = fold_lines(arrived, names, self._shown, beyond)
-        kept = self._fitting(lines, rank, self._budget_tokens - self._count(told))
+        asked = [item.id for item in ranked if _asked(item)]
+        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
+        kept = self._fitting(self._ordered(lines, ranked, context), self._budget_tokens - self._count(told))
         text = self._text(kept, told)
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
         while kept and self._count(text) > self._budget_tokens:
-            kept.popitem()
+            kept.pop()
             text = self._text(kept, told)
         if self._count(text) > self._budget_tokens:
             text = ""
-        items: dict[str, dict[str, None]] = defaultdict(dict)
-        for place in sorted(kept):
-            items[lines[place].items[0]] |= dict.fromkeys(lines[place].items)
-        said = {id for line in lines for id in line.items}
-        shown = {id for each in items.values() for id in each}
+        shown = {id for line, _ in kept for id in line.items}
         return ContextText(
             text,
             self._count(text),
-            tuple(items),
-            len(said - shown) + sum(item.id not in said for item in beyond),
-            {id: tuple(each) for id, each in items.items()},
+            tuple(f"e{number}" for number in range(1, len(kept) + 1)),
+            len(beyond) + len({item.id for item in ranked} - shown),
+            {f"e{number}": line.items for number, (line, _) in enumerate(kept, start=1)},
             problems,
         )
 
-    def _ranked(self, context: Context) -> tuple[list[tuple[int, Evidence]], list[Evidence]]:
-        """Return the evidence that may have room with its place, most important first, and the rest."""
-        batches: dict[tuple[int, str], list[tuple[int, Evidence]]] = defaultdict(list)
-        stubs: list[tuple[int, Evidence]] = []
-        for place, item in enumerate(context.evidence):
-            if isinstance(item, Feedback):
-                continue
-            if isinstance(item, TripleEvidence) and item.stub:
-                stubs.append((place, item))
-            else:
-                batches[-item.round, item.retriever].append((place, item))
-        newest_first = [batches[key] for key in sorted(batches, key=lambda key: key[0])]
-        turns = (each for turn in zip_longest(*newest_first) for each in turn if each is not None)
-        ranked = [*turns, *stubs]
-        room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
-        return ranked[:room], [item for _, item in ranked[room:]]
+    # Which evidence
 
-    def _fitting(self, lines: Sequence[Line], rank: Mapping[str, int], room: int) -> dict[int, str]:
-        """Return the lines that have room by their place, most important first."""
-        kept: dict[int, str] = {}
+    def _ranked(self, context: Context) -> tuple[list[Evidence], list[Evidence]]:
+        """Return the evidence that may have room, most important first, and the rest.
+
+        What was asked for comes first, of the newest round before that of older ones; then retrievers and rounds take
+        turns, so that none crowds out the others; edges that only show how a subgraph hangs together come last.
+        """
+        asked: dict[int, list[Evidence]] = defaultdict(list)
+        batches: dict[tuple[int, str], list[Evidence]] = defaultdict(list)
+        stubs: list[Evidence] = []
+        walks = [item for item in context.evidence if isinstance(item, PathEvidence) and not item.asked]
+        hubs = self._through_hubs(walks)
+        for item in context.evidence:
+            if isinstance(item, Feedback) or item.id in hubs:
+                continue
+            if isinstance(item, RowsEvidence) or (isinstance(item, PathEvidence) and item.asked):
+                asked[2 * item.round + isinstance(item, RowsEvidence)].append(item)
+            elif isinstance(item, TripleEvidence) and item.stub:
+                stubs.append(item)
+            else:
+                batches[-item.round, item.retriever].append(item)
+        first = [item for key in sorted(asked, key=_rows_first) for item in asked[key]]
+        newest_first = [batches[key] for key in sorted(batches, key=lambda key: key[0])]
+        turns = [each for turn in zip_longest(*newest_first) for each in turn if each is not None]
+        ranked = [*first, *turns, *stubs]
+        room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
+        return ranked[:room], [*ranked[room:], *(item for item in walks if item.id in hubs)]
+
+    def _through_hubs(self, items: Sequence[PathEvidence]) -> set[str]:
+        """Return the items whose walks all go through a node by a relation that joins it with many others."""
+        passed = {node for item in items for path in item.paths for node in path.nodes[1:-1]}
+        if not passed:
+            return set()
+        nodes = sorted(passed)
+        counts = self._store.relation_counts(self._store.numbers(nodes))
+        labels = self._store.relations
+        edges = {
+            (nodes[origin], labels[relation], inverse): count
+            for origin, relation, inverse, count in zip(
+                counts.origin.tolist(),
+                counts.relation.tolist(),
+                counts.inverse.tolist(),
+                counts.count.tolist(),
+                strict=True,
+            )
+            if count > _HUB
+        }
+
+        def through(path: Path) -> bool:
+            steps = list(zip(path.triples, path.inverse, path.nodes[1:], strict=True))
+            into = ((node, triple.relation, not inverse) for triple, inverse, node in steps[:-1])
+            out = ((path.nodes[at], triple.relation, inverse) for at, (triple, inverse, _) in enumerate(steps) if at)
+            return any(each in edges for each in (*into, *out))
+
+        return {item.id for item in items if item.paths and all(map(through, item.paths))}
+
+    # Which lines
+
+    def _ordered(self, lines: Sequence[Line], ranked: Sequence[Evidence], context: Context) -> list[tuple[Line, int]]:
+        """Return the lines that matter, most important first, and how many of their entries to show."""
+        by_id = {item.id: item for item in ranked}
+        asked = [line for line in lines if any(_asked(by_id[id]) for id in line.items)]
+        known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
+        met = {one.id for earlier in context.rounds for one in earlier.linked.drafts}
+        met |= {node for line in asked for node in line.nodes}
+        met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
+        rest = [line for line in lines if not any(_asked(by_id[id]) for id in line.items)]
+        scores = self._scores(rest, known, met, context.question)
+        order = sorted(range(len(rest)), key=lambda at: -scores[at])
+        least = max(scores, default=0.0) - _WITHIN
+        kept = [(rest[at], self._shown) for at in order if scores[at] >= least]
+        return [*((line, len(line.entries)) for line in asked), *kept]
+
+    def _scores(self, lines: Sequence[Line], known: set[EntityId], met: set[EntityId], question: str) -> list[float]:
+        """Return how much each line has to do with the question."""
+        if self._embedder is None or not question.strip() or not lines:
+            return [0.0] * len(lines)
+        asked = exact(self._embedder.encode([question])[0])
+        scores = []
+        for line in lines:
+            near = _LINKED if line.nodes & known else _MET if line.nodes & met else -_MET if known else _MET
+            scores.append(near + float(self._meaning(line.said) @ asked) if line.said else near)
+        return scores
+
+    def _encoded(self, words: str) -> npt.NDArray[np.float64]:
+        assert self._embedder is not None
+        return exact(self._embedder.encode([words])[0])
+
+    def _fitting(self, lines: Sequence[tuple[Line, int]], room: int) -> list[tuple[Line, str]]:
+        """Return the lines that have room, with their numbers."""
+        kept: list[tuple[Line, str]] = []
         misses = 0
-        for place in sorted(
-            range(len(lines)),
-            key=lambda place: (lines[place].later, min(rank.get(id, len(rank)) for id in lines[place].items)),
-        ):
-            for text in self._shorter_and_shorter(lines[place]):
-                tokens = self._count(f"{text}\n")
+        for line, shown in lines:
+            for text in self._shorter_and_shorter(line, shown):
+                numbered = f"[e{len(kept) + 1}] {text}"
+                tokens = self._count(f"{numbered}\n")
                 if tokens <= room:
-                    kept[place] = text
+                    kept.append((line, numbered))
                     room -= tokens
                     misses = 0
                     break
@@ -203,18 +296,33 @@ class ContextWriter:
                     break
         return kept
 
-    def _shorter_and_shorter(self, line: Line) -> Iterator[str]:
-        """Yield a line with all entries that may be shown, then with half of them, down to one."""
-        shown = min(self._shown, len(line.entries))
+    @staticmethod
+    def _shorter_and_shorter(line: Line, shown: int) -> Iterator[str]:
+        """Yield a line with so many of its entries, then with half of them, down to one."""
+        shown = min(shown, len(line.entries))
         while True:
-            yield f"[{line.items[0]}] {line.text(shown)}"
+            yield line.text(shown)
             shown //= 2
             if not shown:
                 return
 
     @staticmethod
-    def _text(kept: Mapping[int, str], told: str) -> str:
-        return ("\n".join(kept[place] for place in sorted(kept)) or NOTHING) + told
+    def _text(kept: Sequence[tuple[Line, str]], told: str) -> str:
+        return ("\n".join(text for _, text in kept) or NOTHING) + told
+
+
+def _rows_first(key: int) -> tuple[bool, int]:
+    """Sort rows before paths, and newer rounds before older ones."""
+    return (key % 2 == 0, -key)
+
+
+def _asked(item: Evidence) -> bool:
+    return isinstance(item, RowsEvidence | NodeEvidence) or (isinstance(item, PathEvidence) and item.asked)
+
+
+def _node_cells(item: Evidence) -> Iterator[NodeCell]:
+    for row in item.rows if isinstance(item, RowsEvidence) else ():
+        yield from (cell for cell in row if isinstance(cell, NodeCell))
 
 
 _ENDS_FIRST = 100

@@ -1,42 +1,38 @@
-"""The lines of a context: what several items of evidence say is said once, and what differs only in its ends is folded.
+"""The lines of a context: evidence taken apart into facts, each of which is written once.
 
-An edge that several retrievers found is one line, whether it came as a triple, as a path of one hop, or inside a walk
-that is written out. Edges that share a node and a relation fold into one line. A mediator's edges are joined:
-`Ann → spouse_s / spouse → Bob; from → 1999`, or, where many mediators say no more than that, their ends fold as well.
+A fact joins two nodes that have names: by an edge, or through nodes without a name (mediators), whose other edges stand
+in brackets behind it. An edge, the same edge the other way round, a relation that means the same backwards, and a
+shortcut `a..b` beside the mediator that it leaves out are one fact. A walk over nodes with names is as many facts as it
+has parts; where only its ends are known, it is a line of its own. Facts that share a node and a relation are one line:
+
+    Darth Vader → portrayed_in_films / actor → James Earl Jones [film: Return of the Jedi] | David Prowse
+    Spain → sports_team_location.teams → … → sports_team.sport → Basketball | Football
+    sports.sports_team.founded: Valencia BC → 1986 | CB Sevilla → 1987 | CB Murcia → 1985
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from byokg.retrieval.verbalize import (
-    UNNAMED,
-    Hop,
-    clean,
-    folded,
-    more_rows,
-    node_text,
-    note,
-    query_text,
-    row_text,
-    walk_text,
-)
-from byokg.text import is_identifier
+from byokg.retrieval.verbalize import Hop, clean, folded, more_rows, node_text, note, row_text, rows_head, walk_text
+from byokg.text import is_identifier, normalize_label
 from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, TripleEvidence
+
+_TABLE = 3
+"""Facts of one relation, each about other nodes, from which on they are one line."""
+
+_ATTRIBUTES = 6
+"""Other edges of a mediator written behind a fact."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the context: what its entries share, and the entries.
-
-    `later` says that it comes after everything else: it shows how the graph hangs together, or leads nowhere.
-    """
+    """A line of the context: what its entries share, and the entries."""
 
     items: tuple[str, ...]
-    """Ids of the evidence that it stands for, in the order in which they came; the first is the line's own."""
+    """Ids of the evidence that it stands for, in the order in which they came."""
     head: str
     entries: tuple[str, ...] = ()
     more: int = 0
@@ -45,7 +41,10 @@ class Line:
     """Whether each entry is a line of its own."""
     truncated: bool = False
     """Whether rows were cut off before they came here."""
-    later: bool = False
+    nodes: frozenset[EntityId] = frozenset()
+    """What it is about, as far as that is known by ids."""
+    said: str = ""
+    """Its relations, as words."""
 
     def text(self, shown: int) -> str:
         """Write the line with so many of its entries at most."""
@@ -56,7 +55,7 @@ class Line:
         return f"{self.head}{folded(entries, more)}"
 
 
-def node_lines(evidence: Iterable[Evidence], shown: int) -> list[Line]:
+def node_lines(evidence: Iterable[Evidence]) -> list[Line]:
     """Return a line for each node with properties, and one for all others of a type; nothing else is news."""
     said: dict[str, dict[str, None]] = defaultdict(dict)
     typed: dict[str, dict[str, None]] = defaultdict(dict)
@@ -71,342 +70,304 @@ def node_lines(evidence: Iterable[Evidence], shown: int) -> list[Line]:
             typed[clean(node.type)][clean(node.name)] = None
             items_of[clean(node.type)][item.id] = None
     lines = [Line(tuple(items), text) for text, items in said.items()]
-    for type_, found in typed.items():
-        entries = tuple(found)[:shown]
-        lines.append(Line(tuple(items_of[type_]), f"({type_}) ", entries, len(found) - len(entries)))
-    return lines
+    return [*lines, *(Line(tuple(items_of[type_]), f"({type_}) ", tuple(found)) for type_, found in typed.items())]
 
 
-def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str], shown: int) -> list[Line]:
-    """Return the table of each query, once each however often it ran."""
-    tables: dict[str, dict[str, None]] = defaultdict(dict)
-    first: dict[str, RowsEvidence] = {}
+def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> list[Line]:
+    """Return the table of each query that returned something, once each however often it ran."""
+    tables: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+    first: dict[tuple[str, ...], tuple[RowsEvidence, tuple[str, ...]]] = {}
     for item in evidence:
         if isinstance(item, RowsEvidence):
-            head = query_text(item)
-            tables[head][item.id] = None
-            first.setdefault(head, item)
+            written = tuple(dict.fromkeys(row_text(row, names) for row in item.rows))
+            key = (rows_head(item), *written)
+            tables[key][item.id] = None
+            first.setdefault(key, (item, written))
     return [
-        Line(
-            tuple(items),
-            head,
-            tuple(row_text(row, names) for row in first[head].rows[:shown]),
-            max(len(first[head].rows) - shown, 0),
-            rows=True,
-            truncated=first[head].truncated,
-        )
-        for head, items in tables.items()
+        Line(tuple(tables[key]), rows_head(item), written, rows=True, truncated=item.truncated)
+        for key, (item, written) in first.items()
     ]
-
-
-REACH = 3
-"""Ends looked at for each one that may be shown: some are mediators, which are only counted."""
-
-_ANY = EntityId("…")
-"""Stands between two hops where each end may be reached through another node."""
-
-_LEG = 5
-"""Nodes written for one relation of a mediator; the others are counted."""
-
-_Middle = EntityId | None
-"""A node in between, or None for a mediator."""
 
 
 def fold_lines(
-    evidence: Sequence[Evidence], names: Mapping[EntityId, str], shown: int, beyond: Sequence[Evidence] = ()
+    evidence: Sequence[Evidence],
+    names: Mapping[EntityId, str],
+    turned: Mapping[str, frozenset[str]],
+    asked: Collection[str] = (),
+    beyond: Iterable[Evidence] = (),
 ) -> list[Line]:
-    """Join evidence into lines, in the order in which their first items came, those that come later last.
+    """Join evidence into lines, in the order in which their first items came.
 
     Args:
-        evidence: numbered items of any kinds; feedback, which is none, is left out.
+        evidence: numbered items of any kinds, the most important first; feedback, which is none, is left out.
         names: a name for each node in it.
-        shown: entries that a line may show.
-        beyond: items that only count: edges among them that would fold into a line are among those it does not show.
+        turned: the relations that mean the same backwards (`graph/inverses.py`).
+        asked: ids of items that were asked for; what they say shares no line with what others say.
+        beyond: items that only count: edges among them that belong to a line are among those it does not show.
     """
-    folding = _Folding(names, shown)
-    order = {item.id: place for place, item in enumerate([*evidence, *beyond])}
-    # What is written out whole comes first, so that a triple finds the walk that it is part of.
-    for kind in (PathEvidence, TripleEvidence):
-        for item in evidence:
-            if isinstance(item, kind):
-                folding.add(item)
-    lines = [*folding.lines(beyond), *node_lines(evidence, shown), *row_lines(evidence, names, shown)]
-    ordered = [
-        replace(line, items=tuple(sorted(line.items, key=order.__getitem__))) if len(line.items) > 1 else line
-        for line in lines
-    ]
-    return sorted(ordered, key=lambda line: (line.later, order[line.items[0]]))
-
-
-class _Edge(NamedTuple):  # and no dataclass: it is a key of many dictionaries, and tuples are hashed faster
-    head: EntityId
-    relation: str
-    tail: EntityId
-
-    def hop(self, start: EntityId, said: str = "") -> Hop:
-        """Return the step along the edge that leaves from one of its ends."""
-        return Hop(self.relation, start != self.head, said)
-
-
-class _Key(NamedTuple):
-    """What the ends of a chain share. `last` is a step without its note: notes differ from end to end."""
-
-    source: EntityId
-    hops: tuple[Hop, ...]
-    middles: tuple[_Middle, ...]
-    last: Hop
+    facts = _Facts(names, turned, asked)
+    for item in evidence:
+        if isinstance(item, PathEvidence):
+            facts.add_path(item)
+        elif isinstance(item, TripleEvidence):
+            facts.add_walk(Path(item.triple.head, (item.triple,), (False,)), item.id)
+    for item in beyond:
+        if isinstance(item, TripleEvidence):
+            facts.count(item)
+    place = {item.id: at for at, item in enumerate(evidence)}
+    lines = [*facts.lines(), *node_lines(evidence), *row_lines(evidence, names)]
+    return sorted(lines, key=lambda line: min(place[id] for id in line.items))
 
 
 @dataclass
-class _Chain:
-    """What is reached along one chain of steps."""
+class _Fact:
+    """Two nodes with names and the steps between them."""
 
-    ends: dict[tuple[EntityId, str], None] = field(default_factory=dict)
-    """Ends with what the last edge says; an end may stand here more than once."""
-    unnamed: dict[EntityId, None] = field(default_factory=dict)
+    source: EntityId
+    steps: tuple[Hop, ...]
+    """Without what they say; more than one where they lead through mediators."""
+    end: EntityId
+    said: str = ""
+    """What the edge says besides, or the mediator's other edges."""
     items: dict[str, None] = field(default_factory=dict)
-    more: int = 0
-    stub: bool = True
 
-    @property
-    def leads_anywhere(self) -> bool:
-        """Tell whether there is something to write; a mediator's edges may all have gone to lines of their own."""
-        return bool(self.ends or self.unnamed or self.more)
+    def about_face(self) -> _Fact:
+        """Return the same fact, told from its end."""
+        steps = tuple(Hop(step.relation, not step.inverse) for step in reversed(self.steps))
+        return _Fact(self.end, steps, self.source, self.said, self.items)
 
 
-class _Folding:
-    """Takes path and triple evidence apart and puts together what belongs together."""
+@dataclass
+class _Leg:
+    """An edge of a mediator: the node with a name that it leads to, and the step there."""
 
-    def __init__(self, names: Mapping[EntityId, str], shown: int) -> None:
-        self._names = {node: None if is_identifier(name) else clean(name) for node, name in names.items()}
+    node: EntityId
+    hop: Hop
+    items: dict[str, None]
+
+
+class _Facts:
+    """Takes evidence apart into facts."""
+
+    def __init__(
+        self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], asked: Collection[str]
+    ) -> None:
+        self._asked = frozenset(asked)
+        self._names = {node: None if _nameless(name) else clean(name) for node, name in names.items()}
         """How each node is written; None for a mediator."""
-        self._shown = shown
-        self._chains: dict[_Key, _Chain] = defaultdict(_Chain)
-        self._edges: dict[_Edge, dict[str, _Chain]] = defaultdict(dict)
-        """The chains that show an edge, by what the edge says."""
-        self._bare: dict[_Edge, tuple[_Chain, EntityId]] = {}
-        """Edges of which only is known that a metapath follows them: the chain, and which end of it that is."""
-        self._mediators: dict[EntityId, dict[tuple[_Edge, str], dict[str, None]]] = defaultdict(dict)
-        """The edges of each mediator with what they say, and the items they came with."""
-        self._triples: dict[tuple[_Edge, str], tuple[dict[str, None], bool]] = {}
-        """Edges that came alone: their items, and whether all of these are stubs."""
+        self._turned = turned
+        self._facts: list[_Fact] = []
+        self._between: dict[tuple[EntityId, EntityId], list[_Fact]] = defaultdict(list)
+        """Facts between two nodes, these in the order of their ids."""
+        self._mediators: dict[EntityId, dict[EntityId, _Leg]] = defaultdict(dict)
+        self._chains: dict[tuple[EntityId, tuple[Hop, ...]], tuple[dict[EntityId, None], dict[str, None]]] = {}
+        """Ends of walks that are not known one by one, and their items."""
+        self._more: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
+        """Ends that were not even looked at."""
 
-    def add(self, item: PathEvidence | TripleEvidence) -> None:
-        """Take one item; paths before triples."""
-        if isinstance(item, TripleEvidence):
-            self._add_triple(item)
-        elif len(item.relations) == 1:
-            self._add_hop(item)
-        elif item.relations:
-            self._add_walks(item)
-
-    def lines(self, beyond: Iterable[Evidence]) -> list[Line]:
-        """Return what was put together, and count in it the edges `beyond`."""
-        self._fold_triples()
-        stars = self._fold_mediators()
-        for item in beyond:
-            if isinstance(item, TripleEvidence):
-                self._count(item)
-        found: dict[tuple[str, tuple[str, ...]], Line] = {}
-        chains = [self._line(key, chain) for key, chain in self._chains.items() if chain.leads_anywhere]
-        for line in [*chains, *stars]:
-            same = found.get((line.head, line.entries))
-            if same is not None:
-                line = replace(line, items=tuple(dict.fromkeys((*same.items, *line.items))))
-            found[line.head, line.entries] = line
-        return list(found.values())
-
-    def _unnamed(self, node: EntityId) -> bool:
-        return self._names[node] is None
-
-    def _name(self, node: EntityId) -> str:
-        return self._names[node] or node
-
-    def _add_triple(self, item: TripleEvidence) -> None:
-        triple = item.triple
-        edge, said = _Edge(triple.head, triple.relation, triple.tail), note(triple.properties)
-        if self._unnamed(triple.head) or self._unnamed(triple.tail):
-            self._add_mediated(edge, said, item.id)
+    def add_path(self, item: PathEvidence) -> None:
+        """Take a metapath: walk by walk where all are known, and as a whole where they are not."""
+        steps = tuple(Hop.of(step) for step in item.relations)
+        known = {path.end for path in item.paths}
+        ends = [end for end in item.ends if end in self._names]
+        self._more[item.source, steps] = max(self._more[item.source, steps], len(item.ends) - len(ends))
+        mediated = item.paths and all(self._names[node] is None for path in item.paths for node in path.nodes[1:-1])
+        if len(steps) == 1 or mediated or known.issuperset(item.ends):
+            for path in item.paths:
+                self.add_walk(path, item.id)
+            for end in ends:
+                if end not in known:
+                    self._add(_Fact(item.source, steps, end), item.id)
             return
-        items, stub = self._triples.setdefault((edge, said), ({}, True))
+        same = (key for key in self._chains if key[0] == item.source and self._all_alike(key[1], steps))
+        reached, items = self._chains.setdefault(next(same, (item.source, steps)), ({}, {}))
+        reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
         items[item.id] = None
-        self._triples[edge, said] = items, stub and item.stub
 
-    def _add_mediated(self, edge: _Edge, said: str, item: str) -> None:
-        for node in dict.fromkeys((edge.head, edge.tail)):
-            if self._unnamed(node):
-                self._mediators[node].setdefault((edge, said), {})[item] = None
-
-    def _add_hop(self, item: PathEvidence) -> None:
-        hop = Hop.of(item.relations[0])
-        said = {path.end: note(path.triples[0].properties) for path in item.paths[: REACH * self._shown]}
-        chain = self._chain(item.source, (), (), hop, item)
-        for end in item.ends[: REACH * self._shown]:
-            ways = (end, item.source) if hop.inverse else (item.source, end)
-            edge = _Edge(ways[0], hop.relation, ways[1])
-            if self._unnamed(end) or self._unnamed(item.source):
-                self._add_mediated(edge, said.get(end, ""), item.id)
-            else:
-                chain.ends[end, said.get(end, "")] = None
-                self._edges[edge][said.get(end, "")] = chain
-                if end not in said:
-                    self._bare[edge] = chain, end
-        chain.more += max(len(item.ends) - REACH * self._shown, 0)
-
-    def _add_walks(self, item: PathEvidence) -> None:
-        walked = set()
-        paths = item.paths[: REACH * self._shown]
-        for path in paths:
-            walked.add(path.end)
-            if len(path.triples) == 2 and self._unnamed(path.nodes[1]):
-                for triple in path.triples:
-                    edge = _Edge(triple.head, triple.relation, triple.tail)
-                    self._add_mediated(edge, note(triple.properties), item.id)
+    def add_walk(self, path: Path, item: str) -> None:
+        """Take a walk, part by part between nodes that have names."""
+        steps: list[Hop] = []
+        said: list[str] = []
+        nodes = path.nodes
+        source = nodes[0]
+        for triple, inverse, near, far in zip(path.triples, path.inverse, nodes[:-1], nodes[1:], strict=True):
+            text = note(triple.properties)
+            for mediator, other, away in ((near, far, inverse), (far, near, not inverse)):
+                if self._names[mediator] is None and self._names[other] is not None:
+                    leg = _Leg(other, Hop(triple.relation, away, text), {})
+                    self._mediators[mediator].setdefault(other, leg).items[item] = None
+            steps.append(Hop(triple.relation, inverse))
+            said += [text] if text else []
+            if self._names[far] is None:
                 continue
-            self._add_walk(path, item)
-        ends = [end for end in item.ends[: REACH * self._shown] if end not in walked]
-        more = max(len(item.ends) - REACH * self._shown, 0)
-        if not ends and not more:
-            return
-        # Where every walk goes through mediators, those that are not known do as well.
-        middles = tuple(
-            None if paths and all(self._unnamed(path.nodes[at]) for path in paths) else _ANY
-            for at in range(1, len(item.relations))
-        )
-        hops = [Hop.of(step) for step in item.relations]
-        chain = self._chain(item.source, tuple(hops[:-1]), middles, hops[-1], item)
-        chain.more += more
-        for end in ends:
-            self._add_end(chain, end, "")
+            if self._names[source] is not None and len(steps) != 2:  # two steps are a mediator's, told with all of it
+                self._add(_Fact(source, tuple(steps), far, ", ".join(said)), item)
+            source, steps, said = far, [], []
 
-    def _add_walk(self, path: Path, item: PathEvidence) -> None:
-        hops = [
-            Hop(triple.relation, inverse, note(triple.properties))
-            for triple, inverse in zip(path.triples, path.inverse, strict=True)
-        ]
-        middles = tuple(None if self._unnamed(node) else node for node in path.nodes[1:-1])
-        last = Hop(hops[-1].relation, hops[-1].inverse)
-        chain = self._chain(path.source, tuple(hops[:-1]), middles, last, item)
-        self._add_end(chain, path.end, hops[-1].note)
-        for triple, hop in zip(path.triples, hops, strict=True):
-            self._edges[_Edge(triple.head, triple.relation, triple.tail)].setdefault(hop.note, chain)
-
-    def _chain(
-        self, source: EntityId, hops: tuple[Hop, ...], middles: tuple[_Middle, ...], last: Hop, item: Evidence
-    ) -> _Chain:
-        chain = self._chains[_Key(source, hops, middles, last)]
-        chain.items[item.id] = None
-        chain.stub = False
-        return chain
-
-    def _add_end(self, chain: _Chain, end: EntityId, said: str) -> None:
-        if self._unnamed(end):
-            chain.unnamed[end] = None
-        else:
-            chain.ends[end, said] = None
-
-    def _fold_triples(self) -> None:
-        """Give each edge that came alone to a chain that shows it, or to one that it makes longest."""
-        forward: dict[tuple[EntityId, str, bool], int] = defaultdict(int)
-        backward: dict[tuple[EntityId, str, bool], int] = defaultdict(int)
-        fresh = []
-        for (edge, said), (items, stub) in self._triples.items():
-            chain = self._edges.get(edge, {}).get(said)
-            if chain is None and edge in self._bare:
-                chain, end = self._bare[edge]
-                chain.ends.pop((end, ""), None)
-                chain.ends[end, said] = None
-            if chain is not None:
-                chain.items |= items
-                continue
-            fresh.append((stub, edge, said, items))
-            forward[edge.head, edge.relation, stub] += 1
-            backward[edge.tail, edge.relation, stub] += 1
-        for stub, edge, said, items in sorted(fresh, key=lambda each: each[0]):  # stubs join what is there
-            turned = backward[edge.tail, edge.relation, stub] > forward[edge.head, edge.relation, stub]
-            source, end = (edge.tail, edge.head) if turned else (edge.head, edge.tail)
-            chain = self._chains[_Key(source, (), (), Hop(edge.relation, turned))]
-            chain.ends[end, said] = None
-            chain.items |= items
-            chain.stub &= stub
-
-    def _count(self, item: TripleEvidence) -> None:
-        """Count an edge that is not written in the chain that it would belong to, if there is one."""
+    def count(self, item: TripleEvidence) -> None:
+        """Count an edge that is not written, for the lines that it would belong to."""
         triple = item.triple
-        for source, turned in ((triple.head, False), (triple.tail, True)):
-            chain = self._chains.get(_Key(source, (), (), Hop(triple.relation, turned)))
-            if chain is not None:
-                chain.more += 1
-                chain.items[item.id] = None
-                return
+        self._more[triple.head, (Hop(triple.relation),)] += 1
+        self._more[triple.tail, (Hop(triple.relation, True),)] += 1
 
-    def _fold_mediators(self) -> list[Line]:
-        """Join the edges of each mediator; return a line for each that says more than one chain can."""
-        lines = []
-        for mediator, edges in self._mediators.items():
-            shown = [chain for (edge, said), _ in edges.items() if (chain := self._edges.get(edge, {}).get(said))]
-            items = dict.fromkeys(id for each in edges.values() for id in each)
-            if len(shown) == len(edges):
-                for chain in shown:  # all of it stands in walks already
-                    chain.items |= items
+    def lines(self) -> list[Line]:
+        """Return what was put together."""
+        self._tell_mediators()
+        self._drop_shortcuts()
+        lines: list[Line] = []
+        for asked in (True, False):
+            lines += self._folded([fact for fact in self._facts if bool(self._asked & fact.items.keys()) == asked])
+        return [*lines, *self._chain_lines()]
+
+    def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
+        """Yield lines of facts that share a node and the steps from it, or the steps alone."""
+        groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
+        size: Counter[tuple[EntityId, tuple[Hop, ...]]] = Counter()
+        for fact in told:
+            size.update((each.source, each.steps) for each in (fact, fact.about_face()))
+        for fact in told:
+            turned = fact.about_face()
+            if size[turned.source, turned.steps] > size[fact.source, fact.steps]:
+                fact = turned
+            groups[fact.source, fact.steps].append(fact)
+        tables: dict[tuple[Hop, ...], list[_Fact]] = defaultdict(list)
+        for (_, steps), facts in groups.items():
+            if len(facts) == 1:
+                tables[_forward(steps)].append(facts[0])
+        for (source, steps), facts in groups.items():
+            table = tables.get(_forward(steps), [])
+            if len(facts) > 1 or len(table) < _TABLE:
+                yield self._line(source, steps, facts)
+            elif facts[0] is table[0]:
+                yield self._table(_forward(steps), table)
+
+    def _add(self, fact: _Fact, item: str) -> None:
+        """Take a fact, unless it is known, or says of a node that it is itself."""
+        if fact.source == fact.end or self._names[fact.source] is None or self._names[fact.end] is None:
+            return
+        same = self._same(fact)
+        if same is None:
+            self._facts.append(fact)
+            self._between[_pair(fact)].append(fact)
+            same = fact
+        elif fact.said and not same.said:
+            same.said = fact.said
+        same.items[item] = None
+
+    def _same(self, fact: _Fact) -> _Fact | None:
+        """Return the fact that says the same, if there is one."""
+        for other in self._between[_pair(fact)]:
+            if fact.said and other.said and fact.said != other.said:
                 continue
-            first = next((entry for entry in edges if not self._unnamed(_far(entry[0], mediator))), None)
-            if first is None:
+            seen = other if other.source == fact.source else other.about_face()
+            if self._all_alike(seen.steps, fact.steps):
+                return other
+        return None
+
+    def _all_alike(self, ones: Sequence[Hop], others: Sequence[Hop]) -> bool:
+        return len(ones) == len(others) and all(map(self._alike, ones, others))
+
+    def _alike(self, one: Hop, other: Hop) -> bool:
+        """Tell whether two steps mean the same."""
+        if one.inverse == other.inverse:
+            return one.relation == other.relation
+        return other.relation in self._turned.get(one.relation, ()) or _same_domain(one.relation, other.relation)
+
+    def _tell_mediators(self) -> None:
+        """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
+        for legs in self._mediators.values():
+            items = dict.fromkeys(id for leg in legs.values() for id in leg.items)
+            if len(legs) < 2:
                 continue
-            source = _far(first[0], mediator)
-            into = first[0].hop(source, first[1])
-            legs: dict[Hop, dict[tuple[EntityId, str], None]] = defaultdict(dict)
-            for edge, said in edges:
-                if (edge, said) != first:
-                    legs[edge.hop(mediator)][_far(edge, mediator), said] = None
-            if not legs:
-                chain = self._chains[_Key(source, (), (), Hop(into.relation, into.inverse))]
-                chain.unnamed[mediator] = None
-            elif len(legs) == 1:
-                [(hop, ends)] = legs.items()
-                chain = self._chains[_Key(source, (into,), (None,), hop)]
-                for end, said in ends:
-                    self._add_end(chain, end, said)
-            else:
-                lines.append(Line(tuple(items), self._star(source, into, legs)))
-                continue
-            chain.items |= items
-            chain.stub = False
-        return lines
+            # A mediator's first leg is the one a walk came by; dates and numbers say more of a fact than they are one.
+            source, *others = sorted(legs.values(), key=lambda leg: self._plain(leg.node))
+            end, *rest = others
+            said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
+            said += [leg.hop.note for leg in (source, end) if leg.hop.note]
+            into = Hop(source.hop.relation, not source.hop.inverse)
+            fact = _Fact(source.node, (into, Hop(end.hop.relation, end.hop.inverse)), end.node, ", ".join(said))
+            for item in items:
+                self._add(fact, item)
 
-    def _star(self, source: EntityId, into: Hop, legs: Mapping[Hop, Mapping[tuple[EntityId, str], None]]) -> str:
-        """Write a mediator's edges on one line."""
-        texts: list[str] = []
-        for hop, ends in legs.items():
-            written = [self._entry(end, said) for end, said in list(ends)[:_LEG]]
-            reached = folded(written, len(ends) - len(written))
-            if not texts:
-                texts.append(walk_text([self._name(source), None, reached], [into, hop]))
-            else:
-                texts.append(f"{hop.label} {hop.arrow} {reached}")
-        return "; ".join(texts)
+    def _plain(self, node: EntityId) -> bool:
+        """Tell whether a name is a value: a number or a date."""
+        return (self._names[node] or "")[:1].isdigit()
 
-    def _line(self, key: _Key, chain: _Chain) -> Line:
-        """Write a chain."""
-        notes = {said for _, said in chain.ends}
-        # What all ends share stands by the relation, what differs by each end.
-        shared = next(iter(notes)) if len(notes) == 1 and not chain.unnamed and not chain.more else ""
-        last = Hop(key.last.relation, key.last.inverse, shared)
-        middles = [node if node is None or node == _ANY else self._names[node] for node in key.middles]
-        head = walk_text([self._name(key.source), *middles, ""], [*key.hops, last])
-        entries = [self._entry(end, "" if said == shared else said) for end, said in list(chain.ends)[: self._shown]]
-        more = len(chain.ends) - len(entries) + chain.more
-        count = len(chain.unnamed)
-        if count and not more:
-            entries.append(UNNAMED if count == 1 else f"({count} unnamed nodes)")
-        else:
-            more += count
-        return Line(tuple(chain.items), head, tuple(entries), more, later=chain.stub or not chain.ends)
+    def _drop_shortcuts(self) -> None:
+        """Fold a shortcut `a..b` into the mediated fact between the same nodes that it stands for."""
+        for facts in self._between.values():
+            mediated = [fact for fact in facts if len(fact.steps) == 2]
+            for fact in [fact for fact in facts if len(fact.steps) == 1 and ".." in fact.steps[0].relation]:
+                parts = fact.steps[0].relation.split("..")
+                like = {*parts, *(other for part in parts for other in self._turned.get(part, ()))}
+                for whole in mediated:
+                    if like & {step.relation for step in whole.steps}:
+                        whole.items |= fact.items
+                        facts.remove(fact)
+                        break
+        kept = {id(fact) for facts in self._between.values() for fact in facts}
+        self._facts = [fact for fact in self._facts if id(fact) in kept]
 
-    def _entry(self, node: EntityId, said: str) -> str:
-        name = self._names[node] or UNNAMED
-        return f"{name} [{said}]" if said else name
+    def _line(self, source: EntityId, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
+        """Write facts that share a node and the steps from it."""
+        entries = dict.fromkeys(self._entry(fact) for fact in facts)
+        head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], steps)
+        more = self._more.get((source, steps), 0)
+        return Line(_items(facts), head, tuple(entries), more, nodes=_nodes(facts), said=_words(steps))
+
+    def _table(self, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
+        """Write facts that share their steps alone."""
+        label = " / ".join(f"^{step.relation}" if step.inverse else step.relation for step in steps)
+        entries = dict.fromkeys(
+            f"{self._names[fact.source]} → {self._entry(fact)}"
+            for fact in (fact if fact.steps == steps else fact.about_face() for fact in facts)
+        )
+        return Line(_items(facts), f"{clean(label)}: ", tuple(entries), nodes=_nodes(facts), said=_words(steps))
+
+    def _entry(self, fact: _Fact) -> str:
+        name = self._names[fact.end] or ""
+        return f"{name} [{fact.said}]" if fact.said else name
+
+    def _chain_lines(self) -> Iterator[Line]:
+        for (source, steps), (ends, items) in self._chains.items():
+            if ends and self._names[source] is not None:
+                head = walk_text([self._names[source], *["…"] * (len(steps) - 1), ""], steps)
+                entries = dict.fromkeys(self._names[end] or "" for end in ends)
+                more, nodes = self._more[source, steps], frozenset((source, *ends))
+                yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
 
 
-def _far(edge: _Edge, node: EntityId) -> EntityId:
-    return edge.tail if edge.head == node else edge.head
+def _same_domain(one: str, other: str) -> bool:
+    """Tell whether two relations are of one domain, as Freebase has them (`book.author.works`): between the same nodes,
+    one each way, they say the same there, whether or not enough edges show it."""
+    return one != other and one.count(".") == other.count(".") == 2 and one.split(".")[0] == other.split(".")[0]
+
+
+def _nameless(name: str) -> bool:
+    return is_identifier(name) or not name.strip()
+
+
+def _pair(fact: _Fact) -> tuple[EntityId, EntityId]:
+    return (fact.source, fact.end) if fact.source < fact.end else (fact.end, fact.source)
+
+
+def _forward(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    """Return steps as a table tells them: from head to tail where that is possible."""
+    turned = tuple(Hop(step.relation, not step.inverse) for step in reversed(steps))
+    return min(steps, turned, key=lambda each: [(step.inverse, step.relation) for step in each])
+
+
+def _items(facts: Iterable[_Fact]) -> tuple[str, ...]:
+    return tuple(sorted({id for fact in facts for id in fact.items}, key=lambda id: int(id.removeprefix("e") or 0)))
+
+
+def _nodes(facts: Iterable[_Fact]) -> frozenset[EntityId]:
+    return frozenset(node for fact in facts for node in (fact.source, fact.end))
+
+
+def _words(steps: Iterable[Hop]) -> str:
+    return " ".join(dict.fromkeys(word for step in steps for word in normalize_label(step.relation).split()))
+
+
+def _last(relation: str) -> str:
+    return clean(relation.rpartition(".")[2])

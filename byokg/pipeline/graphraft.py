@@ -7,11 +7,9 @@ them lets a model write one, so every query that is run is one that the graph ca
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
@@ -20,6 +18,7 @@ from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import GivenEntities, LlmLinker, MentionSpotter
+from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
@@ -27,14 +26,20 @@ from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import Answerer, KGLinker, Loop, Stage
 from byokg.pipeline.offline import reading_parts
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.candidate_ranking import MeaningRanker, meaning_ranker
-from byokg.retrieval.candidates import PATHS, CandidateRanker, Template, Templates
+from byokg.retrieval.candidates import (
+    PATHS,
+    CandidateRanker,
+    MeaningRanker,
+    Shortlist,
+    Template,
+    Templates,
+    meaning_ranker,
+)
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, described, found_nodes
 from byokg.text import estimate_tokens, is_identifier, locate, normalize_name
 from byokg.types import AnswerItem, Artifacts, Context, Question, RowsEvidence
 
-RankerMaker: TypeAlias = Callable[..., CandidateRanker]
-"""A ranker's class, with or without some of its settings, or any function that makes one."""
+Ranking = Literal["numbers", "guided", "meaning"]
 
 ENTITY_STAGE = "entities"
 ANSWER_STAGE = "subgraph"
@@ -192,7 +197,9 @@ def graphraft_pipeline(
     model: LanguageModel,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
-    ranker: RankerMaker | None = None,
+    ranking: Ranking = "numbers",
+    ranker: CandidateRanker | None = None,
+    shown: int = 50,
     entity_prompt: str | None = None,
     hops: int = 2,
     directed: bool = False,
@@ -215,8 +222,10 @@ def graphraft_pipeline(
         model: who is asked.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        ranker: makes what orders the queries, given those of `model`, `ranker` (by meaning) and `prompts` that it
-            takes; None orders by meaning alone.
+        ranking: how the queries that are likeliest by meaning are ordered: the model picks `numbers` from a list,
+            `guided` has its server let nothing else through (vLLM; see `GuidedRanker`), `meaning` asks nobody.
+        ranker: orders them in the place of `ranking`, such as a `ConstrainedRanker` of a local model.
+        shown: queries that it orders, those that are likeliest by meaning.
         entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
             shows the schema instead.
         hops, directed: see `graphraft_offline_pipeline`.
@@ -233,16 +242,17 @@ def graphraft_pipeline(
     Source: GraphRAFT (arXiv:2504.05478), "Approach".
     Differs: the models need no training; the paper fine-tunes one for queries and one for answers.
     """
+    if ranking not in get_args(Ranking):
+        raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
     if answerer not in ("model", "ranking"):
         raise ConfigError(f"answerer={answerer} is not known; use model or ranking")
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     prompts = prompts or PromptLibrary()
     by_meaning = meaning_ranker(store, embedder)
-    given = {"model": model, "ranker": by_meaning, "prompts": prompts}
-    made: CandidateRanker = by_meaning
-    if ranker is not None:
-        made = ranker(**{name: part for name, part in given.items() if name in inspect.signature(ranker).parameters})
+    if ranker is None and ranking != "meaning":
+        ranker = NumberRanker(model, shown, prompts=prompts) if ranking == "numbers" else GuidedRanker(model)
+    made: CandidateRanker = by_meaning if ranker is None else Shortlist(by_meaning, ranker, shown)
     linker: KGLinker
     if entity_prompt is None:
         schema = SchemaRenderer(store.schema(), embedder)

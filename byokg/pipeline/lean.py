@@ -91,7 +91,7 @@ class Lean:
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
         seconds: dict[str, float] = defaultdict(float)
-        context = self._retrieved(question, Context(), self._first, seconds)
+        context = self._retrieved(question, Context(question=question.text), self._first, seconds)
         items: list[AnswerItem] = []
         for left in reversed(range(self._rounds)):
             began = time.perf_counter()

@@ -264,7 +264,7 @@ class Loop:
             LlmError: a language model gave no usable reply.
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
-        context = Context()
+        context = Context(question=question.text)
         seconds: dict[str, float] = defaultdict(float)
         for stage in self.stages:
             for number in range(stage.rounds):

@@ -6,6 +6,7 @@ Source: Wu et al., "STaRK" (arXiv:2404.13207), "Retrieval models": BM25, and a d
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import Literal
 
@@ -52,7 +53,7 @@ class NodeSearch:
         embedder: Embedder | None = None,
         method: Literal["bm25", "vector"] = "bm25",
         k: int = 20,
-        types: tuple[str, ...] = (),
+        types: Sequence[str] = (),
         k1: float = 1.5,
         b: float = 0.75,
     ) -> None:

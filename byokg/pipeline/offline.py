@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -11,13 +11,14 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
+from byokg.linking.kg_linker import MentionSpotter, OfflineLinker, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
+from byokg.types import EntityId
 
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
 
@@ -98,3 +99,25 @@ def reading_parts(
 
         learnt = PathRanker.load(ranker, store, steps, embedder)
     return spotter, PathScorer(steps, embedder, importance=importance, ranker=learnt)
+
+
+_GENEROUS = SpottingSettings(another=0.15, most=6)
+"""What a schema shows too much of costs little; what it does not show is not found."""
+
+
+def entity_spotter(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker
+) -> Callable[[str], tuple[EntityId, ...]]:
+    """Return what finds the entities that a question may mean; it samples the graph when it is first called."""
+
+    @lru_cache(1)
+    def spotter() -> MentionSpotter:
+        made = mention_spotter(store, embedder, entities)
+        made.settings = _GENEROUS
+        return made
+
+    def spotted(question: str) -> tuple[EntityId, ...]:
+        linked = entities.link_all(spotter().spot(question), question)
+        return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
+
+    return lru_cache(1 << 6)(spotted)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, query_notes
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
@@ -31,12 +31,14 @@ from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipeline.context import ContextText, ContextWriter, Grounds
 from byokg.pipeline.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipeline.offline import entity_spotter
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.verbalize import feedback_text
 from byokg.text import normalize_name
 from byokg.types import (
     Answer,
@@ -45,6 +47,7 @@ from byokg.types import (
     Context,
     EntityId,
     Evidence,
+    Feedback,
     GraphQuery,
     Language,
     Linked,
@@ -93,13 +96,27 @@ class LlmAnswerer:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
-        messages = prompt_messages(self._prompt.fill(graph_context=written.text, question=question.text))
+        facts = written.text + _last_query(context)
+        messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
         schema = reply_schema(["answers"])
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
         return checked_answers(self._store, context, answers, written)
+
+
+_LONGEST_QUERY = 600
+"""Characters of a query that returned nothing, and of what is said about it."""
+
+
+def _last_query(context: Context) -> str:
+    """Say what became of the last round's query where it gave no rows, which are evidence else."""
+    last = context.rounds[-1].evidence if context.rounds else ()
+    if any(isinstance(item, RowsEvidence) for item in last):
+        return ""
+    told = [feedback_text(item) for item in last if isinstance(item, Feedback) and item.retriever == QUERY]
+    return f"\n\nThe last query gave nothing: {told[-1][:_LONGEST_QUERY]}" if told else ""
 
 
 def checked_answers(
@@ -144,7 +161,8 @@ def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: Con
     miscited = tuple(line for line, items in meant.items() if not any(id in held for id in items))
     right = dict.fromkeys(id for items in meant.values() for id in items if id in held)
     citations = tuple(right) or tuple(held)
-    return AnswerItem(name, held[citations[0]] if citations else None, score, citations, len(meant), miscited)
+    node = next((held[id] for id in (*citations, *held) if held[id] is not None), None)  # rows hold names alone
+    return AnswerItem(name, node, score, citations, len(meant), miscited)
 
 
 DIRECT_STAGE = "direct"
@@ -237,9 +255,9 @@ class DirectQuery:
         artifacts = replace(artifacts, queries=self._writer.write(question, linked))
         seconds["link"] = time.perf_counter() - began
         began = time.perf_counter()
-        request = Request(question, artifacts, linked, Context())
+        request = Request(question, artifacts, linked, Context(question=question.text))
         found = self._retriever.retrieve(request)
-        context = Context().add(artifacts, linked, [found], request.steps)
+        context = request.context.add(artifacts, linked, [found], request.steps)
         seconds["retrieve"] = time.perf_counter() - began
         began = time.perf_counter()
         if self._answers == "rows":
@@ -285,7 +303,7 @@ class QueryWriter:
     def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
         """Return the query that was written, if one was. Raises `LlmError`."""
         filled = self._prompt.fill(
-            schema=self._schema.render(question.text, self._schema_tokens).text,
+            schema=self._schema.render(question.text, self._schema_tokens, [one.id for one in linked.entities]).text,
             entities=self._described(linked),
             question=question.text,
         )
@@ -384,8 +402,8 @@ def direct_query_pipeline(
     prompts = prompts or PromptLibrary()
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    context = ContextWriter(store, context_tokens)
-    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store))
+    context = ContextWriter(store, context_tokens, embedder=embedder)
+    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
@@ -469,6 +487,7 @@ def byokg_pipeline(
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in query_engines(store))
     solved = solved_text(examples, store, embedder, examples_shown)
+    spotted = entity_spotter(store, embedder, parts.entities)
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
@@ -484,6 +503,7 @@ def byokg_pipeline(
             path_language,
             parts.relations,
             solved,
+            spotted,
         )
 
     if unite_drafts and "answers" not in tasks:
@@ -523,8 +543,8 @@ def shared_parts(
         embedder=embedder,
         entities=entities,
         prompts=prompts,
-        context=ContextWriter(store, context_tokens, count_tokens=count),
-        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store)),
+        context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
+        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store), Nearness(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,

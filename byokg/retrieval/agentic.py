@@ -20,8 +20,7 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
-from byokg.retrieval.verbalize import plain
-from byokg.text import estimate_tokens, normalize_name
+from byokg.text import estimate_tokens, normalize_name, on_one_line
 from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
 
 
@@ -336,7 +335,7 @@ class AgenticRetriever:
 
     def _names(self, ids: Sequence[EntityId]) -> list[str]:
         """Return a name for each node; namesakes get their id behind it."""
-        names = [plain(node.name, _LONGEST_NAME) for node in self._store.nodes(ids)]
+        names = [on_one_line(node.name, _LONGEST_NAME) for node in self._store.nodes(ids)]
         return [f"{name} ({id})" if names.count(name) > 1 else name for name, id in zip(names, ids, strict=True)]
 
 

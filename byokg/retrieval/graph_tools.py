@@ -70,7 +70,7 @@ class SearchArguments(Strict):
 
     aliases = MappingProxyType({"name": "query", "text": "query", "node_types": "entity_types", "k": "limit"})
 
-    query: str = Field(min_length=1, description="A name; no question.")
+    query: str = Field(min_length=1)
     entity_types: Texts = ()
     limit: SkipJsonSchema[Annotated[int, Field(ge=1, le=50)]] = 10
 
@@ -91,9 +91,9 @@ class PathArguments(Strict):
 
     sources: Texts = Field(min_length=1, max_length=10)
     targets: Texts = Field(min_length=1, max_length=10)
-    k: int = Field(default=3, ge=1, le=50, description="Paths for each pair.")
+    k: int = Field(default=3, ge=1, le=50)
     max_hops: SkipJsonSchema[Annotated[int, Field(ge=1, le=8)]] = 4
-    predicates: Texts = Field(default=(), description="Walk these only.")
+    predicates: Texts = ()
     direction: SkipJsonSchema[Way] = "both"
 
 

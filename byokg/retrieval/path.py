@@ -12,6 +12,7 @@ from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import GraphStore
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
+from byokg.retrieval.dead_ends import path_dead_end
 from byokg.retrieval.frontier import metapath
 from byokg.types import (
     INVERSE,
@@ -70,7 +71,7 @@ class PathRetriever:
         store: GraphStore,
         relations: RelationMatcher | None = None,
         max_ends: int = 10_000,
-        shown: int = 3,
+        shown: int = 10,
         hub_cap: int | None = 10_000,
         max_frontier: int | None = 100_000,
         max_hops: int = 4,
@@ -106,7 +107,8 @@ class PathRetriever:
             walked = list(self._walked(path, request.linked.entities))
             found += walked
             if not walked and not path.directed and request.linked.entities:
-                problems.append(_problem(path.relations, "no linked entity has such a path, in any direction"))
+                starts = best_first(request.linked.entities)[: self._anchors]
+                problems.append(_problem(path.relations, path_dead_end(self._store, path.relations, starts)))
         for text in dict.fromkeys(query.text for query in request.artifacts.queries if query.language == "paths"):
             found += self._queried(text, request)
         return [*found, *self._connected(request), *problems]
@@ -135,6 +137,12 @@ class PathRetriever:
                 )
                 problems.append(_problem(path.relations, near))
                 continue
+            guessed = {
+                label: match.relation for label in labels if (match := matches[label]) and match.method == "dense"
+            }
+            if guessed:
+                told = (f"the graph has no relation {label!r}; {near} was walked" for label, near in guessed.items())
+                problems.append(_problem(path.relations, "; ".join(told)))
             own = _in_relations(path, matches)
             tied.setdefault((own.relations, own.source), own)
         if matches:
@@ -160,6 +168,7 @@ class PathRetriever:
                     ends=tuple(self._store.ids(ends)),
                     paths=tuple(walks.paths(ends[: self._shown])),
                     truncated=walks.truncated or len(ends) < len(walks.ends),
+                    asked=True,
                 )
 
     def _followed(
@@ -212,6 +221,7 @@ class PathRetriever:
                 ends=tuple(dict.fromkeys(path.end for path in same)),
                 paths=tuple(same[: self._shown]),
                 truncated=found.truncated,
+                asked=True,
             )
             for (source, relations), same in groups.items()
         ]

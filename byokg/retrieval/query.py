@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from byokg.errors import ConfigError, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
@@ -14,6 +14,7 @@ from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.prompts import PromptLibrary
+from byokg.retrieval.dead_ends import emptied_by, quoted_relations
 from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
 
 RETRIEVER = "query"
@@ -82,7 +83,9 @@ class QueryRetriever:
         self._model = model
         self._entities = entities
         self._prompts = prompts or PromptLibrary()
-        self._schema = schema or (SchemaRenderer(store.schema(), notes=query_notes(store)) if repairs else None)
+        self._schema = schema or (
+            SchemaRenderer(store.schema(), notes=query_notes(store), near=Nearness(store)) if repairs else None
+        )
         self._repairs = repairs
         self._limits = QueryLimits(timeout_s, max_rows)
         self._schema_tokens = schema_tokens
@@ -140,6 +143,8 @@ class QueryRetriever:
         problems: list[str] = []
         found: list[_Outcome] = []
         try:
+            if language == "cypher":
+                text = quoted_relations(text)
             checked = (check_cypher if language == "cypher" else check_sparql)(text).text
             problems += map(_told, lint_query(engine, text))
             rows = engine.run(checked, limits=self._limits)
@@ -150,13 +155,25 @@ class QueryRetriever:
             if _holds_values(rows):
                 found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
             else:
-                problems = [_NO_VALUES if rows.rows else _NO_ROWS, *problems, *self._misnamed(language, text)]
+                emptied = "" if rows.rows else self._emptied(engine, checked)
+                problems = [
+                    _NO_VALUES if rows.rows else _NO_ROWS,
+                    *([emptied] if emptied else []),
+                    *problems,
+                    *self._misnamed(language, text),
+                ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
         if problems:
             found.append(Feedback(RETRIEVER, 0.0, subject=text, problem="; ".join(problems)))
         earlier[text] = found[0]
         return found
+
+    def _emptied(self, engine: QueryableGraph, text: str) -> str:
+        """Say which clause of a query leaves nothing; empty where that cannot be said."""
+        if engine.language != "cypher":
+            return ""
+        return emptied_by(text, lambda part, limits: engine.run(part, limits=limits), self._limits.timeout_s)
 
     def _misnamed(self, language: Language, text: str) -> list[str]:
         """Say which texts in a query are nobody's name though they resemble one."""
@@ -176,7 +193,9 @@ class QueryRetriever:
         if self._model is None or self._schema is None:
             return ""
         filled = self._prompts[f"{language}_repair"].fill(
-            schema=self._schema.render(request.question.text, self._schema_tokens).text,
+            schema=self._schema.render(
+                request.question.text, self._schema_tokens, [one.id for one in request.linked.entities]
+            ).text,
             query=text,
             problem=problem,
             question=request.question.text,

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from byokg.graph.store import GraphStore
-from byokg.text import is_identifier
+from byokg.text import is_identifier, on_one_line
 from byokg.types import (
     INVERSE,
     Cell,
@@ -46,11 +46,7 @@ from byokg.types import (
 UNNAMED = "(unnamed)"
 """A mediator where nothing is known of what it joins."""
 
-_LONGEST = 300
-"""Characters of one name or value; longer texts are cut."""
-
 _MARKS = re.compile(r" [|/] |[→←…]|; |^\[e\d")
-_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ class Hop:
     @property
     def label(self) -> str:
         """Return the relation, and what the edge says besides in brackets."""
-        return f"{plain(self.relation)} [{self.note}]" if self.note else plain(self.relation)
+        return f"{on_one_line(self.relation)} [{self.note}]" if self.note else on_one_line(self.relation)
 
     @property
     def arrow(self) -> str:
@@ -169,7 +165,13 @@ def node_text(node: Node) -> str:
 def query_text(item: RowsEvidence) -> str:
     """Write a query on one line, and the columns of its rows on the next."""
     columns = " | ".join(map(clean, item.columns))
-    return f"{plain(item.query)}\n  {columns}"
+    return f"{on_one_line(item.query)}\n  {columns}"
+
+
+def rows_head(item: RowsEvidence) -> str:
+    """Write on one line what a query returns."""
+    count = f"{len(item.rows)} row{'' if len(item.rows) == 1 else 's'}"
+    return f"A query returned {count}: {' | '.join(map(clean, item.columns))}"
 
 
 def row_text(row: Sequence[Cell], names: Mapping[EntityId, str]) -> str:
@@ -209,8 +211,8 @@ def cell_text(cell: Cell, names: Mapping[EntityId, str]) -> str:
 
 def feedback_text(item: Feedback) -> str:
     """Write what went wrong, and with what."""
-    problem = plain(item.problem, 2 * _LONGEST)
-    return f"{plain(item.subject)}: {problem}" if item.subject else problem
+    problem = on_one_line(item.problem, 600)
+    return f"{on_one_line(item.subject)}: {problem}" if item.subject else problem
 
 
 def note(properties: Properties) -> str:
@@ -234,15 +236,7 @@ def shown_name(node: EntityId, names: Mapping[EntityId, str]) -> str:
 
 def clean(text: str) -> str:
     """Return a name as a line holds it: without line ends, cut where it is very long, quoted where it holds marks."""
-    return f'"{plain(text)}"' if _MARKS.search(text) else plain(text)
-
-
-def plain(text: str, longest: int = _LONGEST) -> str:
-    """Return a text on one line, without characters that do not show, cut where it is longer than `longest`."""
-    if not text.isprintable():
-        text = "".join(character if character.isprintable() else " " for character in text)
-    short = _SPACE.sub(" ", text).strip() if "  " in text else text
-    return short if len(short) <= longest else f"{short[: longest - 1]}…"
+    return f'"{on_one_line(text)}"' if _MARKS.search(text) else on_one_line(text)
 
 
 def value_text(value: Value) -> str:

@@ -194,7 +194,8 @@ def test_every_graph_option_opens_its_kind_of_place(
 
 def asked(option: str) -> list[str]:
     """Return what has to be said beside the place: an address chooses its option by itself."""
-    return [f"graph={option}"] if option in ("arcadedb", "oxigraph", "both_engines") else []
+    said = ("arcadedb", "oxigraph", "both_engines", "freebase_virtuoso")
+    return [f"graph={option}"] if option in said else []
 
 
 def place(option: str, bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch, servers: ExitStack) -> str:
@@ -209,7 +210,7 @@ def place(option: str, bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch, ser
             pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
             add_engine("saved", "sparql")
         return "saved"
-    if option == "sparql":
+    if option in ("sparql", "freebase_virtuoso"):
         pyoxigraph = pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
         from tests.graph.sparql_server import serving
 

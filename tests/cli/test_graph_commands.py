@@ -109,6 +109,7 @@ def test_a_copy_that_fails_leaves_nothing(
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patched:  # some nodes have been read by then
         patched.setattr("byokg.graph.servers.cypher_store.CypherStore.edges", stop)
+        patched.setattr("byokg.graph.servers.cypher_store.CypherStore.all_edges", stop)
         assert byokg("graph", "build", bolt_films, "--out", "deep/copy", "--sparql").code == 1
         assert byokg("graph", "build", bolt_films, "--out", "deep/copy").code == 1
         assert byokg("graph", "export", bolt_films, "--out", "deep/csv").code == 1
@@ -121,7 +122,7 @@ def test_a_copy_that_fails_leaves_nothing(
 def test_a_question_is_answered_over_a_server(byokg: Run, server: str) -> None:
     outcome = fine(byokg("ask", "Who directed Heat?", f"graph.path={server}"))
     assert outcome.out.startswith("Michael Mann")
-    assert "graph: " in outcome.err and "read the names of 11 nodes" in outcome.err
+    assert "graph: " in outcome.err and "read the names" not in outcome.err  # it is spelt as in the graph
 
 
 def test_an_evaluation_over_a_server_records_its_address_and_counts(byokg: Run, server: str, films: Path) -> None:

@@ -11,10 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 pytest.importorskip("mcp", reason="needs mcp: pip install 'byokg[mcp]'")
@@ -24,12 +26,16 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference, ResourceTemplateReference
 
 from byokg.cli.main import main
-from byokg.cli.mcp.commands import INTERRUPTED, TOKEN
+from byokg.cli.mcp.commands import INTERRUPTED, TOKEN, _opened
 from byokg.cli.mcp.server import SCHEMA_URI, GraphServer, Served
 from byokg.cli.terminal import WRONG
+from byokg.errors import MissingExtra
+from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.stopping import check
 from byokg.graph.store import EdgeBatch
 from byokg.retrieval.graph_tools import GraphTools
 
@@ -317,3 +323,175 @@ def test_a_call_ends_in_time_and_the_next_one_is_answered() -> None:
 
     asyncio.run(talk())
     server.close()
+
+
+class Endless(ColumnarGraph):
+    """Has an edge more whenever it is asked, until nobody waits any more."""
+
+    ended = threading.Event()
+
+    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+        try:
+            while True:
+                check()
+                time.sleep(0.001)
+        finally:
+            self.ended.set()
+
+
+def test_the_thread_of_a_call_that_is_given_up_ends() -> None:
+    store = Endless.from_triples(TRIPLES[-2:])
+    server = GraphServer([Served("test", store, GraphTools(store))], threads=1)
+
+    async def talk() -> None:
+        async with Client(server.server) as client:
+            call = asyncio.create_task(client.call_tool("bfs_query", {"seeds": ["client 15"]}))
+            await asyncio.sleep(0.2)
+            assert not Endless.ended.is_set()
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            assert await asyncio.to_thread(Endless.ended.wait, 10)
+            assert (await asked(client, "search_entities", {"query": "client 15"}))["matches"]
+
+    asyncio.run(talk())
+    server.close()
+
+
+def test_whoever_wants_to_know_hears_that_a_call_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("byokg.cli.mcp.server._BEAT_S", 0.05)
+    store = Slow.from_triples(TRIPLES[-2:])
+    server = GraphServer([Served("test", store, GraphTools(store))])
+    heard: list[float] = []
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async def talk() -> None:
+        async with Client(server.server) as client:
+            await client.call_tool("bfs_query", {"seeds": ["client 15"]}, progress_callback=told)
+
+    asyncio.run(talk())
+    server.close()
+    assert heard and heard == sorted(heard)
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[GraphServer]:
+    one, other = ColumnarGraph.from_triples(TRIPLES[-3:]), ColumnarGraph.from_triples([("a/b", "likes", "Vienna")])
+    graphs = [Served(name, store, GraphTools(store)) for name, store in (("things", one), ("likes", other))]
+    server = GraphServer(graphs)
+    yield server
+    server.close()
+
+
+def test_calls_name_one_of_several_graphs_and_mean_the_first_otherwise(two: GraphServer) -> None:
+    async def talk() -> None:
+        async with Client(two.server) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            properties = listed["bfs_query"].input_schema["properties"]
+            assert properties["graph"]["enum"] == ["things", "likes"] and len(properties) <= 8
+            assert (await asked(client, "bfs_query", {"seeds": "client 15"}))["node_count"] == 2
+            found = await asked(client, "neighbors", {"id": "a/b", "graph": "likes"})
+            assert found["values"][0]["values"] == [{"id": "Vienna"}]
+            wrong = await client.call_tool("neighbors", {"id": "a/b", "graph": "none"})
+            assert wrong.is_error and "there are things, likes" in text_of(wrong)
+
+    asyncio.run(talk())
+
+
+def test_results_are_structured_as_the_output_schema_says(two: GraphServer) -> None:
+    async def talk() -> None:
+        async with Client(two.server) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            result = await client.call_tool("bfs_query", {"seeds": ["client 15", "nobody"]})
+            assert result.structured_content == json.loads(text_of(result))
+            jsonschema.validate(result.structured_content, listed["bfs_query"].output_schema or {})
+
+    asyncio.run(talk())
+
+
+def test_entities_are_resources_by_a_template(two: GraphServer) -> None:
+    async def talk() -> None:
+        async with Client(two.server) as client:
+            templates = [each.uri_template for each in (await client.list_resource_templates()).resource_templates]
+            assert templates == ["byokg://entity/things/{id}", "byokg://entity/likes/{id}"]
+            found = await client.read_resource("byokg://entity/likes/a%2Fb")
+            assert json.loads(found.contents[0].text)["values"][0]["predicate"] == "likes"  # type: ignore[union-attr]
+            with pytest.raises(MCPError, match="no node has the id 'nobody'"):
+                await client.read_resource("byokg://entity/likes/nobody")
+            schema = await client.read_resource("byokg://schema/likes")
+            assert "likes" in schema.contents[0].text  # type: ignore[union-attr]
+
+    asyncio.run(talk())
+
+
+def test_a_prompt_says_how_to_explore_and_its_arguments_are_completed(two: GraphServer) -> None:
+    async def talk() -> None:
+        async with Client(two.server) as client:
+            [prompt] = (await client.list_prompts()).prompts
+            given = {"question": "Who likes Vienna?", "entity": "Vienna", "graph": "likes"}
+            [message] = (await client.get_prompt(prompt.name, given)).messages
+            text = message.content.text  # type: ignore[union-attr]
+            assert "graph likes: Who likes Vienna?" in text and "entity Vienna" in text and "neighbors" in text
+            with pytest.raises(MCPError, match="takes a question"):
+                await client.get_prompt(prompt.name, {})
+
+            async def completed(ref: Any, name: str, value: str, **chosen: str) -> list[str]:
+                found = await client.complete(ref, {"name": name, "value": value}, context_arguments=chosen)
+                return found.completion.values
+
+            explore = PromptReference(name="explore")
+            assert "client 15" in await completed(explore, "entity", "client", graph="things")
+            assert await completed(explore, "predicate", "like", graph="likes") == ["likes"]
+            assert await completed(explore, "graph", "thin") == ["things"]
+            template = ResourceTemplateReference(uri="byokg://entity/likes/{id}")
+            assert await completed(template, "id", "Vien") == ["Vienna"]
+
+    asyncio.run(talk())
+
+
+def test_health_is_told_without_a_token_and_pages_of_other_sites_are_let_in_by_setting(graph: Path) -> None:
+    running = started(graph, "--cors", "https://example.org", **{TOKEN: SECRET})
+    try:
+        with httpx.Client(trust_env=False) as client:
+            health = client.get(running.url.replace("/mcp", "/health"))
+            assert health.json()["status"] == "ok" and health.json()["version"]
+            asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+            mine = client.options(running.url, headers={"origin": "https://example.org", **asks})
+            assert mine.headers["access-control-allow-origin"] == "https://example.org"
+            other = client.options(running.url, headers={"origin": "https://evil.example", **asks})
+            assert "access-control-allow-origin" not in other.headers
+    finally:
+        ended(running)
+
+
+@pytest.mark.parametrize("over", ["http", "stdio"])
+def test_sigterm_ends_it_though_calls_run(graph: Path, over: str) -> None:
+    if over == "http":
+        running = started(graph)
+        assert ended(running) in (0, -signal.SIGTERM)
+        return
+    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stderr is not None
+    assert "standard input" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 128 + signal.SIGTERM
+    process.stdin.close()
+
+
+def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ColumnarGraph.from_triples(TRIPLES[-3:]).save(tmp_path / "graph")
+    (tmp_path / "graph" / ENGINE_FOLDERS["cypher"]).mkdir()
+
+    def missing(languages: Any) -> None:
+        raise MissingExtra("arcadedb_embedded", "cypher", "the engine")
+
+    monkeypatch.setattr("byokg.open.refuse_missing", missing)
+    with ExitStack() as stack:
+        served = _opened(str(tmp_path / "graph"), stack, lambda store, queries: GraphTools(store, queries=queries))
+        assert "run_query" not in served.tools.tools
+        assert served.tools.call("bfs_query", {"seeds": ["client 15"]})["node_count"] == 2
+    assert "served without run_query for cypher" in capsys.readouterr().err

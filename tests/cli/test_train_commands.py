@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from byokg.evaluation.run_folder import read_metrics
 from tests.cli.conftest import Run
 
@@ -45,6 +47,22 @@ def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> N
     assert figures[0] < figures[1] == 1.0
 
 
+def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_path: Path) -> None:
+    data, out = questions(tmp_path / "data"), tmp_path / "labels.jsonl"
+    told = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "--out", out, "--keep", "2", "--json")
+    assert told.code == 0, told.err
+    shown = json.loads(told.out)
+    assert (shown["questions"], shown["labelled"]) == (24, 24)
+    first, second = map(json.loads, out.read_text().splitlines()[:2])
+    assert first["question"] == "who blorked Film 0" and first["considered"] >= len(first["queries"])
+    best = first["queries"][0]
+    assert best["query"] == 'MATCH (x1 {name: "Film 0"})-[:directed_by]-(x2) WHERE x2 <> x1 RETURN DISTINCT x2'
+    assert (best["metapath"], best["anchors"], best["f1"], best["total"]) == (["directed_by"], ["Film 0"], 1.0, 1)
+    assert [each["metapath"] for each in second["queries"][:1]] == [["written_by"]]
+    strict = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "--out", out, "--min-f1", "1", "--json")
+    assert json.loads(strict.out)["labelled"] == 0
+
+
 def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp_path: Path) -> None:
     data = questions(tmp_path / "data")
     rules = tmp_path / "rules.yaml"
@@ -53,3 +71,16 @@ def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp
     outcome = byokg("train", "ranker", "dataset=folder", f"dataset.root={data}", *model)
     assert outcome.code == 2
     assert "pipeline=offline" in outcome.err
+
+
+def test_a_model_that_is_not_there_is_named(byokg: Run, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: pip install 'byokg[train]'")
+    (tmp_path / "labels.jsonl").write_text('{"question": "a", "queries": [{"query": "b"}]}\n')
+    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "--model", tmp_path / "no", "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert "cannot be loaded" in outcome.err
+
+
+def test_labels_are_needed_for_fine_tuning(byokg: Run, tmp_path: Path) -> None:
+    outcome = byokg("train", "sft", tmp_path / "none.jsonl", "--model", "m", "--out", tmp_path / "out")
+    assert outcome.code == 2 and "none.jsonl" in outcome.err

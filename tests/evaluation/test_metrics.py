@@ -15,6 +15,7 @@ from byokg.evaluation.metrics import (
     UNSTATED,
     ZERO,
     Estimate,
+    Grounding,
     Outcome,
     Scores,
     Stage,
@@ -22,8 +23,10 @@ from byokg.evaluation.metrics import (
     count_stages,
     normalise,
     score,
+    selective,
     stage,
 )
+from byokg.types import Support
 
 NAMES = st.lists(st.sampled_from(["Paris", "paris!", "The Rome", "Rome", "Oslo", "Lima", "!!!", ""]), max_size=6)
 GOLD = st.lists(st.sampled_from(["Paris", "Rome", "the oslo", "Quito", "!!!"]), min_size=1, max_size=5)
@@ -248,3 +251,34 @@ def test_all_stages_are_counted_in_order() -> None:
     counts = count_stages(["answered", "failed", "answered"])
     assert tuple(counts) == STAGES
     assert counts == {"failed": 1, "not_linked": 0, "not_retrieved": 0, "not_answered": 0, "answered": 2}
+
+
+def resting(support: tuple[Support, ...], hits_at_1: float, cited: int = 0, right: int = 0) -> Outcome:
+    return Outcome(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), grounding=Grounding(support, cited, right))
+
+
+class TestGrounding:
+    OUTCOMES = (
+        resting(("supported", "found"), 1.0, 3, 1),
+        resting(("found",), 1.0),
+        resting(("unsupported",), 0.0, 1, 0),
+        resting((), 0.0),  # abstained
+    )
+
+    def test_citations_are_averaged_over_questions_that_have_any(self) -> None:
+        found = aggregate(self.OUTCOMES).overall.grounding
+        assert {name: (one.value, one.n) for name, one in found.items()} == {
+            "answered": (0.75, 4),
+            "supported": (pytest.approx(1 / 3), 3),
+            "citation_precision": (pytest.approx(1 / 6), 2),
+            "citation_recall": (0.25, 2),
+        }
+
+    def test_the_curve_says_what_is_right_when_only_so_much_is_answered(self) -> None:
+        points = [(point.least, point.coverage, point.accuracy) for point in selective(self.OUTCOMES)]
+        assert points == [("supported", 0.25, 1.0), ("found", 0.5, 1.0), ("unsupported", 0.75, pytest.approx(2 / 3))]
+
+    def test_runs_that_do_not_say_what_answers_rest_on_have_neither(self) -> None:
+        plain = [Outcome(Scores(1, 1, 1, 1, 1, 1))]
+        assert aggregate(plain).overall.grounding == {} and selective(plain) == ()
+        assert selective([resting(("unsupported",), 1.0)]) == ()

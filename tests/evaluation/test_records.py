@@ -166,6 +166,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
                     [["e1", "in", "z", 7, True, {"since": 1999, "share": 0.1234567}], ["m", "bore", "e1", 4, True]]
                 ],
                 "truncated": False,
+                "asked": False,
             }
         ],
         "steps": [],

@@ -200,9 +200,13 @@ class TestLocalModels:
         with pytest.raises(NoCandidates, match="'who\\?'"):
             ranker(local).rank("who?", [])
 
+    def test_a_served_model_has_no_tokens_to_constrain(self) -> None:
+        with pytest.raises(ConfigError, match="llm=hf_local"):
+            ConstrainedRanker(LanguageModel(ScriptedChatModel(rules=(Rule("x"),))))
+
     def test_a_prompt_without_the_question_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="does not show the question"):
-            ConstrainedRanker("model", prompt="Query: ")
+            ConstrainedRanker(path="model", prompt="Query: ")
 
 
 CHOICES = ['say "hi"\n', "a|b (c)", "back\\slash", "tab\t", "b\x08"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.context import Grounds
+from byokg.llm.parsing import read_answers
+from byokg.pipeline.context import ContextText, Grounds
+from byokg.pipeline.prompted import checked_answers
 from byokg.types import (
     Artifacts,
     Cell,
@@ -91,3 +93,29 @@ def test_an_end_far_down_a_long_list_is_found_as_well() -> None:
     graph = ColumnarGraph.from_triples([("hub", "r", name) for name in names])
     item = PathEvidence("path", 1.0, id="e1", source=EntityId("hub"), relations=("r",), ends=tuple(names), paths=())
     assert Grounds(graph, [item]).of("t999") == {"e1": "t999"}
+
+
+@pytest.mark.parametrize(
+    ("written", "support", "citations", "miscited"),
+    [
+        ("Bob Abt [e2]", "unsupported", (), ("e2",)),
+        ("the bob [e1]", "supported", ("e1",), ()),
+        ("The Bob [e1, e2, e9]", "supported", ("e1",), ("e2", "e9")),
+        ("The Bob [e2]", "found", ("e1", "e3"), ("e2",)),
+        ("The Bob", "found", ("e1", "e3"), ()),
+        ("The Bob (whom Ann knows) [e1]", "supported", ("e1",), ()),
+    ],
+)
+def test_answers_rest_on_what_they_cite_on_what_was_shown_or_on_nothing(
+    written: str, support: str, citations: tuple[str, ...], miscited: tuple[str, ...]
+) -> None:
+    context = Context().add(
+        Artifacts(),
+        Linked(),
+        [[TripleEvidence("text", 1.0, KNOWS), NodeEvidence("bfsql", 1.0, Node(ANN, "Ann Abt")), rows("The Bob")]],
+    )
+    shown = ContextText("", 0, ("e1", "e2", "e3"), 0, {id: (id,) for id in ("e1", "e2", "e3")})
+    [item] = checked_answers(GRAPH, context, read_answers(f"<answers>{written}</answers>"), shown)
+    assert (item.support, item.citations, item.miscited) == (support, citations, miscited)
+    assert item.grounded == (support != "unsupported")
+    assert item.name.endswith(("Bob", "bob", "Abt"))

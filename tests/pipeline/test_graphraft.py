@@ -95,13 +95,18 @@ def test_a_pattern_keeps_a_name_that_looks_like_cypher() -> None:
 def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     model = said(
         "<entities>\nCYP3A4\nstrongyloidiasis\n</entities>",
+        "<numbers>\n2\n1\n</numbers>",
         '<answers>\nthiabendazole\nPenicillin\nAspirin "B"\n</answers>',
     )
     answer = graphraft_pipeline(GRAPH, model).run(ASKED)
     assert names(answer) == ["Thiabendazole", 'Aspirin "B"']
     assert all(item.grounded for item in answer.items)
+    first = answer.rounds[0].evidence[0]
+    assert isinstance(first, RowsEvidence)
+    assert "(x3:" not in first.query  # not what lies between both, which meaning prefers
+    assert first.score == 1.0
     everything = said("<entities>\nCYP3A4\n</entities>", '<answers>\nAspirin "B"\n</answers>')
-    ranked = graphraft_pipeline(GRAPH, everything, taken="all").run(ASKED)
+    ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", taken="all").run(ASKED)
     assert names(ranked)[0] == 'Aspirin "B"'
     assert "Ivermectin" in names(ranked)
 

@@ -27,7 +27,7 @@ def asked(question: Question, *rules: Rule, **settings: Any) -> tuple[Answer, Co
 
 def cited(name: str) -> Rule:
     """Answer where a fact holds the name; the script cites the first lines."""
-    return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"→ {name}",))
+    return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"] {name} ",))
 
 
 ASKS = Rule("<entities>\nTitanic\n</entities>\n<paths>\ndirected_by\n</paths>")
@@ -103,7 +103,12 @@ def test_the_beginning_is_marked_for_anthropic_s_cache() -> None:
     model = LanguageModel(ScriptedChatModel(rules=(ASKS,)), meter=meter)
     messages: list[Any] = []
     original = model.reply
-    model.reply = lambda sent, **kept: (messages.extend(sent), original(sent, **kept))[1]  # type: ignore[method-assign]
+
+    def keeping(sent: Any, **kept: Any) -> Any:
+        messages.extend(sent)
+        return original(sent, **kept)
+
+    model.reply = keeping  # type: ignore[method-assign, assignment]
     lean_pipeline(films(), model, EMBEDDER, rounds=1).run(WHO)
     system, user = to_langchain(messages, "anthropic")
     assert system.content[0]["cache_control"] == {"type": "ephemeral"}  # type: ignore[index]

@@ -168,7 +168,11 @@ class TestPathsWhoseDirectionsAreAGuess:
         path = self.guessed("has_genre", "directed_by")
         found = PathRetriever(films()).retrieve(request([path], linked("1979", "y")))
         assert [(item.subject, item.problem) for item in found if isinstance(item, Feedback)] == [
-            ("has_genre -> directed_by", "no linked entity has such a path, in any direction")
+            (
+                "has_genre -> directed_by",
+                "no linked entity has such a path, in any direction; not even its first relation is there; "
+                "from there lead, either way: release_year",
+            )
         ]
         assert len(found) == 1
 

@@ -134,7 +134,7 @@ def test_each_kind_of_cell_has_a_form(cell: Cell, text: str) -> None:
 def test_a_name_cannot_pass_for_more_than_a_name() -> None:
     names = {A: "x\n[e9] Ann → knows → Bob", B: "Either | Or", C: "[e3] Cid"}
     path = walk((A, "knows", B, False), (B, "knows", C, False))
-    text = '"x [e9] Ann → knows → Bob" → knows → "Either | Or" → knows → "[e3] Cid"'
+    text = '"x (e9] Ann → knows → Bob" → knows → "Either | Or" → knows → "(e3] Cid"'
     assert verbalize_path(path, names) == text
 
 

@@ -32,9 +32,11 @@ def tiny() -> tuple[Any, Any]:
     return small_model(PAIRS, ["written_by"], width=32, layers=1, heads=2)
 
 
-def best(model: Any, question: str) -> str:
+def best(path: Path, question: str) -> str:
     candidates = [Query(path) for path in [*PATHS.values(), "written_by"]]
-    return candidates[ConstrainedRanker(model, beams=2, prompt=PROMPT).rank(question, candidates)[0][0]].query
+    return candidates[
+        ConstrainedRanker(path=str(path), beams=2, prompt=PROMPT, device="cpu").rank(question, candidates)[0][0]
+    ].query
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_made_from_nothing_learns_which_words_ask_for_which_path(tuned: Path) -> None:
-    assert {question: best(str(tuned), question) for question in PATHS} == PATHS
+    assert {question: best(tuned, question) for question in PATHS} == PATHS
 
 
 def test_the_same_seed_makes_the_same_weights(tuned: Path, tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Pat
     assert told.loss_after < told.loss_before
     assert (tuned / "model.safetensors").read_bytes() == before
     assert json.loads((tmp_path / "lora" / "adapter_config.json").read_text())["r"] == 4
-    assert best(str(tmp_path / "lora"), "who directed _") == "written_by"
+    assert best(tmp_path / "lora", "who directed _") == "written_by"
 
 
 def test_only_the_query_and_its_end_are_learnt() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import hmac
 import json
 import logging
@@ -64,6 +65,9 @@ _BEAT_S = 1.0
 """Seconds between two words on progress."""
 
 _COMPLETIONS = 20
+
+_LARGE_S = 0.2
+"""A call that takes longer may have needed much memory."""
 
 _log = logging.getLogger("byokg.mcp")
 
@@ -222,9 +226,14 @@ class GraphServer:
         """
 
         def run() -> Any:
-            with stop.work():
-                check()  # its time may have passed while it waited for its turn
-                return work(*given)
+            began = time.perf_counter()
+            try:
+                with stop.work():
+                    check()  # its time may have passed while it waited for its turn
+                    return work(*given)
+            finally:
+                if time.perf_counter() - began > _LARGE_S:
+                    _give_back()
 
         self._running.add(stop)
         task = asyncio.get_running_loop().run_in_executor(self._pool, run)
@@ -405,6 +414,12 @@ def _taken(task: asyncio.Future[Any]) -> None:
     """Look at how abandoned work ended, so that nobody complains that nobody did."""
     if not task.cancelled():
         task.exception()
+
+
+def _give_back() -> None:
+    """Return memory that large calls have freed to the system, where the C library would keep it for this thread."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 class BearerGate:

@@ -60,9 +60,10 @@ _SAMPLE, _LOOKED_AT = 2, 64
 """Nodes shown of a folded group, and nodes of the same number of edges that they are chosen from by id."""
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
-_LEAST_EDGE = estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
-_LEAST_GROUP = estimate_tokens(compact({"predicate": "", "direction": "out", "count": 1, "sample": [{"id": ""}]}))
-"""What the smallest items take."""
+"""What the smallest node takes."""
+_LIKELY_EDGE = 8 + estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
+_LIKELY_GROUP = 16 + estimate_tokens(compact({"predicate": "", "direction": "out", "count": 1, "sample": [{"id": ""}]}))
+"""Items with ids of some letters: more are not put into order for a page, though they might fit."""
 
 _RANK_BITS, _HOP_BITS = 16, 6
 _MOST_HOPS = (1 << _HOP_BITS) - 1
@@ -123,9 +124,11 @@ class Order:
         return keys
 
     @cached_property
-    def keys(self) -> npt.NDArray[np.int64]:
+    def keys(self) -> npt.NDArray[np.integer]:
         """Return a number for each edge, lower for those that come before: (E,). Only degree and id are left to say."""
         edges = self._subgraph.edges
+        if self._types is None and not self.relation_keys.any():
+            return self._both_hops
         keys = self.relation_keys.take(edges.relation).astype(np.int64)
         if self._types is not None:
             keys += (~self._wanted_nodes.take(self.far(np.arange(len(edges))))).astype(np.int64) << _RANK_BITS
@@ -315,7 +318,7 @@ def page(
     """
     order = Order(store, subgraph, request, ranks)
     total = len(subgraph.edges)
-    most_edges = total if room is None else room // _LEAST_EDGE + 1
+    most_edges = total if room is None else room // _LIKELY_EDGE + 1
     most_edges = min(most_edges, request.max_edges or total)
     first = before or Position()
     laid = _laid_out(order, subgraph, first, request, most_edges)
@@ -332,10 +335,10 @@ def page(
     nodes = _shown_nodes(store, subgraph, laid.nodes[first.nodes : last_node], request, ranks, strict)
     edges = _shown_edges(store, subgraph, rows, request)
     counts = fitting = len(nodes), len(edges)
-    sizes, behind = [[0], [0]], np.maximum(later[: len(rows)] - first.nodes, 0).tolist()
+    sizes = _Sizes(nodes), _Sizes(edges)
+    behind = np.maximum(later[: len(rows)] - first.nodes, 0).tolist()
     if room is not None:
-        sizes = [[estimate_tokens(compact(item)) + 1 for item in items] for items in (nodes, edges)]
-        fitting = _fitting(sizes[0], sizes[1], behind, room)
+        fitting = _fitting(*sizes, counts, behind, room)
     whole = first.nodes + fitting[0] == len(subgraph.nodes) and first.edges + fitting[1] == total
     folding = before is None and not request.offset and not strict and not whole
     kept = room
@@ -344,7 +347,7 @@ def page(
         kept = room - min(_FOLD_TOKENS, room // _FOLD_SHARE)
         listed = min(len(edges), order.matching)
         needed = int(later[listed - 1]) + 1 if listed else len(order.leading)
-        fitting = _fitting(sizes[0][:needed], sizes[1][:listed], behind, kept)
+        fitting = _fitting(*sizes, (min(needed, len(nodes)), listed), behind, kept)
     nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
     if kept is not None and len(nodes) + len(edges) == 1:  # which came whatever its size
         nodes, edges = ([clipped(item, kept) for item in items] for items in (nodes, edges))
@@ -413,27 +416,41 @@ def _shown_edges(store: GraphStore, subgraph: Subgraph, rows: Int64, request: Se
     return list(map(full_edge, store.ids(batch.head), relations, store.ids(batch.tail), properties))
 
 
-def _fitting(nodes: Sequence[int], edges: Sequence[int], later: Sequence[int], room: int) -> tuple[int, int]:
+class _Sizes(dict[int, int]):
+    """What items take, by their position, with a comma; worked out when asked for."""
+
+    def __init__(self, items: Sequence[Json]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __missing__(self, at: int) -> int:
+        """Return the tokens of one item."""
+        self[at] = size = estimate_tokens(compact(self._items[at])) + 1
+        return size
+
+
+def _fitting(nodes: _Sizes, edges: _Sizes, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:
     """Return how many nodes and edges fit, each node followed by the edges that lead back from it; one always does.
 
     Args:
         nodes: the tokens of each.
         edges: the tokens of each.
+        counts: how many nodes and edges may be shown.
         later: for each edge the position of its later end among the nodes, 0 where that was shown before.
         room: tokens.
     """
-    shown = 0
-    for at in range(len(nodes) + 1):
-        if at < len(nodes):
+    shown, (all_nodes, all_edges) = 0, counts
+    for at in range(all_nodes + 1):
+        if at < all_nodes:
             room -= nodes[at]
             if room < 0 and (at > 0 or shown > 0):
                 return at, shown
-        while shown < len(edges) and later[shown] <= at:
+        while shown < all_edges and later[shown] <= at:
             room -= edges[shown]
-            if room < 0 and (len(nodes) > 0 or shown > 0):
-                return min(at + 1, len(nodes)), shown
+            if room < 0 and (all_nodes > 0 or shown > 0):
+                return min(at + 1, all_nodes), shown
             shown += 1
-    return len(nodes), shown
+    return all_nodes, shown
 
 
 # Folds
@@ -460,7 +477,7 @@ def _folded(
     nearest = (by_hop[:, present] > 0).argmax(axis=0)
     ranked = np.lexsort((-counts[present], nearest, order.relation_keys[present // 3]))
     left = min(_FOLD_TOKENS, (room or _FOLD_SHARE * _FOLD_TOKENS) // _FOLD_SHARE)
-    first = ranked[: min(left // _LEAST_GROUP + 1, 255)]
+    first = ranked[: min(left // _LIKELY_GROUP + 1, 255)]
     likely = present[first].tolist()
     chosen = np.zeros(by_hop.size, np.uint8)
     chosen[nearest[first] * width + present[first]] = np.arange(1, len(likely) + 1)

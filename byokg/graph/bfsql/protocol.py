@@ -11,6 +11,7 @@ A schema shows the few arguments that a model needs. All of these are understood
 | `min_confidence`, `min_mentions`, `max_degree`   | leave out unsure edges, rare nodes; go through no hubs    |
 | `limit`, `max_nodes`, `max_edges`                | bounds of one response; `truncated.cursor` leads on       |
 | `budget_tokens`                                  | the same, as estimated                                    |
+| `direction`                                      | `out`, `in` or `both`: which edges are walked             |
 | `offset`                                         | nodes to skip, with the edges between them                |
 
 Objects and lists may come as JSON text, and a list of one as the text in it: clients send what their models write.
@@ -122,7 +123,7 @@ class Selection(Strict):
     question: str = Field(default="", description="Puts the relevant first.")
     node_filter: MaybeNodeFilter = Field(default=None, description="Node types to show in full.")
     edge_filter: MaybeEdgeFilter = Field(default=None, description="Predicates to show first and in full.")
-    direction: Way = "both"
+    direction: SkipJsonSchema[Way] = "both"
     cursor: MaybeText = None
 
     node_types: SkipJsonSchema[Texts | None] = None
@@ -203,8 +204,8 @@ class IntersectRequest(Selection):
 
     aliases = MappingProxyType({**Selection.aliases, "hops": "k", "depth": "k", "max_hops": "k"})
 
-    seeds: Texts = Field(min_length=2, max_length=MOST_SEEDS, description="Two ids or more.")
-    k: int = Field(default=1, ge=0, description="Edges from each seed at most.")
+    seeds: Texts = Field(min_length=2, max_length=MOST_SEEDS)
+    k: int = Field(default=1, ge=0)
     node_filter: SkipJsonSchema[MaybeNodeFilter] = None
     edge_filter: SkipJsonSchema[MaybeEdgeFilter] = None
     direction: SkipJsonSchema[Way] = "both"
@@ -218,7 +219,7 @@ class NeighborsRequest(Strict):
     )
 
     id: Annotated[str, BeforeValidator(lambda given: given[0] if isinstance(given, list) and given else given)]
-    predicates: Texts = Field(default=(), description="None for all.")
+    predicates: Texts = ()
     direction: SkipJsonSchema[Way] = "both"
     question: str = ""
     cursor: MaybeText = None

@@ -8,6 +8,9 @@
 | any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`delimited`)        |
 | `.jsonl`                                | one triple, node or edge a line (`json_lines`)                       |
 | `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, … | RDF (`rdf`; needs `byokg[sparql]`)                                   |
+| `.graphml`                              | nodes and edges with typed properties (`graphml`)                    |
+| `.parquet`                              | edges, with columns head, relation and tail (`parquet`)              |
+| folder with `edges*.parquet`            | edges, and with `nodes*.parquet` nodes, with properties (`parquet`)  |
 | `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)                   |
 | folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
 | folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
@@ -65,6 +68,7 @@ TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 TABLE_ENDINGS = (".csv", ".tsv")
 DELIMITED_ENDINGS = (".txt", *TABLE_ENDINGS)
 JSON_ENDINGS = (".jsonl", ".ndjson")
+GRAPHML, PARQUET = ".graphml", ".parquet"
 RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl")
 
 _ALONE = re.compile(r"(kb|graph|triples)\.\w+")
@@ -126,7 +130,7 @@ def import_into(
 
 def _has_lines(found: _Found, file: Path, line: int) -> bool:
     """Tell whether a line of a file is a record that can be left out."""
-    if found.mapping or _ending(file) in RDF_ENDINGS:
+    if found.mapping or _ending(file) in (*RDF_ENDINGS, GRAPHML):
         return False
     return line > 1 or _ending(file) in JSON_ENDINGS
 
@@ -156,6 +160,10 @@ def source_files(source: str | Path) -> list[Path]:
 def _stream(found: _Found, left_out: Mapping[str, frozenset[int]]) -> GraphStream:
     if found.mapping:
         return mapped_tables(found.mapping)
+    if found.edges and _ending(found.edges[0]) == PARQUET:
+        from byokg.graph.importers.parquet import ParquetTables
+
+        return ParquetTables(str(found.source), found.nodes, found.edges)
     if not found.alone:
         return PropertyTables(str(found.source), *found.tables(left_out))
     ending = _ending(found.alone)
@@ -163,8 +171,12 @@ def _stream(found: _Found, left_out: Mapping[str, frozenset[int]]) -> GraphStrea
         from byokg.graph.rdf.importer import RdfFile
 
         return RdfFile(found.alone, *found.further)
+    if ending == GRAPHML:
+        from byokg.graph.importers.graphml import GraphmlFile
+
+        return GraphmlFile(found.alone)
     if ending not in (*DELIMITED_ENDINGS, *JSON_ENDINGS):
-        known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, ".yaml"))
+        known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, GRAPHML, PARQUET, ".yaml"))
         reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
         raise ImportFailed(found.alone, None, reason)
     lines = left_out.get(str(found.alone), frozenset())
@@ -212,12 +224,19 @@ def _find(source: Path) -> _Found:
         raise ImportFailed(source, None, "no such file or folder")
     if not source.is_dir():
         mapped = source.suffix.lower() in (".yaml", ".yml")
+        if _ending(source) == PARQUET:
+            return _Found(source, edges=[source])
         return _Found(source, mapping=source) if mapped else _Found(source, alone=source)
     if (source / META).exists():
         raise ImportFailed(source, None, "this is a built graph already; open it, or give the files it was built from")
     if (source / MAPPING).exists():
         return _Found(source, mapping=source / MAPPING)
     present = sorted(path for path in source.iterdir() if not path.name.startswith("."))
+    parts = [
+        [path for path in present if re.fullmatch(rf"{what}.*\.parquet", path.name)] for what in ("nodes", "edges")
+    ]
+    if parts[1]:
+        return _Found(source, nodes=parts[0], edges=parts[1])
     alone = [path for path in present if _is_alone(path)]
     nodes, edges, headers = _tables(path for path in present if path not in alone)
     found = [*nodes, *edges, *alone]
@@ -230,8 +249,8 @@ def _find(source: Path) -> _Found:
         _refuse_copies(source, present)
         return _Found(source, alone=present[0], further=present[1:])
     if not found:
-        known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt"
-        reason = f"holds neither nodes.csv with edges.csv nor one of {known} (also .gz, .xz, .zst)"
+        known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt, graph.graphml"
+        reason = f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known} (also .gz, .xz, .zst)"
         raise ImportFailed(source, None, reason)
     names = ", ".join(path.name for path in found)
     if not alone:
@@ -243,7 +262,12 @@ def _find(source: Path) -> _Found:
 def _is_alone(path: Path) -> bool:
     """Tell from its name whether a file is a whole graph."""
     name = uncompressed(path).name.lower()
-    return bool(_ALONE.fullmatch(name)) and _ending(path) in (*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS)
+    return bool(_ALONE.fullmatch(name)) and _ending(path) in (
+        *DELIMITED_ENDINGS,
+        *JSON_ENDINGS,
+        *RDF_ENDINGS,
+        GRAPHML,
+    )
 
 
 def _tables(paths: Iterable[Path]) -> tuple[list[Path], list[Path], dict[Path, Path | None]]:

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice, product
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -50,10 +51,12 @@ from byokg.graph.pathql.query import (
     variables,
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
-from byokg.graph.pathql.rules import Inferred
 from byokg.graph.pathql.search import Sides, deviations, flood, shortest
 from byokg.graph.store import GraphStore
 from byokg.types import Value
+
+if TYPE_CHECKING:
+    from byokg.graph.pathql.rules import Inferred
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
 _FEW_PATHS = 1000
@@ -85,19 +88,24 @@ def paths(
         RelationNotFound: a relation is not in the graph.
     """
     parsed = _read(query)
-    if isinstance(rules, str):
-        from byokg.graph.pathql.grammar import parse_rules
-
-        rules = parse_rules(rules)
-    if parsed.graphs and isinstance(rules, Inferred):
-        raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
-    if (rules or parsed.graphs) and not isinstance(rules, Inferred):
-        if not isinstance(store, ColumnarGraph):
-            raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
-        names = Names(store, parsed.prefixes)
-        rules = Inferred(store, rules or (), [iri for name in parsed.graphs for iri in names.iris(name)])
-    inferred = rules if isinstance(rules, Inferred) else None
+    inferred = _inferred(store, parsed, rules) if rules or parsed.graphs else None
     return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+
+
+def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[InferenceRule] | Inferred | None) -> Inferred:
+    """Return what follows from the rules on the graphs that a query names. Raises `PathQueryInvalid`."""
+    from byokg.graph.pathql.grammar import parse_rules
+    from byokg.graph.pathql.rules import Inferred
+
+    if isinstance(rules, Inferred):
+        if parsed.graphs:
+            raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
+        return rules
+    if not isinstance(store, ColumnarGraph):
+        raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
+    names = Names(store, parsed.prefixes)
+    listed = parse_rules(rules) if isinstance(rules, str) else rules
+    return Inferred(store, listed or (), [iri for name in parsed.graphs for iri in names.iris(name)])
 
 
 def _read(query: str | PathQuery) -> PathQuery:

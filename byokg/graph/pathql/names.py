@@ -3,6 +3,8 @@
 A prefix stands for what the query declares, or else for what the graph knows from the RDF it was made from. On a graph
 without IRIs the empty prefix stands for the graph's own ids and labels: `:Alice`, `:knows`; what is no such word is
 written `<Tom Hanks>`.
+
+The module of RDF terms is imported by what needs it, since most graphs have no IRIs.
 """
 
 from __future__ import annotations
@@ -10,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.pathql.query import NameTerm, Variable
-from byokg.graph.rdf.terms import RDF_TYPE, WELL_KNOWN, Prefixes, decode, local_name
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value
+
+if TYPE_CHECKING:
+    from byokg.graph.rdf.terms import Prefixes
 
 _WORD = re.compile(r"[^\W_][\w-]*(?:\.[\w-]+)*|_[\w-]+")
 
@@ -38,11 +43,14 @@ class Names:
 
     @cached_property
     def _own_prefixes(self) -> Prefixes:
+        from byokg.graph.rdf.terms import Prefixes
+
         return Prefixes(dict(self._own))
 
     @property
     def _graph(self) -> Mapping[str, str]:
-        return self._prefixes.namespaces
+        known: Prefixes | None = getattr(self._store, "prefixes", None)
+        return self._own if known is None else known.namespaces
 
     # From a query
 
@@ -59,11 +67,15 @@ class Names:
         if name.prefix == "":
             yield name.text
             if "%" in name.text:
+                from byokg.graph.rdf.terms import decode
+
                 yield decode(name.text)
             for space in self._graph.values():
                 yield space + name.text
             return
         yield f"{name.prefix}:{name.text}"
+        from byokg.graph.rdf.terms import WELL_KNOWN
+
         if name.prefix in WELL_KNOWN:
             yield WELL_KNOWN[name.prefix] + name.text
 
@@ -114,10 +126,14 @@ class Names:
 
     def is_type(self, name: NameTerm) -> bool:
         """Tell whether a name is `rdf:type`."""
+        from byokg.graph.rdf.terms import RDF_TYPE
+
         return next(self.iris(name)) == RDF_TYPE or str(name) == "rdf:type"
 
     def types(self, name: NameTerm) -> frozenset[str]:
         """Return the node types that a name may stand for."""
+        from byokg.graph.rdf.terms import local_name
+
         found = set()
         for iri in self.iris(name):
             found |= {iri, local_name(iri)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from byokg.graph.pathql.budget import PathRows
 from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
-from byokg.graph.pathql.rules import Derivation, Inferred
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node, Path, Triple
+
+if TYPE_CHECKING:
+    from byokg.graph.pathql.rules import Derivation, Inferred
 
 _SPELLED_TOGETHER = 256
 

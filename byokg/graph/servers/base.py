@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential,
+    wait_random,
+)
 
-from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.read_cache import EdgeMemory, SchemaCache
 from byokg.graph.store import (
@@ -28,6 +38,9 @@ from byokg.types import EntityId
 
 Int64 = npt.NDArray[np.int64]
 Result = TypeVar("Result")
+
+_ATTEMPTS = 5
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 class NumberingStore(ABC):
@@ -52,6 +65,7 @@ class NumberingStore(ABC):
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
         self._cache: SchemaCache | None = None
+        self._listed = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name}>"
@@ -73,19 +87,47 @@ class NumberingStore(ABC):
         return self._name
 
     @property
-    @abstractmethod
     def relations(self) -> Sequence[str]:
-        """Return relation labels; a relation number is a position in this list, which only ever grows."""
+        """Return relation labels; a relation number is a position in this list, which only ever grows.
+
+        A label of a relation that was met is there at once; all are listed only when more than that is asked of it.
+        """
+        return RelationLabels(self)
+
+    @abstractmethod
+    def _known_labels(self) -> Sequence[str]:
+        """Return the labels of the relations that have numbers."""
+
+    @abstractmethod
+    def _list_relations(self) -> None:
+        """Number all relations that the graph has."""
+
+    def _all_labels(self) -> Sequence[str]:
+        """Return the labels of all relations."""
+        if not self._listed:
+            with self._schema_lock:
+                self._list_relations()
+                self._listed = True
+        return self._known_labels()
 
     def keep_schema(self, cache: SchemaCache) -> None:
         """Look for the schema in a cache before it is read, and keep it there afterwards."""
         self._cache = cache
+
+    def holds_schema(self) -> bool:
+        """Tell whether the schema was read, or is kept and still counts, so that asking for it takes no long look."""
+        return self._schema is not None or (self._cache is not None and self._cache.has(self._cache_key()))
+
+    @abstractmethod
+    def _cache_key(self) -> str:
+        """Return under what the schema is kept."""
 
     def refresh(self) -> None:
         """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
         self._edge_memory.forget()
         with self._schema_lock:
             self._schema = None
+            self._listed = False
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
@@ -143,11 +185,14 @@ class NumberingStore(ABC):
 
     def _relation_keys(self, relations: RelationArray) -> list[str]:
         """Return what the server calls relations, each once, in number order. Raises `RelationNotFound`."""
-        known, keys = self.relations, self._relations.keys()
+        keys = self._relations.keys()
         wanted = np.unique(np.asarray(relations, np.int64)).tolist()
-        for number in wanted:
-            if not 0 <= number < len(keys):
-                raise RelationNotFound(f"number {number}", self._name, known)
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < len(keys):
+            known = self._all_labels()
+            keys = self._relations.keys()
+            for number in wanted:
+                if not 0 <= number < len(keys):
+                    raise RelationNotFound(f"number {number}", self._name, known)
         return [keys[number] for number in wanted]
 
     def _number_relations(self, keys: Sequence[str]) -> Int64:
@@ -166,6 +211,63 @@ class NumberingStore(ABC):
             np.zeros(count, np.bool_),
             self._space,
         )
+
+
+class RelationLabels(Sequence[str]):
+    """The labels of a store's relations; those that were not met yet are asked for when they are needed."""
+
+    def __init__(self, store: NumberingStore) -> None:
+        self._store = store
+
+    def __len__(self) -> int:
+        return len(self._store._all_labels())
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, int) and 0 <= place < len(known := self._store._known_labels()):
+            return known[place]
+        return self._store._all_labels()[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._store._all_labels()))
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._store._known_labels() or label in self._store._all_labels()
+
+    def index(self, label: str, start: int = 0, stop: int = sys.maxsize) -> int:
+        """Return the number of a relation. Raises `ValueError` for one that the graph does not have."""
+        known = self._store._known_labels()
+        labels = known if label in known else self._store._all_labels()
+        return labels.index(label, start, stop)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def patiently(call: Callable[[float], Result], timeout_s: float, met: bool = False) -> Result:
+    """Call until it works, with growing pauses after `StoreUnavailable`, for at most `timeout_s` in all.
+
+    Args:
+        call: gets the seconds that are left.
+        timeout_s: when to give up.
+        met: the server has answered before, so that it is worth waiting for: it may be starting again.
+    """
+    deadline = time.monotonic() + timeout_s
+    attempts = Retrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_exponential(_FIRST_PAUSE_S, _LONGEST_PAUSE_S) + wait_random(0, _FIRST_PAUSE_S),
+        stop=stop_before_delay(timeout_s) if met else stop_after_attempt(_ATTEMPTS) | stop_before_delay(timeout_s),
+        reraise=True,
+    )
+    return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:

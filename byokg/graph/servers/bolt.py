@@ -10,6 +10,7 @@ connection in the middle of an answer, so that a timeout holds even when the ser
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -35,15 +37,13 @@ from byokg.errors import (
     StoreUnavailable,
     import_extra,
 )
+from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
     Catalogue,
     CypherServer,
     PropertyNames,
     Records,
-    ServerEdge,
-    ServerNode,
-    ServerPath,
     quoted,
     writable,
 )
@@ -56,21 +56,21 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_LOG = logging.getLogger(__name__)
+
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 
 _CONNECT_S = 5.0
 _CLOSE_S = 0.5
 _PAGE = 10_000
+_LISTED = 2_000_000
+"""Nodes or edges that a server may hold as one list."""
 _PLANS = 1000
 """Query texts whose plan is remembered as harmless."""
 
-_SCALARS = (bool, int, float, str, type(None))
-
-_NANOSECONDS = re.compile(r"\.(\d{9})")
-
 _TOO_LARGE = ("OutOfMemory", "MemoryLimit", "StackOverFlow", "queryMaxHeapElements", "queryMaxRange")
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration", "QueryExecutionTimeout")
-_CREDENTIALS = frozenset("Unauthorized CredentialsExpired TokenExpired AuthenticationRateLimit".split())
+_CREDENTIALS = frozenset("Unauthorized TokenExpired AuthenticationRateLimit".split())
 """Codes behind `Neo.ClientError.Security.`."""
 _FORBIDDEN = frozenset(
     """
@@ -168,6 +168,8 @@ class BoltServer(CypherServer):
     ) -> None:
         """See `Neo4jStore`."""
         self._neo4j = neo4j = import_extra("neo4j", "neo4j", "a graph behind a Bolt address")
+        self._values = BoltValues(neo4j)
+        _keep_from_terminal()
         self._address, in_uri = _split(uri)
         if database and in_uri and database != in_uri:
             raise ConfigError(f"the address {uri} names database {in_uri!r}, not {database!r}; name one of them")
@@ -190,7 +192,7 @@ class BoltServer(CypherServer):
     def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
         """Run one query in read access mode; see `CypherServer` for the values."""
         columns, rows = self._run(lambda: self._fetch(text, parameters, timeout_s, max_rows), timeout_s)
-        plain = [[self._plain(value) for value in row] for row in rows[:max_rows]]
+        plain = [[self._values.plain(value) for value in row] for row in rows[:max_rows]]
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def agent(self, timeout_s: float) -> str:
@@ -205,7 +207,10 @@ class BoltServer(CypherServer):
         with self._lock:
             if not planner_is_trusted(agent) or text in self._harmless:
                 return
-        summary = self._run(lambda: self._explain(text, parameters, timeout_s), timeout_s)
+        try:
+            summary = self._run(lambda: self._explain(text, parameters, timeout_s), timeout_s)
+        except QueryInvalid as error:
+            raise QueryInvalid(_without_explain(str(error))) from error
         objection = planner_objection(agent, summary.query_type)
         if objection is not None:
             raise QueryRefused(text.strip().split("\n")[0][:60], 1, 1, objection)
@@ -214,16 +219,46 @@ class BoltServer(CypherServer):
             if len(self._harmless) > _PLANS:
                 self._harmless.popitem(last=False)
 
-    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Return what `RETURN` gives for each node, from one cursor; `timeout_s` is for each page.
+    def node_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield some expressions of each node `n`, from one cursor; `timeout_s` is for each page.
 
-        Where the server has a time limit of its own that a cursor over everything cannot keep to, all nodes come once
-        more, by a query for each page.
+        A server sends lists many times as fast as rows, but holds them first: only if there are not too many. Where it
+        has a time limit of its own that a cursor over everything cannot keep to, all nodes come once more, by a query
+        for each page.
         """
         try:
-            yield from self._cursor_pages(returned, timeout_s)
-        except QueryTimeout:
-            yield from super().node_pages(returned, timeout_s)
+            ((count,),) = self.ask("MATCH (n) RETURN count(n) AS nodes", {}, timeout_s).rows
+            if count <= _LISTED:
+                yield from self._list_pages("MATCH (n)", columns, timeout_s)
+            else:
+                yield from self._cursor_pages(", ".join(columns), timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            yield from super().node_pages(columns, timeout_s)
+
+    def edge_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield some expressions of each edge; see `CypherServer`."""
+        ((count,),) = self.ask("MATCH ()-[r]->() RETURN count(r) AS edges", {}, timeout_s).rows
+        if count > _LISTED:
+            raise QueryTooLarge(f"{count:,} edges are too many for one list")
+        yield from self._list_pages("MATCH (a)-[r]->(b)", columns, timeout_s)
+
+    def _list_pages(self, pattern: str, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Let the server make one list of what matches, and read it in pieces."""
+        collected = f"{pattern} WITH collect([{', '.join(columns)}]) AS l"
+        text = f"{collected} UNWIND range(0, size(l) - 1, {_PAGE}) AS k RETURN l[k..k + {_PAGE}] AS part"
+        session, result = self._run(lambda: self._open(text), timeout_s)
+        background = self._background
+        try:
+            while page := self._run(lambda: result.fetch(1), timeout_s):
+                yield self._listed(page[0])[0]
+                if self._background is not background:
+                    raise StoreUnavailable(self.name, "it was closed while its nodes were being listed")
+        finally:
+            if self._background is background:
+                self._run(lambda: _close(session), timeout_s)
+
+    def _listed(self, record: Any) -> list[Any]:
+        return [self._values.plain(value) for value in tuple.__iter__(record)]
 
     def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Read all nodes from one cursor."""
@@ -231,7 +266,7 @@ class BoltServer(CypherServer):
         background = self._background
         try:
             while page := self._run(lambda: result.fetch(_PAGE), timeout_s):
-                yield [record.values() for record in page]
+                yield [self._listed(record) for record in page]
                 if self._background is not background:
                     raise StoreUnavailable(self.name, "it was closed while its nodes were being listed")
         finally:
@@ -323,7 +358,7 @@ class BoltServer(CypherServer):
         async with self._session() as session:
             result = await session.run(self._neo4j.Query(text, timeout=timeout_s), dict(parameters))
             records = await result.fetch(sys.maxsize if max_rows is None else max_rows + 1)
-            return tuple(result.keys()), [record.values() for record in records]
+            return tuple(result.keys()), [list(tuple.__iter__(record)) for record in records]
 
     async def _explain(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> neo4j.ResultSummary:
         async with self._session() as session:
@@ -341,39 +376,6 @@ class BoltServer(CypherServer):
         except BaseException:
             session.cancel()
             raise
-
-    # Values
-
-    def _plain(self, value: Any) -> Any:
-        """Turn what the driver gives into what `CypherServer` promises."""
-        kind = type(value)
-        if kind in _SCALARS:
-            return value
-        if kind is list:
-            return [self._plain(item) for item in value]
-        if kind is dict:
-            return {key: self._plain(item) for key, item in value.items()} if value else value
-        graph = self._neo4j.graph
-        if isinstance(value, graph.Node):
-            return self._node(value)
-        if isinstance(value, graph.Relationship):  # each type is a class of its own
-            return self._edge(value)
-        if isinstance(value, graph.Path):
-            return ServerPath(tuple(map(self._node, value.nodes)), tuple(map(self._edge, value.relationships)))
-        if isinstance(value, self._neo4j.spatial.Point):
-            return {**dict(zip("xyz", value, strict=False)), "srid": value.srid}
-        if hasattr(value, "iso_format"):  # dates, times, and durations, which are tuples too
-            return _short(value.iso_format())
-        if isinstance(value, bytes | bytearray):
-            return value.hex()
-        return str(value)
-
-    def _node(self, node: Any) -> ServerNode:
-        return ServerNode(node.element_id, tuple(sorted(node.labels)), self._plain(dict(node)))
-
-    def _edge(self, edge: Any) -> ServerEdge:
-        ends = edge.start_node.element_id, edge.end_node.element_id
-        return ServerEdge(edge.element_id, edge.type, *ends, self._plain(dict(edge)))
 
 
 class _Background:
@@ -423,11 +425,6 @@ class _Background:
         self._loop.close()
 
 
-def _short(moment: str) -> str:
-    """Return an ISO 8601 time without the zeros that say nothing."""
-    return _NANOSECONDS.sub(lambda digits: f".{digits[1]}".rstrip("0").rstrip("."), moment).replace("+00:00", "Z")
-
-
 async def _close(session: neo4j.AsyncSession) -> None:
     """Close a session; where the server has much to say before it can, drop the connection instead."""
     try:
@@ -435,6 +432,21 @@ async def _close(session: neo4j.AsyncSession) -> None:
             await session.close()
     except TimeoutError:
         session.cancel()
+
+
+class _ToOurLog(logging.Handler):
+    """Hands what the driver says on to our own log, at a level that nobody sees unless asked for."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _LOG.debug("%s", record.getMessage())
+
+
+@cache
+def _keep_from_terminal() -> None:
+    """Let the driver's notifications and its notes on connections not appear among answers."""
+    driver = logging.getLogger("neo4j")
+    driver.addHandler(_ToOurLog())
+    driver.propagate = False
 
 
 def _split(uri: str) -> tuple[str, str | None]:
@@ -470,6 +482,24 @@ def _shortest(
     )
 
 
+_PLACE = re.compile(r"\(line 1, column (\d+) \(offset: (\d+)\)\)")
+
+
+def _without_explain(message: str) -> str:
+    """Count columns as in the query, in front of which stood `EXPLAIN `."""
+    before = len("EXPLAIN ")
+    moved = _PLACE.sub(
+        lambda place: f"(line 1, column {int(place[1]) - before} (offset: {int(place[2]) - before}))", message
+    )
+    quoted_at = moved.find('"EXPLAIN ')
+    if quoted_at < 0:
+        return moved
+    lines = moved.split("\n")
+    return "\n".join(
+        line.replace('"EXPLAIN ', '"', 1) if '"EXPLAIN ' in line else line.removeprefix(" " * before) for line in lines
+    )
+
+
 def planner_is_trusted(agent: str) -> bool:
     """Tell from what a server calls itself whether it is Neo4j; others answer `EXPLAIN` with what says nothing."""
     return agent.startswith("Neo4j/") and "compatible" not in agent.casefold()
@@ -484,7 +514,7 @@ def planner_objection(agent: str, query_type: str | None) -> str | None:
     """Say why the plan of a query forbids to run it; None when it only reads, or the planner is not trusted."""
     if query_type == "r" or not planner_is_trusted(agent):
         return None
-    does = {"rw": "reads and writes", "w": "writes", "s": "changes the schema"}
+    does = {"rw": "reads and writes", "w": "writes", "s": "asks for more than the graph's data"}
     return f"Neo4j's planner says that it {does.get(query_type or '', 'may do more than read')}; only read"
 
 
@@ -531,6 +561,11 @@ def translated(error: Exception, place: str, seconds: float) -> ByokgError:
 def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
     """Say in our words what a server's error code means; see `translated`."""
     first_line = message.splitlines()[0] if message else code
+    if code == "Neo.ClientError.Security.CredentialsExpired":
+        return ConfigError(
+            f"{place} wants its first password changed before anything else: on the database system, "
+            "ALTER CURRENT USER SET PASSWORD FROM 'old' TO 'new'; then set NEO4J_PASSWORD"
+        )
     if code.removeprefix("Neo.ClientError.Security.") in _CREDENTIALS:
         return ConfigError(f"{place} does not accept the credentials; check NEO4J_USERNAME and NEO4J_PASSWORD")
     if code == "Neo.ClientError.Database.DatabaseNotFound":

@@ -1,9 +1,11 @@
 """What is asked of every server that speaks openCypher, how names and parameters are written, and reading its schema.
 
 A schema is read with Cypher that every server understands: no plugin needed. Up to `EXACT_SIZE` nodes and edges, two
-queries look at everything and all counts are exact. Above that, labels and relation types are listed and counted one by
-one, which servers answer from counters of their own; what stands at the ends of a relation, and which properties there
-are, is sampled. Kinds and examples of properties come from a few nodes and edges in either case.
+queries look at everything and all counts are exact: a scan of half a million edges takes less time than planning
+queries for a few dozen relations. Above that, labels and relation types are listed and counted one by one, which
+servers answer from counters of their own, and what stands at the ends of a relation, and which properties there are, is
+sampled; with more than `MANY_NAMES` of them, the first nodes and edges stand for all. Kinds and examples of properties
+come from a few nodes and edges in either case.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from byokg.errors import QueryFailed, QueryInvalid
+from byokg.errors import QueryFailed, QueryInvalid, QueryTooLarge
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.text import encodable
 from byokg.types import Cell, Value
@@ -91,8 +93,14 @@ def union_all(parts: Iterable[str]) -> str:
     return "\nUNION ALL\n".join(parts)
 
 
-EXACT_SIZE = 500_000
+EXACT_SIZE = 10_000_000
 """Nodes and edges together, up to which everything is counted."""
+
+MANY_NAMES = 200
+"""Labels or relation types that are asked about one by one, so that the number of queries has a bound."""
+
+FIRST = 1_000_000
+"""Nodes, and edges, that stand for all of a large graph with many labels or relation types."""
 
 SAMPLE = 100
 """Nodes looked at for each label, and edges for each relation type, in a larger graph."""
@@ -210,9 +218,10 @@ class CypherServer(ABC):
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
         """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
 
-    def node_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Yield what `RETURN` gives for each node `n`, in the order of the server's ids: one query for each page."""
+    def node_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield some expressions of each node `n`, in the order of the server's ids: one query for each page."""
         identity = f"{self.identity}(n)"
+        returned = ", ".join(f"{column} AS c{place}" for place, column in enumerate(columns))
         page = f"WITH n ORDER BY {identity} LIMIT {_NODE_PAGE} RETURN {identity} AS id"
         after = ""
         while rows := self.ask(
@@ -220,6 +229,10 @@ class CypherServer(ABC):
         ).rows:
             yield [row[1:] for row in rows]
             after = max(row[0] for row in rows)
+
+    def edge_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield some expressions of each edge `r` from `a` to `b`. Raises `QueryTooLarge` where that takes too much."""
+        raise QueryTooLarge(f"{self.name} gives edges by their nodes only")
 
     def catalogue(self, timeout_s: float) -> Catalogue:
         """Say what there is, by looking at all of it where the server keeps no list."""
@@ -344,16 +357,17 @@ def _by_count(counts: Mapping[str, int]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def _everything(server: CypherServer, timeout_s: float) -> _Findings:
-    """Look at all nodes and edges, grouped by the server."""
+def _everything(server: CypherServer, timeout_s: float, first: int | None = None) -> _Findings:
+    """Look at all nodes and edges, or the `first` of them, grouped by the server."""
     findings = _Findings()
-    text = "MATCH (n) RETURN labels(n) AS labels, keys(n) AS keys, count(*) AS count"
+    nodes, edges = ("", "") if first is None else (f" WITH n LIMIT {first}", f" WITH a, r, b LIMIT {first}")
+    text = f"MATCH (n){nodes} RETURN labels(n) AS labels, keys(n) AS keys, count(*) AS count"
     for labels, keys, count in server.ask(text, {}, timeout_s).rows:
         for label in labels or [""]:
             findings.types[label] += count
             findings.type_properties.setdefault(label, set()).update(keys)
     text = (
-        "MATCH (a)-[r]->(b) "
+        f"MATCH (a)-[r]->(b){edges} "
         "RETURN type(r) AS type, labels(a) AS head, labels(b) AS tail, keys(r) AS keys, count(*) AS count"
     )
     for relation, head, tail, keys, count in server.ask(text, {}, timeout_s).rows:
@@ -365,6 +379,10 @@ def _everything(server: CypherServer, timeout_s: float) -> _Findings:
 
 def _sample(server: CypherServer, catalogue: Catalogue, timeout_s: float) -> _Findings:
     """Count by label and by relation type, and look at a few of each."""
+    if max(len(catalogue.labels), len(catalogue.relations)) > MANY_NAMES:
+        findings = _everything(server, timeout_s, FIRST)
+        findings.sampled = f"the first {FIRST:,} nodes and edges: all counts are theirs, and anything may be missing"
+        return findings
     findings = _Findings()
     findings.sampled = (
         f"{SAMPLE} nodes of each label and {SAMPLE} edges of each relation: types at the ends of a relation, and "
@@ -398,8 +416,10 @@ def _sample(server: CypherServer, catalogue: Catalogue, timeout_s: float) -> _Fi
 
 def _look_at_values(server: CypherServer, findings: _Findings, timeout_s: float) -> None:
     """Look at what a few nodes and edges hold; a server that fails at this leaves kinds and examples unknown."""
-    labels = sorted(label for label, names in findings.type_properties.items() if names and label)
-    relations = sorted(relation for relation, names in findings.relation_properties.items() if names)
+    labels = _by_count({label: findings.types[label] for label, names in findings.type_properties.items() if names})
+    labels = sorted([label for label in labels if label][:MANY_NAMES])
+    described = [relation for relation, names in findings.relation_properties.items() if names]
+    relations = sorted(_by_count({each: findings.relations[each] for each in described})[:MANY_NAMES])
     with suppress(QueryFailed):
         nodes = _of_nodes("properties(n) AS held", EXAMPLE_SAMPLE)
         _add_values(findings.type_values, _ask_each(server, labels, nodes, timeout_s))

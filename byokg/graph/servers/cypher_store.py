@@ -6,35 +6,26 @@ are sent, how nodes and edges get their numbers, what identifies and names a nod
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_exponential,
-    wait_random,
-)
 
 from byokg.errors import (
     EntityNotFound,
     GraphError,
     QueryTimeout,
     QueryTooLarge,
-    StoreUnavailable,
 )
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import Kept, around, digest
-from byokg.graph.servers.base import NumberingStore
+from byokg.graph.servers.base import patiently
+from byokg.graph.servers.cypher_names import CypherNames, guess_name_property, natural, plain_value
 from byokg.graph.servers.cypher_schema import (
     Catalogue,
     CypherServer,
@@ -43,13 +34,10 @@ from byokg.graph.servers.cypher_schema import (
     ServerNode,
     ServerPath,
     edge_pattern,
-    node_type,
     plain_parameters,
-    quoted,
     read_schema,
     records_in,
     union_all,
-    writable,
 )
 from byokg.graph.store import (
     Direction,
@@ -61,16 +49,12 @@ from byokg.graph.store import (
     Schema,
 )
 from byokg.text import encodable
-from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties, Value
+from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties
 
 Int64 = npt.NDArray[np.int64]
-Answer = TypeVar("Answer")
 
 _TOGETHER = 10_000
 """Node ids sent in one round trip."""
-
-_ATTEMPTS = 5
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 _SAMPLED_ROWS = 20_000
 """Rows of one round trip when edges are sampled."""
@@ -80,40 +64,15 @@ _SPREAD = 20
 
 _NAMING = ("name", "title", "label")
 
+LABELS = "labels"
+"""Property that holds all labels of a node that has several, as JSON."""
+
+_LABELS_TOGETHER = 50
+
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
-def guess_name_property(properties: Iterable[str]) -> str | None:
-    """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
-    by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
-    for wanted in _NAMING:
-        if wanted in by_folded:
-            return by_folded[wanted]
-    for wanted in _NAMING:
-        for folded, key in sorted(by_folded.items()):
-            if folded.endswith(wanted):
-                return key
-    return None
-
-
-def patiently(call: Callable[[float], Answer], timeout_s: float) -> Answer:
-    """Call until it works, with growing pauses after `StoreUnavailable`, for at most `timeout_s` in all.
-
-    Args:
-        call: gets the seconds that are left.
-        timeout_s: when to give up.
-    """
-    deadline = time.monotonic() + timeout_s
-    attempts = Retrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential(_FIRST_PAUSE_S, _LONGEST_PAUSE_S) + wait_random(0, _FIRST_PAUSE_S),
-        stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(timeout_s),
-        reraise=True,
-    )
-    return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
-
-
-class CypherStore(NumberingStore):
+class CypherStore(CypherNames):
     """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
 
     Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
@@ -127,28 +86,12 @@ class CypherStore(NumberingStore):
         name_property: str | None = None,
         timeout_s: float = 60.0,
     ) -> None:
-        """Read a graph through a server.
-
-        Args:
-            server: whom to ask.
-            id_property: the property that identifies a node: unique, better indexed. Nodes that lack it, or all
-                nodes when it is None, are identified by the server's own id.
-            name_property: the property that holds a node's name; None, or a node without it, means the guess of
-                `guess_name_property` for its type, and the id where there is none.
-            timeout_s: for each round trip that is not part of `run`.
-        """
-        super().__init__(server.name, timeout_s)
-        self._server = server
-        self.id_property = id_property
-        """The property that identifies nodes; None where the server's own ids do."""
-        self._name_property = name_property
+        """See `CypherNames`."""
+        super().__init__(server, id_property, name_property, timeout_s)
         self._edges: Numbering[str] = Numbering()
-        self._elements: dict[EntityId, str] = {}
-        self._entities: dict[str, EntityId] = {}
         self._edge_properties: dict[str, Properties] = {}
         self._together = _TOGETHER
         self._sizes = (0, 0)
-        self._naming: dict[str, str | None] = {}
 
     def close(self) -> None:
         """Let go of connections."""
@@ -166,16 +109,16 @@ class CypherStore(NumberingStore):
 
     def name_property(self, label: str) -> str | None:
         """Return the property that most likely holds the names of nodes with a label."""
-        self._known_schema()
-        return self._name_property or self._naming.get(label)
+        names = self._known_schema().node_properties.get(label, ())
+        return self._name_property or guess_name_property(names)
 
     # What GraphStore asks
 
-    @property
-    def relations(self) -> Sequence[str]:
-        """Return relation types; a relation number is a position in this list, which only ever grows."""
-        self._known_schema()
+    def _known_labels(self) -> Sequence[str]:
         return self._relations.keys()
+
+    def _list_relations(self) -> None:
+        self._known_schema()
 
     def schema(self) -> Schema:
         """Return labels and relation types with counts, read once; see `cypher_schema` and `refresh`.
@@ -207,15 +150,29 @@ class CypherStore(NumberingStore):
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
-        returned = self._identified("n")
         given = 0
-        for page in self._server.node_pages(returned, self._timeout_s):
+        for page in self._server.node_pages(self._identity_of("n"), self._timeout_s):
             self._meet([element for element, _ in page], [value for _, value in page])
             # In number order whoever else is numbering nodes at the same time.
             for entity in self._nodes.keys(given):
                 yield EntityId(entity)
                 given += 1
         yield from map(EntityId, self._nodes.keys(given))
+
+    def all_edges(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, in pages; see `ScannedStore`."""
+        head, tail = self._identity_of("a"), self._identity_of("b")
+        columns = (*head, f"{self._server.identity}(r)", "type(r)", *tail, "properties(r)")
+        for page in self._server.edge_pages(columns, self._timeout_s):
+            yield self._as_batch(page)
+
+    def _as_batch(self, rows: Sequence[Sequence[Any]]) -> EdgeBatch:
+        """Number edges by rows of element and entity of the head, edge, relation, the same of the tail, properties."""
+        ends = self._meet([row[i] for row in rows for i in (0, 4)], [row[i] for row in rows for i in (1, 5)])
+        head, tail = ends[0::2], ends[1::2]
+        relation = self._number_relations([row[3] for row in rows])
+        edge = self._number_edges([row[2] for row in rows], head, relation, tail, [row[6] for row in rows])
+        return self._sampled(head, relation, tail, edge, np.argsort(relation, kind="stable"))
 
     def numbers(self, ids: Collection[EntityId]) -> NodeArray:
         """Return the node number of each id: (N,) int64. Raises `EntityNotFound` for an unknown one."""
@@ -236,10 +193,11 @@ class CypherStore(NumberingStore):
         self.numbers(asked)
         found: dict[EntityId, Node] = {}
         wanted = list(dict.fromkeys(asked))
-        self._known_schema()
         elements = [self._element(entity) for entity in wanted]
         text = f"{self._server.anchor} RETURN n"
-        for (stored,) in self._in_parts(elements, lambda part: self._ask(text, {"ids": part})):
+        rows = self._in_parts(elements, lambda part: self._ask(text, {"ids": part}))
+        self._count_labels(stored for (stored,) in rows)
+        for (stored,) in rows:
             node = self._node(stored)
             found[node.id] = node
         for entity in wanted:
@@ -303,14 +261,10 @@ class CypherStore(NumberingStore):
                 found[row[3]].append(row)
         rows: list[Sequence[Any]] = []
         for relation in relations:
-            some = sorted(found[relation], key=lambda row: _natural(row[2]))
+            some = sorted(found[relation], key=lambda row: natural(row[2]))
             taken = min(per_relation, len(some))
             rows.extend(some[rank * len(some) // taken] for rank in range(taken))
-        ends = self._meet([row[i] for row in rows for i in (0, 4)], [row[i] for row in rows for i in (1, 5)])
-        head, tail = ends[0::2], ends[1::2]
-        relation_numbers = self._number_relations([row[3] for row in rows])
-        edge = self._number_edges([row[2] for row in rows], head, relation_numbers, tail, [row[6] for row in rows])
-        return self._sampled(head, relation_numbers, tail, edge, np.argsort(relation_numbers, kind="stable"))
+        return self._as_batch(rows)
 
     # What QueryStore asks
 
@@ -332,7 +286,6 @@ class CypherStore(NumberingStore):
         limits = limits or QueryLimits()
         checked = check_cypher(text, limits.max_rows + 1).text
         values = plain_parameters(parameters)
-        self._known_schema()
         deadline = time.monotonic() + limits.timeout_s
 
         def ask(left_s: float) -> Records:
@@ -340,8 +293,10 @@ class CypherStore(NumberingStore):
             return self._server.ask(checked, values, max(deadline - time.monotonic(), 0.001), limits.max_rows)
 
         try:
-            table = patiently(ask, limits.timeout_s)
+            table = patiently(ask, limits.timeout_s, self._met)
+            self._met = True
             self._resolve(table.rows, max(deadline - time.monotonic(), 0.001))
+            self._count_labels(each for each in records_in(table.rows) if isinstance(each, ServerNode))
         except QueryTimeout as error:
             raise QueryTimeout(limits.timeout_s) from error  # the last round trip had less
         rows = tuple(tuple(self._cell(value) for value in row) for row in table.rows)
@@ -356,16 +311,19 @@ class CypherStore(NumberingStore):
                 self._relations.add(relation.name for relation in schema.relations)
                 places = {name: place for place, name in enumerate(self._relations.keys())}
                 ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
-                self._naming = {label: guess_name_property(names) for label, names in schema.node_properties.items()}
+                self._label_counts = dict(schema.node_types)
                 self._sizes = catalogue.nodes, catalogue.edges
                 self._schema = replace(schema, relations=tuple(ordered))
             return self._schema
+
+    def _cache_key(self) -> str:
+        return digest(self.name)
 
     def _find_schema(self) -> tuple[Catalogue, Schema]:
         """Return what there is, and its schema: the one that was kept, if there is still the same."""
         catalogue = self._server.catalogue(self._timeout_s)
         counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
-        key, fingerprint = digest(self.name), digest(*counts)
+        key, fingerprint = self._cache_key(), digest(*counts)
         kept = self._cache.find(key, fingerprint) if self._cache else None
         if kept is not None:
             return catalogue, kept.schema
@@ -375,16 +333,6 @@ class CypherStore(NumberingStore):
         return catalogue, schema
 
     # Query texts
-
-    def _entity(self, variable: str) -> str:
-        """Write what identifies the node in `variable`, other than the server's id."""
-        if self.id_property is None:
-            return "null"
-        return f"{variable}.{quoted(self.id_property)}"
-
-    def _identified(self, variable: str) -> str:
-        """Write the two columns that `_remember` takes."""
-        return f"{self._server.identity}({variable}) AS element, {self._entity(variable)} AS entity"
 
     def _hop_rows(
         self, elements: Sequence[str], labels: Sequence[str] | None, inverses: Sequence[bool]
@@ -454,37 +402,7 @@ class CypherStore(NumberingStore):
             start += len(part)
         return found
 
-    def _ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float | None = None) -> Sequence[Sequence[Any]]:
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return patiently(lambda left_s: self._server.ask(text, parameters, left_s), timeout_s).rows
-
     # Identity
-
-    def _element(self, entity: EntityId) -> str:
-        """Return the server's id of a node that was met."""
-        return self._elements.get(entity, entity)
-
-    def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
-        """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
-        if self.id_property is None:
-            return cast(list[EntityId], list(elements))
-        entities = []
-        for element, value in zip(elements, values, strict=True):
-            entity = EntityId(element if value is None else str(_value(value)))
-            if self._elements.setdefault(entity, element) != element:
-                raise GraphError(
-                    f"two nodes of {self.name} have the value {entity!r} in {self.id_property!r}; choose a property "
-                    "that identifies nodes, or none, which takes the server's own ids"
-                )
-            self._entities[element] = entity
-            entities.append(entity)
-        return entities
-
-    def _meet(self, elements: Sequence[str], values: Sequence[Any]) -> Int64:
-        """Return the numbers of nodes; new ones are numbered in the order of what identifies them."""
-        entities = self._remember(elements, values)
-        self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=_natural))
-        return self._nodes.add(entities)
 
     def _number_relations(self, keys: Sequence[str]) -> Int64:
         """Return the numbers of relations; new ones are numbered in the order of their labels."""
@@ -501,37 +419,9 @@ class CypherStore(NumberingStore):
             if element not in self._edges:
                 fresh[element] = ends
                 if held:
-                    self._edge_properties[element] = {key: _value(value) for key, value in sorted(held.items())}
-        self._edges.add(sorted(fresh, key=lambda element: (fresh[element], _natural(element))))
+                    self._edge_properties[element] = {key: plain_value(value) for key, value in sorted(held.items())}
+        self._edges.add(sorted(fresh, key=lambda element: (fresh[element], natural(element))))
         return self._edges.add(elements)
-
-    def _look_up(self, entities: Sequence[EntityId]) -> None:
-        """Ask for nodes by what identifies them, and number those that exist in the order given."""
-        found: set[EntityId] = set()
-        if self.id_property is not None:
-            rows = self._by_property(self.id_property, entities)
-            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
-        missing = [entity for entity in entities if entity not in found]
-        if missing:
-            rows = self._ask(f"{self._server.anchor} RETURN {self._identified('n')}", {"ids": missing})
-            if self.id_property is not None:
-                rows = [row for row in rows if row[1] is None]  # the others are known by their property only
-            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
-        self._nodes.add(entity for entity in entities if entity in found)
-
-    def _by_property(self, name: str, entities: Sequence[EntityId]) -> Sequence[Sequence[Any]]:
-        """Find nodes by the property that identifies them: label by label, because indexes belong to labels."""
-        schema = self._known_schema()
-        labels = [label for label, names in schema.node_properties.items() if label and name in names]
-        matches = [f"MATCH (n:{quoted(label)})" for label in labels if writable(label)]
-        if "" in schema.node_types or len(matches) < len(labels):
-            matches = ["MATCH (n)"]
-        if not matches:
-            return []
-        # The graph may hold numbers where ids here are text.
-        values = [*entities, *(int(entity) for entity in entities if _INTEGER.fullmatch(entity))]
-        parts = [f"{match} WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}" for match in matches]
-        return self._ask("\nUNION\n".join(parts), {"values": values})
 
     # Cells
 
@@ -570,30 +460,5 @@ class CypherStore(NumberingStore):
 
     def _edge(self, edge: ServerEdge) -> EdgeCell:
         head, tail = (self._entities.get(end, EntityId(end)) for end in (edge.start, edge.end))
-        properties = {key: _value(value) for key, value in sorted(edge.properties.items())}
+        properties = {key: plain_value(value) for key, value in sorted(edge.properties.items())}
         return EdgeCell(head, edge.type, tail, properties or NO_PROPERTIES)
-
-    def _node(self, node: ServerNode) -> Node:
-        schema = self._known_schema()
-        label = node_type(node.labels, schema.node_types)
-        properties = {key: _value(value) for key, value in sorted(node.properties.items())}
-        identity = EntityId(str(properties.get(self.id_property or "", node.element)))
-        naming = next(
-            (key for key in (self._name_property, self._naming.get(label)) if key in properties),
-            None,
-        ) or guess_name_property(properties)
-        name = identity if naming is None else str(properties[naming])
-        kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
-        return Node(identity, name, label, kept or NO_PROPERTIES)
-
-
-def _value(value: Any) -> Value:
-    """Return a property as one of the kinds that properties have; lists and maps become JSON text."""
-    if isinstance(value, bool | int | float | str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _natural(text: str) -> tuple[int, str]:
-    """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
-    return len(text), text

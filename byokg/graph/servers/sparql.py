@@ -12,12 +12,15 @@ from __future__ import annotations
 import importlib.metadata
 import ipaddress
 import json
+import logging
+import math
 import os
 import random
 import re
 import ssl
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,7 +28,7 @@ from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
@@ -34,14 +37,44 @@ from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import within
 from byokg.graph.servers.ntriples import TripleLines
-from byokg.graph.servers.sparql_store import SAMPLE, SparqlStore
-from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
+from byokg.graph.servers.sparql_names import Naming
+from byokg.graph.servers.sparql_schema import SAMPLE
+from byokg.graph.servers.sparql_store import SparqlStore
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, Vocabulary, read_table
 from byokg.graph.store import QueryLimits, Schema
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
 """Environment variables that hold credentials."""
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+
+_LOG = logging.getLogger(__name__)
+
+_VIRTUOSO, _FUSEKI, _OXIGRAPH = "Virtuoso", "Fuseki", "Oxigraph"
+_LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
+"""Servers that take a time limit, with its units in a second."""
+_VIRTUOSO_BATCH = 100
+"""Virtuoso's time to look at nodes grows more than linearly."""
+_VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
+_VIRTUOSOS_OWN = re.compile(
+    r"http://www\.openlinksw\.com/|http://localhost:8890/(?:DAV/?$|sparql)|http://localuriqaserver/"
+    r"|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
+    r"|urn:(?:activitystreams-owl|core:services|rules)|virtrdf"
+)
+"""Graphs that are in every Virtuoso."""
+_NAMES_GRAPHS = re.compile(r"\b(?:FROM|GRAPH)\b", re.IGNORECASE)
+"""In a query that may choose its graphs by itself."""
+_NO_GRAPH = "urn:byokg:nothing"
+"""Read in the place of graphs where nobody has put any into a Virtuoso."""
+_MANY_GRAPHS = 20
+_LISTING_S = 3.0
+"""How long Virtuoso may list its graphs."""
+_ASKED = "__ASK_RETVAL"
+_PAGE_ROWS, _WHOLE_ROWS = 10_000, 400_000
+_LONGEST_PAUSE_S = 8.0
+_AT_ONCE = 4
+"""Requests sent at the same time."""
 
 _RESULTS = "application/sparql-results+json"
 _TRIPLE_TYPES = ("application/n-triples", "text/plain", "text/ntriples")
@@ -71,12 +104,15 @@ class SparqlEndpoint(SparqlStore):
         url: str,
         *,
         languages: Collection[str] | None = None,
+        name_predicates: Sequence[str] | None = None,
+        alias_predicates: Sequence[str] | None = None,
+        type_predicates: Sequence[str] | None = None,
         prefixes: Prefixes | None = None,
         default_graphs: Sequence[str] = (),
         timeout_s: float = 60.0,
         patience_s: float = 60.0,
         attempts: int = 5,
-        page_rows: int = 10_000,
+        page_rows: int | None = None,
         reply_mb: int = 256,
         user_agent: str | None = None,
         ca_file: str | None = None,
@@ -86,12 +122,16 @@ class SparqlEndpoint(SparqlStore):
         Args:
             url: address of the endpoint, `https://…`, `http://…`, or either with `sparql+` before it.
             languages: tags of the texts to read, beside untagged ones; None reads all.
+            name_predicates: IRIs of what names a node, best first; None chooses those known that the graph has.
+            alias_predicates: IRIs of what else a node is called; likewise.
+            type_predicates: IRIs of what leads to a node's class, the first that a node has deciding; likewise.
             prefixes: how to write labels; None takes the well known ones.
-            default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph.
+            default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph, on Virtuoso
+                without the graphs that it keeps for itself.
             timeout_s: how long one request of the traversal may take.
             patience_s: how long to wait in all, between attempts, for an endpoint that is busy.
             attempts: how often to send a request of which the endpoint says that it is busy, or nothing.
-            page_rows: rows asked for at once.
+            page_rows: rows asked for at once; None takes 400,000 where a server is known to give all, else 10,000.
             reply_mb: size at which a reply is refused.
             user_agent: what to call oneself; public endpoints want a way to reach you in it.
             ca_file: certificates to trust instead of the system's.
@@ -107,7 +147,8 @@ class SparqlEndpoint(SparqlStore):
             raise ConfigError(
                 f"credentials stand in the address of {parts.hostname}; remove them, and set {USER} and {PASSWORD}"
             )
-        super().__init__(_bare(url), prefixes or Prefixes(), languages, timeout_s)
+        naming = Naming(name_predicates, alias_predicates, type_predicates)
+        super().__init__(_bare(url), prefixes or Prefixes(), languages, timeout_s, naming)
         here = _is_loopback(parts.hostname)
         headers, auth = _credentials()
         if (headers or auth) and parts.scheme == "http" and not here:
@@ -118,12 +159,15 @@ class SparqlEndpoint(SparqlStore):
         self._graphs = tuple(default_graphs)
         self._patience_s = patience_s
         self._attempts = attempts
-        self._page = page_rows
+        self._page = page_rows or _PAGE_ROWS
+        self._own_page = page_rows is None
+        self._server = ""
+        self._answered = False
         self._reply = reply_mb << 20
         self._trusted = 0
         self._cut_at: int | None = None
         agent = user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
-        self._key = digest(url, self._graphs, dict(self._prefixes.namespaces))
+        self._key = digest(url, self._graphs, dict(self._prefixes.namespaces), name_predicates, type_predicates)
         self._client = httpx.Client(
             headers={"User-Agent": agent, "Accept": f"{_RESULTS}, application/json;q=0.5", **headers},
             auth=auth,
@@ -135,6 +179,9 @@ class SparqlEndpoint(SparqlStore):
     def close(self) -> None:
         """Close connections. The store cannot be used again."""
         self._client.close()
+
+    def _cache_key(self) -> str:
+        return self._key
 
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
@@ -153,6 +200,7 @@ class SparqlEndpoint(SparqlStore):
                         "prefixes": dict(self._prefixes.namespaces),
                         "relations": list(self._relations.keys()),
                         "classes": list(self._classes or ()),
+                        "nodes": self._node_total,
                     }
                     self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
             return self._schema
@@ -180,25 +228,59 @@ class SparqlEndpoint(SparqlStore):
         if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
             return None
         self._prefixes, self._classes = prefixes, tuple(classes)
+        total = kept.extra.get("nodes")
+        self._node_total = total if isinstance(total, int) else None
         self._number_relations(relations)
         return kept.schema
 
     # How a store is asked
 
+    def _words(self, timeout_s: float | None = None) -> Vocabulary:
+        known = self._vocabulary
+        words = super()._words(timeout_s)
+        if known is None and self._server == _VIRTUOSO and not self._graphs:
+            self._leave_out_system_graphs(timeout_s)
+            self._vocabulary = None
+            words = super()._words(timeout_s)
+        return words
+
+    def _leave_out_system_graphs(self, timeout_s: float | None) -> None:
+        """Read the graphs that people put into a Virtuoso, if there are few; else say what it reads besides."""
+        where = "{ SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } } }"
+        try:
+            answer = self._ask(sparql.select("?g", where, _MANY_GRAPHS), min(timeout_s or 60.0, _LISTING_S), 0.0)
+        except QueryFailed:
+            graphs = []
+        else:
+            graphs = sparql.values_of(answer.table.bindings, "g")
+        own = tuple(sorted(graph for graph in graphs if not _VIRTUOSOS_OWN.match(graph)))
+        if 0 < len(graphs) < _MANY_GRAPHS:
+            self._graphs = own or (_NO_GRAPH,)
+            _LOG.info("%s: reading %s, and not the graphs that Virtuoso keeps for itself", self._name, ", ".join(own))
+        else:
+            _LOG.warning(
+                "%s: what Virtuoso keeps for itself is read with the graph; name the graphs to read: "
+                "default_graphs=[IRI], or ?default-graph-uri=IRI behind the address",
+                self._name,
+            )
+
     def _select(
         self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
     ) -> tuple[Sequence[Binding], bool]:
         rows_wanted, offset = page or (self._page, None)
-        answer = self._ask(sparql.select(variables, where, rows_wanted, offset), timeout_s, self._patience_s)
+        patience_s = self._patience_s if timeout_s >= self._timeout_s else 0.0  # a user waits for the answer
+        answer = self._ask(sparql.select(variables, where, rows_wanted, offset), timeout_s, patience_s)
         rows = answer.table.bindings
+        if answer.interrupted:
+            raise QueryTimeout(timeout_s)
         if page is not None or not rows:
             return rows, not answer.cut
         if answer.cut:
             self._cut_at = len(rows)
             return rows, False
-        if len(rows) < min(self._trusted, self._page):
+        if len(rows) < self._page and (self._server or len(rows) < self._trusted):
             return rows, True
-        counted = self._ask(sparql.count(where), timeout_s, self._patience_s).table.bindings
+        counted = self._ask(sparql.count(where), timeout_s, patience_s).table.bindings
         total = int(counted[0]["rows"]["value"]) if counted else 0
         if total <= len(rows):
             self._trusted = max(self._trusted, len(rows))
@@ -207,13 +289,24 @@ class SparqlEndpoint(SparqlStore):
             self._cut_at = len(rows)
         return rows, False
 
+    def _page_rows(self) -> int:
+        return min((self._cut_at or self._page) - 1, super()._page_rows())  # as many again would have to be counted
+
+    def _map(self, work: Callable[[Item], T], items: Sequence[Item]) -> Iterable[T]:
+        if len(items) < 2:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(work, items))
+
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         wanted = limits.max_rows + 1 if gives_triples(query.text) else None
         answer = self._ask(query.text, limits.timeout_s, 0.0, wanted)
         table = answer.table
+        if answer.interrupted and not table.bindings:
+            raise QueryTimeout(limits.timeout_s)
         if table.truth is None and 0 < len(table.bindings) <= limits.max_rows:
             known_cut = self._cut_at is not None and len(table.bindings) == self._cut_at
-            return SparqlResult(table.variables, table.bindings, cut=answer.cut or known_cut)
+            return SparqlResult(table.variables, table.bindings, cut=answer.cut or answer.interrupted or known_cut)
         return table
 
     # One request
@@ -223,7 +316,7 @@ class SparqlEndpoint(SparqlStore):
         until = time.monotonic() + timeout_s + patience_s
         attempts = Retrying(
             retry=retry_if_exception_type(_Again),
-            stop=stop_after_attempt(self._attempts),
+            stop=self._gives_up,
             wait=lambda state: _pause(state, until),
             reraise=True,
         )
@@ -231,6 +324,12 @@ class SparqlEndpoint(SparqlStore):
             return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s, triples))
         except _Again as error:
             raise StoreUnavailable(self._name, str(error)) from error
+
+    def _gives_up(self, state: RetryCallState) -> bool:
+        """Tell whether to ask no more: one that has answered before may be starting again, and is waited for."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        waited_for = self._answered and isinstance(error, _Again) and error.away
+        return state.attempt_number >= self._attempts and not waited_for
 
     def _once(self, text: str, left_s: float, timeout_s: float, triples: int | None) -> _Answer:
         """Send a query once."""
@@ -247,9 +346,12 @@ class SparqlEndpoint(SparqlStore):
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
                 raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error
-            raise _Again(f"no connection ({error})") from error
+            raise _Again(f"no connection ({error})", away=True) from error
         except httpx.HTTPError as error:
             raise _Again(f"the connection broke ({error or type(error).__name__})") from error
+        self._answered = True
+        if not self._server:
+            self._recognise(headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if status not in (200, 206):
             raise self._failure(status, headers, body, timeout_s)
@@ -270,10 +372,29 @@ class SparqlEndpoint(SparqlStore):
             if _TIMED_OUT.search(body[-2000:].decode("utf-8", "replace")):
                 raise QueryTimeout(timeout_s) from error  # some engines notice after they have begun to answer
             raise _Again(f"its reply is no JSON, or breaks off ({error})") from error
-        return _Answer(read_table(reply, self._name), status == 206 or "x-sql-state" in headers)
+        table = read_table(reply, self._name)
+        if table.variables == (_ASKED,):  # Virtuoso's own way to answer an ASK
+            return _Answer(SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False)
+        most = headers.get("x-sparql-maxrows", "")
+        cut = status == 206 or (most.isdigit() and len(table.bindings) >= int(most))
+        return _Answer(table, cut, "x-sql-state" in headers)
+
+    def _recognise(self, headers: httpx.Headers) -> None:
+        """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
+        said = headers.get("server", "")
+        if said.startswith("Virtuoso"):
+            self._server, self._batch = _VIRTUOSO, _VIRTUOSO_BATCH
+        elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
+            self._server = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH
+            if self._own_page:
+                self._page = _WHOLE_ROWS
 
     def _exchange(self, text: str, until: float, lines: TripleLines | None) -> tuple[int, httpx.Headers, bytes]:
-        fields = [("query", text), *(("default-graph-uri", graph) for graph in self._graphs)]
+        graphs = () if self._server == _VIRTUOSO and _NAMES_GRAPHS.search(text) else self._graphs
+        fields = [("query", text), *(("default-graph-uri", graph) for graph in graphs)]
+        limit_s = max(until - time.monotonic(), 0.01)
+        if self._server in _LIMITS:
+            fields.append(("timeout", str(max(1, math.ceil(limit_s * _LIMITS[self._server])))))
         joint = "&" if urlsplit(self._url).query else "?"
         address = f"{self._url}{joint}{urlencode(fields)}"
         left_s = max(until - time.monotonic(), 0.01)
@@ -300,6 +421,10 @@ class SparqlEndpoint(SparqlStore):
     def _failure(self, status: int, headers: httpx.Headers, body: bytes, timeout_s: float) -> Exception:
         """Say what a status other than success means."""
         said = _excerpt(body)
+        if found := _VIRTUOSO_ERROR.search(said):
+            if found[1] == "S1T00" or "execution time" in said:
+                return QueryTimeout(timeout_s)
+            return _Again(said) if found[1].startswith(("40", "08")) else QueryInvalid(f"Virtuoso: {found[2]}")
         if status == 504 or (status >= 400 and status != 429 and _TIMED_OUT.search(said)):
             return QueryTimeout(timeout_s)
         if status in _BUSY:
@@ -323,21 +448,26 @@ class _Answer:
 
     table: SparqlResult
     cut: bool
+    """There are more rows."""
+    interrupted: bool = False
+    """A time limit of the server ended it: what came may be anything."""
 
 
 class _Again(Exception):
     """The request may be sent again, after some seconds where the endpoint says so."""
 
-    def __init__(self, reason: str, after_s: float | None = None) -> None:
+    def __init__(self, reason: str, after_s: float | None = None, away: bool = False) -> None:
         super().__init__(reason)
         self.after_s = after_s
+        self.away = away
 
 
 def _pause(state: RetryCallState, until: float) -> float:
     """Return seconds to wait before the next attempt: as long as the endpoint asks, else longer each time."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.after_s if isinstance(error, _Again) else None
-    pause = 0.5 * 2 ** (state.attempt_number - 1) * random.uniform(0.75, 1.25) if asked is None else asked
+    growing = min(0.5 * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
+    pause = growing if asked is None else asked
     if isinstance(error, _Again) and time.monotonic() + pause >= until:
         raise _Again(f"{error}; it wants to be asked again in {pause:.0f} s, which is longer than we may wait")
     return pause

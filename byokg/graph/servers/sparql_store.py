@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -16,66 +14,48 @@ from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import Sent, addressable, complete
-from byokg.graph.rdf.terms import (
-    EDGE,
-    GENERIC_TYPES,
-    RDF_TYPE,
-    RDFS_LABEL,
-    TERM,
-    Prefixes,
-    fallback_name,
-    listed,
-    local_name,
-    node_id,
-    node_iri,
-    preferred,
-)
-from byokg.graph.read_cache import around
+from byokg.graph.rdf.terms import EDGE, GENERIC_TYPES, RDFS_LABEL, TERM, Prefixes, fallback_name, node_id, node_iri
+from byokg.graph.read_cache import around, digest
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.base import NumberingStore
-from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, best_name, best_type, parts_of, read_literal
+from byokg.graph.servers.sparql_names import Naming, SparqlNames
+from byokg.graph.servers.sparql_schema import Question, look_at
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, parts_of, read_literal, values_of
 from byokg.graph.store import (
-    ALL_VALUES,
     Direction,
     EdgeBatch,
     NodeArray,
-    PropertySchema,
     QueryLimits,
     RelationArray,
-    RelationSchema,
     Rows,
     Schema,
 )
 from byokg.text import encodable
-from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties, Value
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties
 
 Key = TypeVar("Key")
 
 _TYPES_SPELLED = 40
 """Types of which the notes for query writers tell the IRI."""
 
-SAMPLE = 100_000
-"""Triples that the schema is read from when reading all takes too long."""
-
 _BATCH = 1000
 """Nodes asked about in one request."""
+_TOGETHER = 200
+"""Predicates asked about in one request."""
+_ROWS = 100_000
+"""Rows of an answer."""
 _WINDOWS = 50
 """Places of relations sampled in one request."""
 _STATEMENTS = 100_000
 """Edges whose properties are remembered."""
-_SHORT = 40
-"""Characters of a value that may be an example."""
-_NODE_PAGE = 100_000
-"""Nodes listed in one request where not all come at once."""
 
 
-class SparqlStore(NumberingStore):
+class SparqlStore(SparqlNames):
     """An RDF graph behind SPARQL 1.1; implements `GraphStore` and `QueryStore`.
 
     Nodes are the IRIs that stand at an end of an edge or have a property or type; `sparql_text` says what an edge is.
-    A node's id is its IRI (see `iris` for graphs that are no RDF). Its name is the English or untagged `rdfs:label`,
-    else `skos:prefLabel` or `schema:name`, else the last part of the IRI. Its type is the local name of its class: the
-    first by IRI where it has several, leaving out `owl:Thing` and its like. Relations and properties are labelled
+    A node's id is its IRI (see `terms` for graphs that are no RDF). Its name is the English or untagged literal of the
+    first of `Naming.names` that it has, else the last part of the IRI. Its type is what its class is called: the first
+    by IRI where it has several, leaving out `owl:Thing` and its like. Relations and properties are labelled
     `dbo:birthPlace`; `prefixes` undoes that, and may be used undeclared in queries.
 
     A property with several values holds the preferred one (English, untagged, others; then in text order), and all of
@@ -86,40 +66,28 @@ class SparqlStore(NumberingStore):
     Numbers are given out as nodes, relations and edges are met, so they depend on what was asked before.
     """
 
-    def __init__(self, name: str, prefixes: Prefixes, languages: Collection[str] | None, timeout_s: float) -> None:
-        """Set up an empty numbering.
-
-        Args:
-            name: which graph this is, for messages.
-            prefixes: how to write labels.
-            languages: tags of the texts to read, beside untagged ones; None reads all.
-            timeout_s: how long each request of the traversal may take.
-        """
-        super().__init__(name, timeout_s)
-        self._prefixes = prefixes
-        self._languages = languages
+    def __init__(
+        self,
+        name: str,
+        prefixes: Prefixes,
+        languages: Collection[str] | None,
+        timeout_s: float,
+        naming: Naming | None = None,
+    ) -> None:
+        """See `SparqlNames`."""
+        super().__init__(name, prefixes, languages, timeout_s, naming)
         self._edges: Numbering[tuple[int, int, int, str]] = Numbering()
-        self._labels: list[str] = []
-        self._labelling = threading.RLock()
-        self._reified: bool | None = None
+        self._node_total: int | None = None
         self._repeats = False
         self._classes: Sequence[str] | None = None
         self._statements: dict[str, Properties] = {}
 
-    # How a store is asked
-
-    @abstractmethod
-    def _select(
-        self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
-    ) -> tuple[Sequence[Binding], bool]:
-        """Run a query of ours and return its rows, and whether they are all there are.
-
-        `page` asks for so many rows from some offset on, in order, or with the offset None for any of them.
-        """
-
     @abstractmethod
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         """Run a checked query of a user and return up to one row more than allowed."""
+
+    def _cache_key(self) -> str:
+        return digest(self._name)
 
     # GraphStore
 
@@ -128,12 +96,16 @@ class SparqlStore(NumberingStore):
         """Return how IRIs and labels turn into each other."""
         return self._prefixes
 
-    @property
-    def relations(self) -> Sequence[str]:
-        """Return relation labels; a relation number is a position in this list, which may grow at its end."""
+    def _known_labels(self) -> Sequence[str]:
+        return self._labels
+
+    def _list_relations(self) -> None:
+        """Number all relations: by one look at the graph, where the schema has not been read."""
         if self._schema is None:
-            self.schema()
-        return tuple(self._labels)
+            rows = self._gather(
+                "?p ?kind ?count", lambda _: sparql.predicate_kinds(self._words().reified, self._repeats), [""]
+            )
+            self._number_relations(sorted(row["p"]["value"] for row in rows if row["kind"]["value"] == "e"))
 
     @property
     def relation_iris(self) -> Sequence[str]:
@@ -149,19 +121,21 @@ class SparqlStore(NumberingStore):
     def refresh(self) -> None:
         """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
         super().refresh()
-        self._reified = None
+        self._vocabulary = None
+        self._node_total = None
         self._classes = None
         self._statements = {}
 
     @property
     def node_count(self) -> int | None:
         """Count the nodes; None where the store cannot count them."""
-        try:
-            where = f"{{ SELECT (COUNT(?n) AS ?count) WHERE {{ {sparql.every_node(self._has_statements())} }} }}"
-            rows, _ = self._select("?count", where, self._timeout_s)
-        except QueryFailed:
-            return None
-        return int(rows[0]["count"]["value"])
+        if self._node_total is None:
+            try:
+                rows, _ = self._select("?count", sparql.node_count(self._words().reified), self._timeout_s)
+            except QueryFailed:
+                return None
+            self._node_total = int(rows[0]["count"]["value"])
+        return self._node_total
 
     @property
     def edge_count(self) -> int | None:
@@ -174,12 +148,9 @@ class SparqlStore(NumberingStore):
         """Return the IRIs of the classes that the schema counts; asked for where the schema was not read here."""
         self.schema()
         if self._classes is None:
-            self._classes = self._class_iris(self._gather("?t ?count", lambda _: sparql.type_counts(None), [""]))
+            rows = self._gather("?t ?count", lambda _: sparql.type_counts(self._words(), None), [""])
+            self._classes = tuple(sorted({row["t"]["value"] for row in rows}))
         return self._classes
-
-    @staticmethod
-    def _class_iris(rows: Iterable[Binding]) -> Sequence[str]:
-        return tuple(sorted({row["t"]["value"] for row in rows}))
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -194,10 +165,7 @@ class SparqlStore(NumberingStore):
         iris = [self._iri(entity) for entity in ids]
         unseen = [iri for iri in dict.fromkeys(iris) if iri not in self._nodes]
         if unseen:
-            reified = self._has_statements()
-            found = {
-                row["n"]["value"] for row in self._gather("?n", lambda batch: sparql.existing(batch, reified), unseen)
-            }
+            found = self._existing(unseen)
             for entity, iri in zip(ids, iris, strict=True):
                 if iri not in self._nodes and iri not in found:
                     raise EntityNotFound(entity, self._name)
@@ -210,23 +178,87 @@ class SparqlStore(NumberingStore):
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
         asked = list(ids)
-        self.numbers(asked)
         iris = [self._iri(entity) for entity in asked]
-        rows = self._gather(
-            "?n ?k ?v", lambda batch: sparql.described(batch, self._languages), list(dict.fromkeys(iris))
-        )
+        words, wanted = self._words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
+        rows = self._gather("?n ?k ?v", lambda batch: sparql.described(batch, words, self._languages), wanted)
         described = self._describe(rows)
+        unseen = [iri for iri in wanted if iri not in self._nodes and iri not in described]
+        found = self._existing(unseen) if unseen else set()
+        for entity, iri in zip(asked, iris, strict=True):
+            if iri not in self._nodes and iri not in described and iri not in found:
+                raise EntityNotFound(entity, self._name)
+        self._nodes.add(iris)
         return [
             Node(entity, *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES)))
             for entity, iri in zip(asked, iris, strict=True)
         ]
+
+    def all_nodes(self) -> Iterator[list[Node]]:
+        """Yield every node once, in pages; see `ScannedStore`."""
+        words = self._words()
+        found: dict[str, list[Binding]] = {}
+        for types in (True, False):
+            for predicates in self._in_groups(self._value_counts(types)):
+                where = sparql.all_values(predicates, types, self._languages)
+                for rows in self._pages("?n ?k ?v", where):
+                    for row in rows:
+                        found.setdefault(row["n"]["value"], []).append(row)
+        self._class_names(
+            row["v"]["value"] for rows in found.values() for row in rows if row["k"]["value"] in words.types
+        )
+        for iris in self._every_node():
+            self._nodes.add(iris)
+            described = self._describe(row for iri in iris for row in found.pop(iri, ()))
+            yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES))) for iri in iris]
+
+    def all_edges(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, in pages of whole relations; see `ScannedStore`."""
+        reified = self._words().reified
+        variables = "?s ?p ?o ?e" if reified else "?s ?p ?o"
+        counts = {
+            self._relations.key(number): relation.count for number, relation in enumerate(self.schema().relations)
+        }
+        for relations in self._in_groups(counts):
+            rows = [row for page in self._pages(variables, sparql.all_edges(relations, reified)) for row in page]
+            head, relation, tail, edge = self._numbered(rows)
+            yield self._sampled(head, relation, tail, edge, np.lexsort((edge, relation)))
+
+    def _value_counts(self, types: bool) -> Mapping[str, int]:
+        """Return the predicates that end in literals, or lead to classes, and how often, as far as that is known."""
+        if types:
+            return dict.fromkeys(self._words().types, 1)
+        rows = self._gather("?p ?kind ?count", lambda _: sparql.predicate_kinds(False, False), [""])
+        return {row["p"]["value"]: int(row["count"]["value"]) for row in rows if row["kind"]["value"] == "l"}
+
+    def _in_groups(self, counts: Mapping[str, int]) -> Iterator[list[str]]:
+        """Yield predicates in groups of which one request gives all rows, if it can."""
+        group: list[str] = []
+        rows = 0
+        for predicate, count in sorted(counts.items()):
+            if group and (rows + count > self._page_rows() or len(group) == _TOGETHER):
+                yield group
+                group, rows = [], 0
+            group.append(predicate)
+            rows += count
+        if group:
+            yield group
+
+    def _page_rows(self) -> int:
+        """Return how many rows one request may give."""
+        return _ROWS
+
+    def _existing(self, iris: Sequence[str]) -> set[str]:
+        """Return those that are nodes."""
+        reified = self._words().reified
+        asked = [iri for iri in iris if addressable(iri)]
+        return set(values_of(self._gather("?n", lambda batch: sparql.existing(batch, reified), asked), "n"))
 
     def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
         """Ask for edges."""
         asked = np.asarray(nodes, np.int64)
         wanted = None if relations is None else self._relation_keys(relations)
         iris = [self._nodes.key(number) for number in np.unique(asked).tolist()]
-        reified = self._has_statements()
+        reified = self._words().reified
         rows: Sequence[Binding] = []
         if iris and wanted != []:
             rows = self._gather(
@@ -239,7 +271,7 @@ class SparqlStore(NumberingStore):
 
     def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
         """Ask for the number of edges by node, relation, and whether they come in."""
-        reified = self._has_statements()
+        reified = self._words().reified
         rows = self._gather(
             "?n ?p ?way ?edges",
             lambda batch: sparql.touching_counts(batch, reified),
@@ -290,7 +322,8 @@ class SparqlStore(NumberingStore):
     @property
     def notes(self) -> str:
         """Say how the schema's names are written in queries: relations and types by prefix, nodes by IRI."""
-        lines = ["In SPARQL, rdfs:label is a node's name. Prefixes need not be declared."]
+        naming = self._prefixes.spelled(self._words().names[0] if self._words().names else RDFS_LABEL)
+        lines = [f"In SPARQL, {naming} is a node's name. Prefixes need not be declared."]
         if any(iri.startswith(TERM) for iri in (*self.relation_iris, *self.class_iris)):
             example = next((label for label in self.relations if not label.isidentifier()), "is a")
             lines.append(
@@ -298,16 +331,17 @@ class SparqlStore(NumberingStore):
                 f"({example} is {self._prefixes.spelled(self._prefixes.expand(example))}); the node with the id ID is "
                 "node:ID, an id that is an IRI is <IRI>."
             )
-        spelled = [f"{local_name(iri)} is {self._prefixes.spelled(iri)}" for iri in self._classes_by_prefix()]
+        named = self._class_names(self.class_iris)
+        spelled = [f"{named[iri]} is {self._prefixes.spelled(iri)}" for iri in self._classes_by_prefix(named)]
         if spelled:
             lines.append(f"Types: {'; '.join(spelled)}.")
         return "\n".join(lines) + "\n"
 
-    def _classes_by_prefix(self) -> list[str]:
+    def _classes_by_prefix(self, called: Mapping[str, str]) -> list[str]:
         """Return the classes of which the schema shows less than a query has to write, most nodes first."""
         counts = self.schema().node_types
         named = [iri for iri in self.class_iris if not iri.startswith(TERM) and iri not in GENERIC_TYPES]
-        return sorted(named, key=lambda iri: (-counts.get(local_name(iri), 0), iri))[:_TYPES_SPELLED]
+        return sorted(named, key=lambda iri: (-counts.get(called[iri], 0), iri))[:_TYPES_SPELLED]
 
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one SELECT query, or an ASK query, which gives one row.
@@ -331,6 +365,7 @@ class SparqlStore(NumberingStore):
         limits = limits or QueryLimits()
         checked = check_sparql(text, limits.max_rows + 1)
         until = time.monotonic() + limits.timeout_s
+        self._words(limits.timeout_s)
         query = complete(checked.text, parameters or {}, self._prefixes)
         table = self._query(query, limits)
         if table.truth is not None:
@@ -339,61 +374,6 @@ class SparqlStore(NumberingStore):
         cells = self._cells(bindings, max(until - time.monotonic(), 0.1))
         rows = tuple(tuple(cells(row[name]) if name in row else None for name in table.variables) for row in bindings)
         return Rows(table.variables, rows, table.cut or len(table.bindings) > limits.max_rows)
-
-    # Asking, in batches
-
-    def _gather(
-        self,
-        variables: str,
-        where: Callable[[Sequence[Key]], str],
-        keys: Sequence[Key],
-        timeout_s: float | None = None,
-        batch_size: int = _BATCH,
-    ) -> list[Binding]:
-        """Return all rows for all keys, whatever the store cuts off: keys are halved, and one key's rows paged."""
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        found: list[Binding] = []
-        waiting = [keys[start : start + batch_size] for start in range(0, len(keys), batch_size)][::-1]
-        while waiting:
-            batch = waiting.pop()
-            rows, complete = self._select(variables, where(batch), timeout_s)
-            if complete:
-                found += rows
-            elif len(batch) > 1:
-                middle = len(batch) // 2
-                waiting += [batch[middle:], batch[:middle]]
-            else:
-                found += self._paged(variables, where(batch), max(len(rows), 1), timeout_s)
-        return found
-
-    def _paged(self, variables: str, where: str, page: int, timeout_s: float) -> Iterator[Binding]:
-        """Yield the rows page by page until one is empty: a short page may be one that was cut."""
-        offset = 0
-        while rows := self._select(variables, where, timeout_s, (page, offset))[0]:
-            yield from rows
-            offset += len(rows)
-
-    def _every_node(self) -> Iterator[list[str]]:
-        """Yield the IRIs of all nodes in text order, in as few lists as the store allows."""
-        reified = self._has_statements()
-        rows, complete = self._select("?n", sparql.every_node(reified), self._timeout_s)
-        if complete:
-            iris = _values(rows, "n")
-            yield sorted(iri for iri in iris if not iri.startswith(EDGE))
-            return
-        last = ""
-        # Each page starts after the last IRI of the one before, so it does not matter how many the store cuts off.
-        while iris := _values(
-            self._select("?n", sparql.every_node(reified, last), self._timeout_s, (_NODE_PAGE, 0))[0], "n"
-        ):
-            yield [iri for iri in iris if not iri.startswith(EDGE)]
-            last = max(iris)
-
-    def _has_statements(self) -> bool:
-        if self._reified is None:
-            rows, _ = self._select("?e", sparql.any_statement(), self._timeout_s, (1, None))
-            self._reified = bool(rows)
-        return self._reified
 
     # Numbers
 
@@ -410,15 +390,6 @@ class SparqlStore(NumberingStore):
                 label = self._label(iri)
                 self._labels.append(iri if label in self._labels else label)
         return numbers
-
-    def _label(self, iri: str) -> str:
-        """Return the label of a relation or property; a namespace that is met for the first time gets a prefix."""
-        label = self._prefixes.label(iri)
-        if label == iri:
-            with self._labelling:
-                self._prefixes = self._prefixes.covering([iri])
-                label = self._prefixes.label(iri)
-        return label
 
     def _numbered(self, rows: Iterable[Binding]) -> tuple[npt.NDArray[np.int64], ...]:
         """Turn rows of ?s ?p ?o ?e into numbers of heads, relations, tails and edges, one of each for each edge."""
@@ -444,49 +415,12 @@ class SparqlStore(NumberingStore):
         keys = zip(head.tolist(), relation.tolist(), tail.tolist(), (row[3] for row in found), strict=True)
         return head, relation, tail, self._edges.add(keys)
 
-    # Names, types, properties
-
-    @staticmethod
-    def _collect(rows: Iterable[Binding]) -> dict[str, dict[str, list[Term]]]:
-        """Group rows of ?n ?k ?v by node and predicate, in text order and without repetitions."""
-        found: dict[str, dict[str, dict[tuple[str, ...], Term]]] = {}
-        for row in rows:
-            value = row["v"]
-            mark = (value["value"], value.get("datatype", ""), value.get("xml:lang", ""), value["type"])
-            found.setdefault(row["n"]["value"], {}).setdefault(row["k"]["value"], {})[mark] = value
-        return {
-            node: {key: [values[mark] for mark in sorted(values)] for key, values in sorted(keys.items())}
-            for node, keys in found.items()
-        }
-
-    def _describe(self, rows: Iterable[Binding]) -> dict[str, tuple[str, str, Properties]]:
-        """Return name, type and properties of each node in rows of ?n ?k ?v."""
-        described = {}
-        for iri, values in self._collect(rows).items():
-            classes = [term["value"] for term in values.pop(RDF_TYPE, ())]
-            named = best_name(values)
-            properties = self._properties(values)
-            if named is not None and properties.get(label := self._label(named[0])) == named[1].text:
-                properties = {key: value for key, value in properties.items() if key != label}
-            name = fallback_name(iri) if named is None else named[1].text
-            described[iri] = (name, best_type(classes), properties or NO_PROPERTIES)
-        return described
-
-    def _properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:
-        properties: dict[str, Value] = {}
-        for key, terms in values.items():
-            label = self._label(key)
-            literals = [read_literal(term) for term in terms]
-            properties[label] = preferred(literals).value
-            if len(literals) > 1:
-                properties[label + ALL_VALUES] = listed(literals)
-        return properties
-
     def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
         """Return what turns the terms of some rows into cells, once the names behind their IRIs have been asked."""
+        words = self._words()
         iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
         asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
-        rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, self._languages), asked, timeout_s)
+        rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, words, self._languages), asked, timeout_s)
         texts = {row["n"]["value"] for row in rows if "k" not in row}
         nodes = self._describe(row for row in rows if "k" in row)
 
@@ -509,64 +443,19 @@ class SparqlStore(NumberingStore):
 
     def _read_schema(self, sample: int | None) -> Schema:
         """Count types and relations, over all triples or the first `sample` of them."""
+        words = self._words()
+        found = look_at(self._ask_all, words, sample, self._repeats)
+        self._number_relations(sorted(found.relations))
+        self._classes = tuple(sorted(found.types.keys() - {""}))
+        self._node_total = found.nodes
+        names = self._class_names(self._classes)
+        naming = words.names[0] if words.names else RDFS_LABEL
+        labels = zip(self._relations.keys(), self._labels, strict=True)
+        return found.schema(labels, self._label, names.__getitem__, naming)
 
-        def ask(variables: str, where: str) -> list[Binding]:
-            return self._gather(variables, lambda _: where, [""])
-
-        reified = self._has_statements()
-        counts = Counter[str]()
-        for row in ask("?p ?count", sparql.relation_counts(sample, reified, self._repeats)):
-            counts[row["p"]["value"]] += int(row["count"]["value"])
-        if reified:
-            for row in ask("?p ?count", sparql.parallel_counts()):
-                if row["p"]["value"] in counts:
-                    counts[row["p"]["value"]] += int(float(row["count"]["value"]))
-        domains: dict[str, Counter[str]] = {}
-        ranges: dict[str, Counter[str]] = {}
-        for row in ask("?p ?from ?to ?count", sparql.relation_types(sample, reified, self._repeats)):
-            for ends, end in ((domains, "from"), (ranges, "to")):
-                kind = local_name(row[end]["value"]) if end in row else ""
-                ends.setdefault(row["p"]["value"], Counter())[kind] += int(row["count"]["value"])
-        edge_details: dict[str, list[PropertySchema]] = {}
-        if reified:
-            for row in ask("?p ?k ?least ?most", sparql.edge_properties()):
-                edge_details.setdefault(row["p"]["value"], []).append(self._detail(row))
-        types = Counter[str]()
-        classes = ask("?t ?count", sparql.type_counts(sample))
-        for row in classes:
-            types[local_name(row["t"]["value"])] += int(row["count"]["value"])
-        if sample is None:
-            for row in ask("?count", sparql.untyped_count(reified)):
-                types[""] += int(row["count"]["value"])
-        types = +types
-        node_details: dict[str, list[PropertySchema]] = {}
-        for row in ask("?t ?k ?least ?most", sparql.node_properties(sample, reified)):
-            if row["k"]["value"] != RDFS_LABEL:
-                kind = local_name(row["t"]["value"]) if "t" in row else ""
-                node_details.setdefault(kind, []).append(self._detail(row))
-        details = {kind: _each_once(found) for kind, found in sorted(node_details.items())}
-        self._number_relations(sorted(counts))
-        self._classes = self._class_iris(classes)
-        relations = []
-        for iri, label in zip(self._relations.keys(), self._labels, strict=True):
-            of_edges = _each_once(edge_details.get(iri, []))
-            domain, range_ = (_by_count(ends.get(iri, Counter())) for ends in (domains, ranges))
-            names = tuple(detail.name for detail in of_edges)
-            relations.append(RelationSchema(label, counts[iri], domain, range_, names, of_edges))
-        return Schema(
-            node_types=dict(sorted(types.items(), key=lambda item: (-item[1], item[0]))),
-            relations=tuple(relations),
-            node_properties={kind: tuple(detail.name for detail in found) for kind, found in details.items()},
-            node_property_details=details,
-            sampled="" if sample is None else f"{sample:,} triples: all counts are theirs, and anything may be missing",
-        )
-
-    def _detail(self, row: Binding) -> PropertySchema:
-        """Describe the property in a row of ?k ?least ?most; an engine may find no least value among mixed ones."""
-        found = [read_literal(row[name]) for name in ("least", "most") if name in row]
-        kinds = {literal.kind for literal in found}
-        examples = tuple(dict.fromkeys(literal.value for literal in found if len(literal.text) <= _SHORT))
-        return PropertySchema(self._label(row["k"]["value"]), kinds.pop() if len(kinds) == 1 else "", examples)
+    def _ask_all(self, questions: Sequence[Question]) -> list[list[Binding]]:
+        """Run some queries and return all rows of each."""
+        return list(self._map(lambda question: self._gather(question[0], lambda _: question[1], [""]), questions))
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
@@ -576,18 +465,3 @@ def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:
     places = min(places, wanted)
     sizes = [wanted // places + (place < wanted % places) for place in range(places)]
     return [(place * count // places, size) for place, size in enumerate(sizes)]
-
-
-def _values(rows: Iterable[Binding], variable: str) -> list[str]:
-    return [row[variable]["value"] for row in rows]
-
-
-def _each_once(details: Iterable[PropertySchema]) -> tuple[PropertySchema, ...]:
-    """Sort properties by name; of two with one name, which different classes may give, the first stays."""
-    return tuple({detail.name: detail for detail in sorted(details, key=lambda detail: detail.name)[::-1]}.values())[
-        ::-1
-    ]
-
-
-def _by_count(counts: Counter[str]) -> tuple[str, ...]:
-    return tuple(sorted(counts, key=lambda kind: (-counts[kind], kind)))

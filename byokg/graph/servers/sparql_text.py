@@ -15,19 +15,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from byokg.errors import StoreUnavailable
+from byokg.graph.rdf.literals import Literal, language_rank, of_value
 from byokg.graph.rdf.terms import (
     GENERIC_TYPES,
-    NAME_PREDICATES,
     RDF_OBJECT,
     RDF_PREDICATE,
     RDF_REIFIES,
     RDF_SUBJECT,
     RDF_TYPE,
-    Literal,
-    language_rank,
-    local_name,
+    TYPE_OBJECT_TYPE,
     node_id,
-    of_value,
 )
 from byokg.graph.store import Direction
 
@@ -36,14 +33,20 @@ STATEMENT_PARTS = (RDF_SUBJECT, RDF_PREDICATE, RDF_OBJECT, RDF_REIFIES)
 _FEW_RELATIONS = 8
 """Up to so many relations are looked up one by one; of more, each node's edges are read and filtered."""
 
+_EDGE = "isIRI(?o) && !isBlank(?s)"
+"""Both ends are nodes: testing all subjects for being IRIs, which is the same, takes a minute in one engine."""
+
 _EXTREMES = "(MIN(?v) AS ?least) (MAX(?v) AS ?most)"
 
 
 def select(variables: str, where: str, limit: int | None = None, offset: int | None = None) -> str:
-    """Write a query; with an offset, rows are ordered so that pages fit together."""
-    text = f"SELECT {variables} WHERE {{ {where} }}"
+    """Write a query; with an offset, rows are ordered so that pages fit together.
+
+    They are ordered inside and cut outside: Virtuoso orders no more than 10,000 rows that it also has to cut.
+    """
     if offset is not None:
-        text += f" ORDER BY {variables}"
+        where = f"{{ SELECT {variables} WHERE {{ {where} }} ORDER BY {variables} }}"
+    text = f"SELECT {variables} WHERE {{ {where} }}"
     if limit is not None:
         text += f" LIMIT {limit}"
     return text if not offset else f"{text} OFFSET {offset}"
@@ -76,17 +79,20 @@ def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | 
 
 
 def touching_counts(iris: Sequence[str], reified: bool) -> str:
-    """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in"."""
+    """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in".
+
+    `BIND` comes last, because Virtuoso reads the whole graph where it comes first, and counts wrongly.
+    """
     parts = []
     for way, near, far in (("out", "?n", "?m"), ("in", "?m", "?n")):
         wanted = f"isIRI(?m) && {_relation_filter(None)}"
         told = f"?e <{RDF_SUBJECT}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> {far} ."
         plain = f"{near} ?p {far} . FILTER({wanted}){_no_statement('?m', reified and way == 'in')}"
         edge = f"{plain} FILTER NOT EXISTS {{ {told} }}" if reified else plain
-        given = f"{_values('?n', iris)} BIND({of_value(way)} AS ?way)"
-        parts.append(f"{given} {edge}")
+        given, named = _values("?n", iris), f"BIND({of_value(way)} AS ?way)"
+        parts.append(f"{given} {edge} {named}")
         if reified:
-            parts.append(f"{given} {told} FILTER({wanted} && isIRI(?e))")
+            parts.append(f"{given} {told} FILTER({wanted} && isIRI(?e)) {named}")
     united = " UNION ".join(f"{{ {part} }}" for part in parts)
     return f"{{ SELECT ?n ?p ?way (COUNT(*) AS ?edges) WHERE {{ {united} }} GROUP BY ?n ?p ?way }}"
 
@@ -96,22 +102,28 @@ def existing(iris: Sequence[str], reified: bool) -> str:
     return f"{_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"
 
 
-def every_node(reified: bool, after: str | None = None) -> str:
-    """Match each node once as ?n; with `after`, those whose IRI comes later."""
-    later = "" if after is None else f" FILTER(STR(?n) > {of_value(after)})"
-    return f"{{ SELECT DISTINCT ?n WHERE {{ {_node_triples(reified)} FILTER(isIRI(?n)){later} }} }}"
+def every_node(reified: bool) -> str:
+    """Match each node once as ?n.
+
+    Each side is made distinct by itself, and subjects are tested for being no blank node: an engine may take minutes to
+    test all subjects for being IRIs, which is the same.
+    """
+    edge = f"FILTER(?q NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}) && isIRI(?n))"
+    heads = f"SELECT DISTINCT ?n WHERE {{ ?n ?p ?v FILTER(!isBlank(?n)){_no_statement('?n', reified)} }}"
+    tails = f"SELECT DISTINCT ?n WHERE {{ ?s ?q ?n . {edge}{_no_statement('?s', reified)} }}"
+    return f"{{ SELECT DISTINCT ?n WHERE {{ {{ {heads} }} UNION {{ {tails} }} }} }}"
 
 
-def described(iris: Sequence[str], languages: Collection[str] | None) -> str:
+def described(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None) -> str:
     """Match properties and types of nodes: ?n ?k ?v."""
-    wanted = f"?k = <{RDF_TYPE}> || (isLiteral(?v){_language_filter(languages)})"
+    wanted = f"?k IN ({_iris(words.types)}) || (isLiteral(?v){_language_filter(languages)})"
     return f"{_values('?n', iris)} ?n ?k ?v . FILTER({wanted})"
 
 
-def met(iris: Sequence[str], languages: Collection[str] | None) -> str:
+def met(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None) -> str:
     """Match properties and types as `described` does; an IRI that is a relation or class comes in a row without ?k."""
     used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
-    return f"{{ {described(iris, languages)} }} UNION {{ {_values('?n', iris)} {used} }}"
+    return f"{{ {described(iris, words, languages)} }} UNION {{ {_values('?n', iris)} {used} }}"
 
 
 def statements(iris: Sequence[str]) -> str:
@@ -133,20 +145,93 @@ def some_edges(windows: Sequence[tuple[str, int, int]]) -> str:
     return " UNION ".join(parts)
 
 
+# Vocabularies
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Which predicates name nodes, and lead to their classes."""
+
+    names: tuple[str, ...]
+    """Best first."""
+    aliases: tuple[str, ...]
+    types: tuple[str, ...]
+    """A node's class is that of the first of them that it has."""
+    reified: bool = False
+    """There are statements about triples."""
+
+    @property
+    def names_classes(self) -> bool:
+        """Tell whether a class is called by its name, and not by the end of its IRI."""
+        return not {RDF_TYPE, TYPE_OBJECT_TYPE}.issuperset(self.types)
+
+
+def present(predicates: Sequence[str]) -> str:
+    """Match as ?k those predicates that any triple has."""
+    return f"{_values('?k', predicates)} FILTER EXISTS {{ ?n ?k ?v }}"
+
+
+def called(texts: Sequence[str], predicates: Sequence[str], tags: Sequence[str]) -> str:
+    """Match as ?n the nodes that a predicate calls one of some texts, just so: ?n ?v."""
+    literals = [str(of_value(text)) for text in texts]
+    tagged = [f"{literal}@{tag}" for literal in literals for tag in tags]
+    return f"VALUES ?v {{ {' '.join([*literals, *tagged])} }} {_values('?k', predicates)} ?n ?k ?v . FILTER(isIRI(?n))"
+
+
+# Patterns for everything
+
+
+def all_edges(relations: Sequence[str], reified: bool) -> str:
+    """Match every edge of some relations: ?s ?p ?o, and ?e in rows that tell of a statement."""
+    wanted = "isIRI(?s) && isIRI(?o)"
+    given = _values("?p", relations)
+    plain = f"{given} ?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified)}"
+    if not reified:
+        return plain
+    told = f"?e <{RDF_SUBJECT}> ?s . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> ?o ."
+    return f"{{ {plain} }} UNION {{ {given} {told} FILTER({wanted} && isIRI(?e)) }}"
+
+
+def all_values(predicates: Sequence[str], types: bool, languages: Collection[str] | None) -> str:
+    """Match what some predicates say of all nodes: ?n ?k ?v; of `types`, classes, and otherwise literals."""
+    wanted = "isIRI(?v)" if types else f"isLiteral(?v){_language_filter(languages)}"
+    return f"{_values('?k', predicates)} ?n ?k ?v . FILTER(!isBlank(?n) && {wanted})"
+
+
 # Patterns for the schema. `sample` is None for all triples, or how many to look at; `repeats` says that one triple may
 # be matched several times, once for each graph it is in.
 
 
-def relation_counts(sample: int | None, reified: bool, repeats: bool) -> str:
-    """Match each relation once: ?p ?count."""
-    return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {_edge_triples(sample, reified, repeats)} }} GROUP BY ?p }}"
+def predicate_kinds(reified: bool, repeats: bool) -> str:
+    """Match how many triples of each predicate have an end that is a node or a literal: ?p ?kind ?count.
+
+    One look at all triples: a filter would need several. ?kind is "e" for edges, "l" for literals, "b" for the rest.
+    """
+    triples = f"?s ?p ?o . FILTER({_relation_filter(None)}){_no_statement('?s', reified)}"
+    if repeats:
+        triples = f"{{ SELECT DISTINCT ?s ?p ?o WHERE {{ {triples} }} }}"
+    kind = 'IF(isBlank(?s), "b", IF(isIRI(?o), "e", IF(isLiteral(?o), "l", "b")))'
+    return f"{{ SELECT ?p ?kind (COUNT(*) AS ?count) WHERE {{ {triples} BIND({kind} AS ?kind) }} GROUP BY ?p ?kind }}"
 
 
-def relation_types(sample: int | None, reified: bool, repeats: bool) -> str:
-    """Match the node types at the ends of each relation: ?p ?from ?to ?count; an end may be unbound."""
-    ends = f"OPTIONAL {{ {_typed('?s', '?from')} }} OPTIONAL {{ {_typed('?o', '?to')} }}"
-    where = f"{_edge_triples(sample, reified, repeats)} {ends}"
-    return f"{{ SELECT ?p ?from ?to (COUNT(*) AS ?count) WHERE {{ {where} }} GROUP BY ?p ?from ?to }}"
+def relation_counts(sample: int, reified: bool) -> str:
+    """Match each relation once, as often as it is among some triples: ?p ?count."""
+    return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {_some_triples(sample, reified)} }} GROUP BY ?p }}"
+
+
+def relation_ends(words: Vocabulary, tail: bool, sample: int | None, repeats: bool, counted: bool = False) -> str:
+    """Match the classes at one end of each relation: ?p ?t ?count; `counted` counts edges whose end has a class at all.
+
+    Nodes without a class are left out: what is left of a relation's edges are theirs. An OPTIONAL would bring them,
+    but Virtuoso groups wrongly by what is not bound.
+    """
+    end = "?o" if tail else "?s"
+    edges = _edge_triples(sample, words.reified, repeats)
+    typed = typed_node(end, words)
+    if counted:
+        typed = f"{{ SELECT DISTINCT {end} WHERE {{ {typed} }} }}"
+        return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {typed} {edges} }} GROUP BY ?p }}"
+    return f"{{ SELECT ?p ?t (COUNT(*) AS ?count) WHERE {{ {typed} {edges} }} GROUP BY ?p ?t }}"
 
 
 def parallel_counts() -> str:
@@ -162,40 +247,65 @@ def edge_properties() -> str:
     return f"{{ SELECT ?p ?k {_EXTREMES} WHERE {{ {where} }} GROUP BY ?p ?k }}"
 
 
-def type_counts(sample: int | None) -> str:
-    """Match each node type once: ?t ?count."""
-    inner = f"{_typed('?n', '?t')} FILTER(isIRI(?n))"
+def type_counts(words: Vocabulary, sample: int | None) -> str:
+    """Match each class once, as often as a node has it: ?t ?count."""
+    inner = f"{typed_node('?n', words)} FILTER(isIRI(?n))"
     if sample is not None:
         inner = f"{{ SELECT ?n ?t WHERE {{ {inner} }} LIMIT {sample} }}"
     return f"{{ SELECT ?t (COUNT(*) AS ?count) WHERE {{ {inner} }} GROUP BY ?t }}"
 
 
-def untyped_count(reified: bool) -> str:
-    """Match how many nodes have no type: ?count."""
-    where = f"{every_node(reified)} FILTER NOT EXISTS {{ {_typed('?n', '?t')} }}"
-    return f"{{ SELECT (COUNT(?n) AS ?count) WHERE {{ {where} }} }}"
+def typed_count(words: Vocabulary) -> str:
+    """Match how many nodes have a class: ?count."""
+    return f"{{ SELECT (COUNT(DISTINCT ?n) AS ?count) WHERE {{ {typed_node('?n', words)} FILTER(isIRI(?n)) }} }}"
 
 
-def node_properties(sample: int | None, reified: bool) -> str:
-    """Match the properties that nodes of a type, or of none, have: ?t ?k, and ?least and ?most of their values."""
-    inner = f"?n ?k ?v . FILTER(isLiteral(?v) && isIRI(?n)){_no_statement('?n', reified)}"
+def node_count(reified: bool) -> str:
+    """Match how many nodes there are: ?count."""
+    return f"{{ SELECT (COUNT(?n) AS ?count) WHERE {{ {every_node(reified)} }} }}"
+
+
+def node_properties(
+    words: Vocabulary, typed: bool, predicates: Sequence[str] | None, sample: int | None, any_type: bool
+) -> str:
+    """Match the properties that nodes of a class, or of none, have: ?t ?k, and ?least and ?most of their values.
+
+    Args:
+        words: what leads to a class.
+        typed: of nodes with a class; otherwise of those without, and ?t stays unbound.
+        predicates: those that end in literals; None for any.
+        sample: triples to look at; None for all.
+        any_type: whether any node has a class.
+    """
+    given = "" if predicates is None else _values("?k", predicates)
+    inner = f"{given} ?n ?k ?v . FILTER(isLiteral(?v) && !isBlank(?n)){_no_statement('?n', words.reified)}"
     if sample is not None:
         inner = f"{{ SELECT ?n ?k ?v WHERE {{ {inner} }} LIMIT {sample} }}"
-    where = f"{inner} OPTIONAL {{ {_typed('?n', '?t')} }}"
-    return f"{{ SELECT ?t ?k {_EXTREMES} WHERE {{ {where} }} GROUP BY ?t ?k }}"
+    group = "?t ?k" if typed else "?k"
+    class_ = typed_node("?n", words)
+    where = f"{class_} {inner}" if typed else f"{inner} FILTER NOT EXISTS {{ {class_} }}" if any_type else inner
+    return f"{{ SELECT {group} {_EXTREMES} WHERE {{ {where} }} GROUP BY {group} }}"
 
 
-def any_statement() -> str:
-    """Match one statement as ?e, where there is any."""
-    return f"?e <{RDF_SUBJECT}> ?s ; <{RDF_PREDICATE}> ?p ; <{RDF_OBJECT}> ?o"
+def typed_node(node: str, words: Vocabulary) -> str:
+    """Match a node's classes as ?t, leaving out those that say nothing."""
+    path = "|".join(f"<{iri}>" for iri in words.types)
+    generic = sorted(GENERIC_TYPES) if {RDF_TYPE, TYPE_OBJECT_TYPE}.intersection(words.types) else []
+    # One by one: Virtuoso's planner overflows at NOT IN inside of NOT EXISTS.
+    said = f" FILTER({' && '.join(f'?t != <{iri}>' for iri in generic)})" if generic else ""
+    return f"{node} {path} ?t .{said}"
 
 
 def _edge_triples(sample: int | None, reified: bool, repeats: bool) -> str:
-    wanted = f"isIRI(?s) && isIRI(?o) && {_relation_filter(None)}"
-    triples = f"?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified)}"
     if sample is not None:
-        return f"{{ SELECT ?s ?p ?o WHERE {{ {triples} }} LIMIT {sample} }}"
+        return _some_triples(sample, reified)
+    triples = f"?s ?p ?o . FILTER({_EDGE} && {_relation_filter(None)}){_no_statement('?s', reified)}"
     return f"{{ SELECT DISTINCT ?s ?p ?o WHERE {{ {triples} }} }}" if repeats else triples
+
+
+def _some_triples(sample: int, reified: bool) -> str:
+    wanted = f"{_EDGE} && {_relation_filter(None)}"
+    return f"{{ SELECT ?s ?p ?o WHERE {{ ?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified)} }} LIMIT {sample} }}"
 
 
 def _node_triples(reified: bool) -> str:
@@ -207,10 +317,6 @@ def _node_triples(reified: bool) -> str:
 def _no_statement(variable: str, reified: bool) -> str:
     """Leave out statements about triples, where there are any."""
     return f" FILTER NOT EXISTS {{ {variable} <{RDF_PREDICATE}> ?any }}" if reified else ""
-
-
-def _typed(node: str, kind: str) -> str:
-    return f"{node} <{RDF_TYPE}> {kind} . FILTER({kind} NOT IN ({_iris(sorted(GENERIC_TYPES))}))"
 
 
 def _values(variable: str, iris: Sequence[str]) -> str:
@@ -287,6 +393,11 @@ def parts_of(terms: Iterable[Term]) -> Iterator[Term]:
             yield term
 
 
+def values_of(rows: Iterable[Binding], variable: str) -> list[str]:
+    """Return what a variable is in each row."""
+    return [row[variable]["value"] for row in rows]
+
+
 def read_literal(term: Term) -> Literal:
     """Read a literal; an IRI, which the property of an edge may be, is read as its id."""
     if term["type"] == "uri":
@@ -297,17 +408,21 @@ def read_literal(term: Term) -> Literal:
     return Literal(term["value"], term["datatype"])
 
 
-def best_name(values: Mapping[str, Sequence[Term]]) -> tuple[str, Literal] | None:
-    """Return the predicate and the literal that name a node best, if any does."""
+def best_name(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> tuple[str, Literal] | None:
+    """Return the predicate and the literal that name a node best, if any does; the first predicate counts most."""
     candidates = [
         (language_rank(literal), rank, predicate, literal)
-        for rank, predicate in enumerate(NAME_PREDICATES)
+        for rank, predicate in enumerate(predicates)
         for literal in map(read_literal, values.get(predicate, ()))
+        if literal.text
     ]
     return min(candidates, key=lambda item: item[:2])[2:] if candidates else None
 
 
-def best_type(classes: Sequence[str]) -> str:
-    """Return the local name of the first class by IRI that says something."""
-    best = min((iri for iri in classes if iri not in GENERIC_TYPES), default=None)
-    return "" if best is None else local_name(best)
+def best_class(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> str | None:
+    """Return the first class by IRI that says something, by the first predicate that has any."""
+    for predicate in predicates:
+        iris = [str(term["value"]) for term in values.get(predicate, ()) if term["type"] == "uri"]
+        if useful := [iri for iri in iris if iri not in GENERIC_TYPES]:
+            return min(useful)
+    return None

@@ -151,6 +151,7 @@ def test_every_shortest_path_comes_in_one_round_trip(server: Server, monkeypatch
     with server.open() as store:
         assert isinstance(store, ShortestPathStore)
         store.numbers(list("ac"))  # type: ignore[arg-type]
+        store.schema()
         monkeypatch.setattr(BoltServer, "ask", recorded)
         rows, truncated = answer(store, "PATHS START ?x = :a END ?y = :c VIA !:t")
         assert not truncated

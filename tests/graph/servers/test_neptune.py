@@ -25,7 +25,7 @@ from byokg.errors import (
     QueryTooLarge,
     StoreUnavailable,
 )
-from byokg.graph.servers import cypher_schema, cypher_store, neptune
+from byokg.graph.servers import base, cypher_schema, neptune
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.servers.neptune import NeptuneStore
 from byokg.graph.store import QueryLimits, RelationSchema
@@ -222,7 +222,7 @@ def test_the_schema_comes_from_the_summary_or_from_queries_where_there_is_none(
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again without much of a pause."""
-    monkeypatch.setattr(cypher_store, "_FIRST_PAUSE_S", 0.002)
+    monkeypatch.setattr(base, "_FIRST_PAUSE_S", 0.002)
 
 
 THROTTLED = Fault.error(429, "ThrottlingException", message="Rate exceeded")
@@ -405,7 +405,9 @@ def test_analytics_keeps_to_the_model_of_its_service() -> None:
         text = "MATCH (n)-[r]->() RETURN n, r"
         asked = {**expected, "queryString": f"{text} LIMIT 1001", "parameters": {"x": 1}}
         stub.add_response("execute_query", {"payload": payload([{"n": SEATTLE, "r": ROUTE}])}, asked)
-        answer = NeptuneStore(f"neptune-graph://{GRAPH}", client=client).run(text, {"x": 1})
+        store = NeptuneStore(f"neptune-graph://{GRAPH}", client=client)
+        assert store.schema().node_types
+        answer = store.run(text, {"x": 1})
         stub.assert_no_pending_responses()
     assert answer.columns == ("n", "r")
     node_cell = NodeCell(EntityId("22"), "22", "airport", {"code": "SEA", "runways": 3})
@@ -423,7 +425,9 @@ def test_a_database_keeps_to_the_model_of_its_service() -> None:
             stub.add_response("execute_open_cypher_query", {"results": rows}, {**asked, "parameters": ANY})
         stub.add_client_error("execute_open_cypher_query", "TooManyRequestsException", "slow down", 429)
         stub.add_response("execute_open_cypher_query", {"results": [{"n": SEATTLE}]}, asked)
-        answer = NeptuneStore("neptune-db://localhost", client=client).run("MATCH (n) RETURN n")
+        store = NeptuneStore("neptune-db://localhost", client=client)
+        assert store.schema().node_types
+        answer = store.run("MATCH (n) RETURN n")
         stub.assert_no_pending_responses()
     assert answer.rows == ((NodeCell(EntityId("22"), "22", "airport", {"code": "SEA", "runways": 3}),),)
 

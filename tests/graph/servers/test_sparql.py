@@ -241,6 +241,16 @@ def test_every_other_failure_is_one_of_ours(
     assert len(endpoint.requests) == 1
 
 
+def test_an_endpoint_that_starts_again_is_waited_for(serve: Serve, connect: Connect) -> None:
+    endpoint = serve([node("a")])
+    store = connect(endpoint, attempts=1)
+    assert store.run(NAMES).rows == (("a",),)
+    away = store._url
+    store._url = "http://127.0.0.1:9/sparql"
+    threading.Timer(0.3, lambda: setattr(store, "_url", away)).start()
+    assert store.run(NAMES).rows == (("a",),)
+
+
 def test_nobody_there_is_unavailable(connect: Connect) -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1.*no connection"):
         connect(Endpoint(None, url="http://127.0.0.1:9/sparql"), attempts=2).numbers(ids("a"))
@@ -380,8 +390,19 @@ def test_a_users_answer_that_is_cut_says_so_once_the_limit_is_known(serve: Serve
 
 def test_an_answer_marked_as_partial_is_truncated(endpoint: Endpoint, connect: Connect) -> None:
     body = '{"head": {"vars": ["name"]}, "results": {"bindings": [{"name": {"type": "literal", "value": "a"}}]}}'
+    store = connect(endpoint)
+    store.numbers(ids("a"))
     endpoint.faults.append(answers(200, JSON, body, X_SQL_State="S1TAT"))
-    assert connect(endpoint).run(NAMES).truncated
+    assert store.run(NAMES).truncated
+
+
+def test_an_answer_interrupted_before_its_first_row_is_no_answer(endpoint: Endpoint, connect: Connect) -> None:
+    body = '{"head": {"vars": ["name"]}, "results": {"bindings": []}}'
+    store = connect(endpoint)
+    store.numbers(ids("a"))
+    endpoint.faults.append(answers(200, JSON, body, X_SQL_State="S1TAT"))
+    with pytest.raises(QueryTimeout):
+        store.run(NAMES)
 
 
 def test_a_schema_that_takes_too_long_is_sampled(endpoint: Endpoint, connect: Connect) -> None:
@@ -473,7 +494,7 @@ def test_threads_share_one_numbering(serve: Serve, connect: Connect) -> None:
 
 def test_counting_rows_uses_a_variable_of_its_own() -> None:
     # Apache Jena refuses (COUNT(*) AS ?count) over a pattern that has a ?count.
-    for where in (sparql_text.relation_counts(None, False, False), sparql_text.relation_counts(100, False, False)):
+    for where in (sparql_text.relation_counts(100, False), sparql_text.predicate_kinds(False, False)):
         assert "AS ?count)" in where
         assert sparql_text.count(where).startswith("SELECT (COUNT(*) AS ?rows) WHERE {")
         assert "?rows" not in where

@@ -1,0 +1,293 @@
+"""What a language model is shown, measured without one: schema, evidence, and what both cost.
+
+python benchmarks/prompts.py [--data DIR] [--graph DIR] [--split test] [--questions 400] [--part all] [--json FILE]
+
+All on `freebase_core/graph_full` (497,495 triples, 4,045 relations).
+
+`schema`: for the first questions of a split of WebQSP and CWQ that have a labelled gold path, the share for which all
+relations of one labelled path are shown within 2,000 tokens; in the first round, around the entities that the offline
+spotter finds, and in the second, around the annotated topic entities.
+
+`evidence`: the replies of a strong language model to the first version's prompts (`llm_replies`) are put in, stage by
+stage, so that the pipeline retrieves what it would with a real one; what is measured is the evidence that its last
+prompt shows. It reads the text alone: a fact is two named nodes and what joins them, whichever way it is written
+(inverse relations after `freebase_ontology`; through a nameless node or by the shortcut `a..b`). A hub path goes
+through a node by a relation that more than 100 nodes share there, and that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from benchmarks.rows import Row, show
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.schema_text import Nearness, SchemaRenderer
+from byokg.graph.store import GraphStore, QueryableGraph, query_notes
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.llm.messages import Message, Reply
+from byokg.llm.model import LanguageModel
+from byokg.open import add_engine
+from byokg.pipeline.context import shown_text
+from byokg.pipeline.offline import entity_spotter
+from byokg.pipeline.prompted import byokg_pipeline
+from byokg.retrieval.agentic import AgenticRetriever
+from byokg.retrieval.bfsql import BfsqlRetriever
+from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.text import RerankRetriever, TextRetriever
+from byokg.text import estimate_tokens, normalize_name
+from byokg.types import EntityId, Question
+
+SCHEMA_TOKENS = 2000
+
+
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a compressed file."""
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def schema_rows(store: GraphStore, data: Path, split: str, count: int) -> list[Row]:
+    """Measure how often the schema shows a whole labelled path."""
+    embedder, entities = StaticEmbedder(), EntityLinker(store)
+    renderer = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
+    spotted = entity_spotter(store, embedder, entities)
+    known = set(store.entities())
+    rows = []
+    for name in ("webqsp", "cwq"):
+        labels = {record["id"]: record for record in read_lines(data / name / f"{name}_labels.jsonl.xz")}
+        found: dict[str, list[bool]] = {"round 1": [], "round 1, 2 hops": [], "round 2": []}
+        tokens, relations = [], []
+        for record in read_lines(data / name / "questions.jsonl.xz"):
+            label = labels.get(record["id"], {})
+            paths = [path for path in label.get("gold_relation_paths", ()) if path]
+            if record["split"] != split or not paths:
+                continue
+            topics = [EntityId(topic) for topic in record["topic_entities"] if topic in known]
+            for around, part in ((spotted(record["question"]), "round 1"), (topics, "round 2")):
+                shown = renderer.render(record["question"], SCHEMA_TOKENS, around)
+                whole = any(set(path) <= set(shown.relations) for path in paths)
+                found[part].append(whole)
+                if part == "round 1":
+                    tokens.append(shown.tokens)
+                    relations.append(len(shown.relations))
+                    if label["hops"] == 2:
+                        found["round 1, 2 hops"].append(whole)
+            if len(tokens) == count:
+                break
+        rows += [Row(f"{name} {part}: a whole path shown", float(np.mean(each))) for part, each in found.items()]
+        rows += [
+            Row(f"{name} schema", float(np.mean(tokens)), "tokens"),
+            Row(f"{name} schema", float(np.mean(relations)), "relations"),
+        ]
+    return rows
+
+
+RUNS: Mapping[str, tuple[str, Mapping[str, Any], Sequence[Any]]] = {
+    "full_cwq": (
+        "cwq",
+        {
+            "path": PathRetriever,
+            "query": QueryRetriever,
+            "agentic": AgenticRetriever,
+            "text": TextRetriever,
+            "bfsql": BfsqlRetriever,
+        },
+        ("entities", "paths", "query", "answers", "bfsql"),
+    ),
+    **{
+        f"scoring_{short}": (
+            name,
+            {"path": PathRetriever, "query": QueryRetriever, "rerank": RerankRetriever, "text": TextRetriever},
+            ("entities", "paths", "query", "answers"),
+        )
+        for short, name in (("cwq", "cwq"), ("web", "webqsp"))
+    },
+}
+"""The recorded runs: their data set, retrievers and tasks."""
+
+
+class Recorded:
+    """Stands for a language model: gives the recorded replies of a question, in their order, and keeps the prompts."""
+
+    chat_model = None
+
+    def __init__(self, file: Path, questions: Mapping[str, str]) -> None:
+        self._replies: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self.recorded: dict[str, str] = {}
+        """The last prompt of each question as it was."""
+        self.shown: dict[str, str] = {}
+        """The last prompt of each question now."""
+        for record in sorted(read_lines(file), key=lambda record: str(record["recorded"])):
+            prompt = record["call"]["messages"][-1]["text"]
+            id = questions[prompt.strip().splitlines()[-1].removeprefix("Question: ")]
+            self._replies[id, record["stage"]].append(record["reply"]["text"])
+            self.recorded[id] = prompt if record["stage"] == "answer" else self.recorded.get(id, "")
+
+    def reply(self, messages: Sequence[Message], *, stage: str, question_id: str, **_: object) -> Reply:
+        """Return the next recorded reply; nothing where the run asked less often."""
+        self.shown[question_id] = messages[-1].text
+        left = self._replies[question_id, stage]
+        return Reply(left.pop(0) if left else "")
+
+
+_NUMBER = re.compile(r"\[e\d+\] ")
+_HOP = re.compile(r" (→|←) ")
+_QUOTED = re.compile(r'"[^"]*"')
+
+Fact = tuple[str, frozenset[str], str]
+
+
+def facts_of(line: str) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield head, relations, tail of each fact of a line, and whether it goes on from a node with a name."""
+    line = _NUMBER.sub("", line, count=1)
+    parts = _HOP.split(line)
+    table = ": " in parts[0] and len(parts) > 1 and " " not in parts[0].split(": ")[0]
+    if table:
+        relation, rest = line.split(": ", 1)
+        for entry in rest.split(" | "):
+            if " → " in entry:
+                head, tail = entry.split(" → ", 1)
+                yield head, relation, _bare(tail), False
+        return
+    nodes, hops, arrows = parts[0::4], parts[2::4], parts[1::4]
+    for at, (hop, arrow) in enumerate(zip(hops, arrows, strict=True)):
+        if at + 1 >= len(nodes):
+            return
+        ends = nodes[at + 1].split(" | ")
+        for start in nodes[at].split(" | "):
+            for end in ends:
+                ways = (start, end) if arrow == "→" else (end, start)
+                yield _bare(ways[0]), hop, _bare(ways[1]), at > 0
+
+
+def _bare(name: str) -> str:
+    return re.sub(r" \[.*\]$", "", name.split("; ")[0])
+
+
+def evidence_rows(store: QueryableGraph, data: Path, run: str, turned: Mapping[str, str], recorded: bool) -> list[Row]:
+    """Put recorded replies in and measure what the last prompt shows of the graph."""
+    name, retrievers, tasks = RUNS[run]
+    examples = {record["question"].strip(): record for record in read_lines(data / name / "questions.jsonl.xz")}
+    model = Recorded(
+        data / "llm_replies" / f"{run}.jsonl.xz", {text: example["id"] for text, example in examples.items()}
+    )
+    pipeline = byokg_pipeline(store, cast(LanguageModel, model), retrievers=retrievers, tasks=tasks)
+    by_id = {example["id"]: example for example in examples.values()}
+    figures: dict[str, list[float]] = defaultdict(list)
+    for id in sorted(model.recorded):
+        example = by_id[id]
+        if not recorded:
+            pipeline.run(Question(id, example["question"]))
+        text = shown_text(model.recorded[id] if recorded else model.shown[id])
+        golds = {normalize_name(answer) for answer in example["answers"]}
+        lines = re.split(r"\n(?=\[e\d+\] )", text)
+        held = [any(f" {gold} " in f" {normalize_name(line)} " for gold in golds) for line in lines]
+        whole = f" {normalize_name(text)} "
+        figures["gold answers shown"].append(sum(f" {gold} " in whole for gold in golds))
+        figures["questions with one"].append(any(held))
+        figures["tokens"].append(estimate_tokens(text))
+        figures["lines"].append(len(lines))
+        if any(held):
+            figures["first line with one among the first five"].append(held.index(True) < 5)
+        seen: set[object] = set()
+        loops = doubles = hubs = many = 0
+        for line in lines:
+            if "\n" in line:
+                continue  # rows of a query
+            hub = False
+            for head, relation, tail, goes_on in facts_of(line):
+                if "…" in (head, tail):  # a walk whose parts are not told one by one
+                    continue
+                many += 1
+                loops += head == tail
+                keys = _keys(head, relation, tail, turned)
+                doubles += bool(keys & seen)
+                seen |= keys
+                hub |= goes_on and _is_hub(store, head, relation)
+            hubs += hub
+        figures["facts"].append(many)
+        figures["facts said again"].append(doubles)
+        figures["self loops"].append(loops)
+        figures["hub paths"].append(hubs)
+    title = f"{run}{' as recorded' if recorded else ''}"
+    total = ("gold answers shown", "facts said again", "self loops", "hub paths")
+    return [
+        Row(
+            f"{title}: {figure}",
+            float(np.sum(each) if figure in total else np.mean(each)),
+        )
+        for figure, each in figures.items()
+    ]
+
+
+def _keys(head: str, relation: str, tail: str, turned: Mapping[str, str]) -> set[object]:
+    """Return what a fact is known by: its relation, the inverse, and both with what they are short for."""
+    relation = relation.replace(" / ", "..")
+    if re.search(r" \[", relation):
+        relation = relation.split(" [")[0]
+    back = "..".join(turned.get(part, part) for part in reversed(relation.split("..")))
+    return {(head, relation, tail), (tail, back, head)} if head != tail else set()
+
+
+def _is_hub(store: GraphStore, name: str, relation: str) -> bool:
+    try:
+        counts = store.relation_counts(store.numbers([EntityId(name)]))
+    except Exception:
+        return False
+    labels = store.relations
+    return any(
+        labels[number] == relation and count > 100
+        for number, count in zip(counts.relation.tolist(), counts.count.tolist(), strict=True)
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser.add_argument("--graph", type=Path, help="a graph folder with its openCypher engine; built when left out")
+    parser.add_argument("--split", choices=("dev", "test"), default="test")
+    parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--part", choices=("schema", "evidence", "all"), default="all")
+    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    options = parser.parse_args(arguments)
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        place = options.graph
+        if place is None:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "full.graph"
+            build_graph(options.data / "freebase_core" / "graph_full.tsv.xz", place)
+            add_engine(place, "cypher")
+        if options.part in ("schema", "all"):
+            rows += schema_rows(ColumnarGraph.open(place), options.data, options.split, options.questions)
+        if options.part in ("evidence", "all"):
+            engine = ArcadeStore.open(place)
+            stack.callback(engine.close)
+            turned: dict[str, str] = {}
+            with lzma.open(options.data / "freebase_ontology" / "inverses.tsv.xz", "rt", encoding="utf-8") as file:
+                for one, other in (line.rstrip("\n").split("\t")[:2] for line in file):
+                    turned |= {one: other, other: one}
+            for run in RUNS:
+                for recorded in (True, False):
+                    rows += evidence_rows(engine, options.data, run, turned, recorded)
+    show(rows, "what a language model is shown", options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""A graph in the formats of other tools, written a block of columns at a time.
+
+Each format gives a folder, which appears only when complete:
+
+| format        | files                            | read by                                             |
+|---------------|----------------------------------|-----------------------------------------------------|
+| `neo4j-admin` | `nodes.csv`, `edges.csv`         | `neo4j-admin database import full`, and byokg       |
+| `neptune`     | `vertices.csv`, `edges.csv`      | Neptune's bulk loader (Gremlin layout)              |
+| `ntriples`    | `graph.nt`                       | any RDF store, and byokg; written by `byokg[sparql]` |
+| `parquet`     | `nodes.parquet`, `edges.parquet` | pandas, Spark, DuckDB, and byokg                    |
+| `graphml`     | `graph.graphml`                  | NetworkX, igraph, Gephi, yEd, and byokg             |
+
+A property named like a fixed column of the format gets an underscore behind its name, as in `exporter`. A bool is
+`true` or `false`, a date ISO 8601.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from byokg.errors import ConfigError, GraphError, import_extra
+from byokg.files import new_folder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import TEXT, text_column
+from byokg.graph.exporter import Progress, copy_graph, csv_line, export_graph, free_names, refuse_taken
+from byokg.graph.store import GraphStore
+
+_ROWS = 1 << 16
+"""Nodes or edges that are columns at the same time."""
+
+_Blocks = Iterator[pa.RecordBatch]
+
+
+def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Progress | None = None) -> None:
+    """Write a graph in one of `FORMATS`.
+
+    A saved graph is read from its mapped files, so memory stays small whatever its size. One on a server is copied into
+    memory first, but for `csv`.
+
+    Args:
+        store: what to export.
+        format: `csv` is `export_graph`; see the top of this module for the others.
+        out: folder to write; appears only when complete.
+        progress: told how many nodes and edges are done from time to time.
+
+    Raises:
+        ConfigError: there is no such format.
+        GraphExists: `out` is there and not empty.
+        GraphError: the format cannot hold something in the graph, or the system does not let us write there.
+        MissingExtra: `ntriples` without pyoxigraph.
+    """
+    if format == "csv":
+        return export_graph(store, out, progress)
+    if format not in FORMATS:
+        raise ConfigError(f"--format {format} is not known; there is {', '.join(('csv', *FORMATS, 'rog'))}")
+    with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
+        graph = store if isinstance(store, ColumnarGraph) else copy_graph(store, progress)
+        FORMATS[format](graph, partial)
+    if progress:
+        progress(graph.node_count, graph.edge_count)
+
+
+def node_blocks(graph: ColumnarGraph) -> _Blocks:
+    """Yield the nodes as columns id, name and type, with those of their properties behind; null is absent.
+
+    At least one block comes. A node's name is null where it is its id, its type where it has none.
+    """
+    nodes, properties = graph.node_columns
+    for start in _starts(graph.node_count):
+        some = nodes.slice(start, _ROWS)
+        ids, names, types = some.column("id"), pa.nulls(len(some), TEXT), pa.nulls(len(some), TEXT)
+        if "name" in nodes.schema.names:
+            names = some.column("name")
+            names = pc.if_else(pc.equal(names, ids), pa.scalar(None, TEXT), names)
+        if "type" in nodes.schema.names:
+            types = some.column("type").dictionary_decode().cast(TEXT)
+            types = pc.if_else(pc.equal(types, ""), pa.scalar(None, TEXT), types)
+        columns = dict(zip(NODE_COLUMNS, (ids, names, types), strict=True))
+        yield _with_properties(columns, properties.slice(start, _ROWS) if properties else None)
+
+
+def edge_blocks(graph: ColumnarGraph) -> _Blocks:
+    """Yield the edges in their order as columns head, relation and tail, with those of their properties behind.
+
+    At least one block comes; of an edge's properties null is absent.
+    """
+    bounds, relation, tail = graph.outgoing
+    ids, labels = graph.node_columns[0].column("id"), text_column(list(graph.relations))
+    held = graph.edge_columns
+    before = 0
+    for rows, batch in [(batch.num_rows, batch) for batch in held] or [(graph.edge_count, None)]:
+        for start in _starts(rows):
+            edges = np.arange(before + start, before + min(start + _ROWS, rows))
+            heads = np.searchsorted(bounds, edges, "right") - 1
+            columns = {
+                "head": ids.take(pa.array(heads)),
+                "relation": labels.take(pa.array(relation[edges])),
+                "tail": ids.take(pa.array(tail[edges])),
+            }
+            yield _with_properties(columns, None if batch is None else batch.slice(start, _ROWS))
+        before += rows
+
+
+NODE_COLUMNS, EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tail")
+
+
+def _starts(rows: int) -> range:
+    return range(0, max(rows, 1), _ROWS)
+
+
+def _with_properties(fixed: Mapping[str, pa.Array], properties: pa.RecordBatch | None) -> pa.RecordBatch:
+    keys = properties.schema.names if properties else []
+    columns = [*fixed.values(), *(properties.columns if properties else [])]
+    return pa.RecordBatch.from_arrays(columns, [*fixed, *free_names(tuple(fixed), keys)])
+
+
+# Tables
+
+
+def _write_parquet(graph: ColumnarGraph, folder: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    for name, blocks in (("nodes", node_blocks(graph)), ("edges", edge_blocks(graph))):
+        first = next(blocks)
+        with parquet.ParquetWriter(folder / f"{name}.parquet", first.schema, compression="zstd") as file:
+            file.write_batch(first)
+            for block in blocks:
+                file.write_batch(block)
+
+
+_NEO4J = {pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean", pa.date32(): "date"}
+_NEPTUNE = {pa.int64(): "Long", pa.float64(): "Double", pa.bool_(): "Bool", pa.date32(): "Date"}
+
+
+def _write_neo4j(graph: ColumnarGraph, folder: Path) -> None:
+    def titled(fixed: Sequence[str], block: pa.RecordBatch) -> list[str]:
+        return [*fixed, *(f"{one.name}:{_NEO4J.get(one.type, 'string')}" for one in list(block.schema)[3:])]
+
+    _write_csv(
+        folder / "nodes.csv", map(_labelled, node_blocks(graph)), lambda b: titled(("id:ID", "name", ":LABEL"), b)
+    )
+    _write_csv(folder / "edges.csv", edge_blocks(graph), lambda b: titled((":START_ID", ":TYPE", ":END_ID"), b))
+
+
+def _write_neptune(graph: ColumnarGraph, folder: Path) -> None:
+    def titled(fixed: Sequence[str], block: pa.RecordBatch, single: str) -> list[str]:
+        keys = [(one.name.replace(":", "\\:"), _NEPTUNE.get(one.type, "String")) for one in block.schema]
+        return [*fixed, *(f"{key}:{kind}{single}" for key, kind in keys[len(fixed) :])]
+
+    def vertices() -> _Blocks:
+        for block in map(_labelled, node_blocks(graph)):
+            yield block.select(["id", "type", "name", *block.schema.names[3:]])
+
+    def edges() -> _Blocks:
+        done = 0
+        for block in edge_blocks(graph):
+            numbers = pa.array(np.arange(done, done + block.num_rows)).cast(TEXT)
+            ids = pc.binary_join_element_wise(pa.scalar("e", TEXT), numbers, pa.scalar("", TEXT))
+            done += block.num_rows
+            columns = [ids, block.column("head"), block.column("tail"), block.column("relation"), *block.columns[3:]]
+            yield pa.RecordBatch.from_arrays(columns, ["~id", "~from", "~to", "~label", *block.schema.names[3:]])
+
+    _write_csv(folder / "vertices.csv", vertices(), lambda block: titled(("~id", "~label"), block, "(single)"))
+    _write_csv(folder / "edges.csv", edges(), lambda block: titled(("~id", "~from", "~to", "~label"), block, ""))
+
+
+def _labelled(nodes: pa.RecordBatch) -> pa.RecordBatch:
+    """Return nodes with their names written out, and all of their labels as `A;B`."""
+    ids, names, types = nodes.columns[:3]
+    if pc.any(pc.match_substring(types, ";")).as_py():
+        wrong = types.filter(pc.match_substring(types, ";"))[0].as_py()
+        raise GraphError(
+            f"the type {wrong!r} holds ';', which separates labels in this format; export as parquet or graphml instead"
+        )
+    if "labels" in nodes.schema.names and nodes.column("labels").type == TEXT:  # as `importers.tables` keeps several
+        listed = nodes.column("labels")
+        for sign, instead in (('["', ""), ('", "', ";"), ('"]', "")):  # as `importers.json_lines` does
+            listed = pc.replace_substring(listed, sign, instead)
+        types = pc.coalesce(listed, types)
+        nodes = nodes.drop_columns(["labels"])
+    columns = [ids, pc.coalesce(names, ids), types, *nodes.columns[3:]]
+    return pa.RecordBatch.from_arrays(columns, nodes.schema.names)
+
+
+def _write_csv(path: Path, blocks: _Blocks, header: Callable[[pa.RecordBatch], Sequence[str]]) -> None:
+    """Write texts in quotes, and what is absent as nothing at all."""
+    first = next(blocks)
+    with path.open("wb") as file:
+        file.write(csv_line(header(first)).encode())
+        with arrow_csv.CSVWriter(
+            file, first.schema, write_options=arrow_csv.WriteOptions(include_header=False)
+        ) as rows:
+            rows.write_batch(first)
+            for block in blocks:
+                rows.write_batch(block)
+
+
+# RDF
+
+
+def _write_ntriples(graph: ColumnarGraph, folder: Path) -> None:
+    pyoxigraph = import_extra("pyoxigraph", "sparql", "writing RDF")
+    from byokg.graph.rdf.files import graph_quads
+
+    with (folder / "graph.nt").open("wb") as file:
+        triples = (quad.triple for quad in graph_quads(graph))
+        pyoxigraph.serialize(triples, file, pyoxigraph.RdfFormat.N_TRIPLES)
+
+
+# GraphML
+
+
+DATE_MARK = "urn:byokg:graphml"
+"""Namespace of the attribute `kind`, which says that a key's texts are dates."""
+
+_GRAPHML = {pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean"}
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
+
+
+def _write_graphml(graph: ColumnarGraph, folder: Path) -> None:
+    nodes, edges = node_blocks(graph), edge_blocks(graph)
+    first_nodes, first_edges = next(nodes), next(edges)
+    with (folder / "graph.graphml").open("wb") as file:
+        file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"')
+        file.write(f' xmlns:byokg="{DATE_MARK}">\n'.encode())
+        for letter, kind, block, fixed in (("n", "node", first_nodes, 1), ("e", "edge", first_edges, 3)):
+            for number, one in enumerate(block.schema):
+                if number >= fixed or one.name == "relation":
+                    mark = ' byokg:kind="date"' if pa.types.is_date(one.type) else ""
+                    name = quoteattr(_xml(one.name), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+                    told = f'attr.name={name} attr.type="{_GRAPHML.get(one.type, "string")}"'
+                    file.write(f' <key id="{letter}{number}" for="{kind}" {told}{mark}/>\n'.encode())
+        file.write(b' <graph edgedefault="directed">\n')
+        for block in _chain(first_nodes, nodes):
+            _write_elements(file, '  <node id="', [block.column(0)], "n", block, range(1, block.num_columns))
+        for block in _chain(first_edges, edges):
+            held = (1, *range(3, block.num_columns))
+            _write_elements(file, '  <edge source="', [block.column(0), block.column(2)], "e", block, held)
+        file.write(b" </graph>\n</graphml>\n")
+
+
+def _chain(first: pa.RecordBatch, others: _Blocks) -> _Blocks:
+    yield first
+    yield from others
+
+
+def _write_elements(
+    file: BinaryIO, opening: str, ends: Sequence[pa.Array], letter: str, block: pa.RecordBatch, held: Sequence[int]
+) -> None:
+    """Write a node or edge on a line, with a `data` for each value that is there."""
+    parts: list[Any] = [pa.scalar(opening, TEXT), _escaped(ends[0])]
+    if len(ends) > 1:
+        parts += [pa.scalar('" target="', TEXT), _escaped(ends[1])]
+    parts.append(pa.scalar('">', TEXT))
+    end = "</node>\n" if letter == "n" else "</edge>\n"
+    for number in held:
+        text = _escaped(block.column(number))
+        cell = [pa.scalar(f'<data key="{letter}{number}">', TEXT), text, pa.scalar("</data>", TEXT)]
+        parts.append(pc.coalesce(pc.binary_join_element_wise(*cell, pa.scalar("", TEXT)), pa.scalar("", TEXT)))
+    lines = pc.binary_join_element_wise(*parts, pa.scalar(end, TEXT), pa.scalar("", TEXT))
+    if len(lines):
+        _, offsets, text = lines.buffers()
+        bounds = np.frombuffer(offsets, np.int64)
+        file.write(memoryview(text)[int(bounds[lines.offset]) : int(bounds[lines.offset + len(lines)])])
+
+
+def _escaped(values: pa.Array) -> pa.Array:
+    if values.type != TEXT:
+        return values.cast(TEXT)
+    if pc.any(pc.match_substring_regex(values, r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{fffe}\x{ffff}]")).as_py():
+        for text in values.to_pylist():
+            _xml(text or "")
+    for sign, escape in _ESCAPES.items():
+        values = pc.replace_substring(values, sign, escape)
+    return values
+
+
+def _xml(text: str) -> str:
+    if _NO_XML.search(text):
+        raise GraphError(f"the text {text!a} holds a control character, which XML cannot; export as parquet instead")
+    return text
+
+
+FORMATS: dict[str, Callable[[ColumnarGraph, Path], None]] = {
+    "neo4j-admin": _write_neo4j,
+    "neptune": _write_neptune,
+    "ntriples": _write_ntriples,
+    "parquet": _write_parquet,
+    "graphml": _write_graphml,
+}
+"""Writers of graphs in memory or mapped from disk, by the name of the format."""

@@ -1,0 +1,310 @@
+"""What nodes behind a server that speaks openCypher are called: their ids, names and labels."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import GraphError, QueryFailed
+from byokg.graph.read_cache import digest
+from byokg.graph.servers.base import NumberingStore, patiently
+from byokg.graph.servers.cypher_schema import (
+    CypherServer,
+    ServerNode,
+    node_pattern,
+    node_type,
+    quoted,
+    union_all,
+    writable,
+)
+from byokg.text import encodable, split_words
+from byokg.types import NO_PROPERTIES, EntityId, Node, Value
+
+Int64 = npt.NDArray[np.int64]
+
+_NAMING = ("name", "title", "label")
+
+LABELS = "labels"
+"""Property that holds all labels of a node that has several, as JSON."""
+
+_LABELS_TOGETHER = 50
+"""Labels asked about in one round trip."""
+
+_FUZZY_FROM = 3
+"""Letters from which a word may be misspelt."""
+
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
+
+
+def guess_name_property(properties: Iterable[str]) -> str | None:
+    """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
+    by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
+    for wanted in _NAMING:
+        if wanted in by_folded:
+            return by_folded[wanted]
+    for wanted in _NAMING:
+        for folded, key in sorted(by_folded.items()):
+            if folded.endswith(wanted):
+                return key
+    return None
+
+
+class CypherNames(NumberingStore):
+    """Knows nodes by what identifies and names them."""
+
+    def __init__(
+        self,
+        server: CypherServer,
+        id_property: str | None = None,
+        name_property: str | None = None,
+        timeout_s: float = 60.0,
+    ) -> None:
+        """Read a graph through a server.
+
+        Args:
+            server: whom to ask.
+            id_property: the property that identifies a node: unique, better indexed. Nodes that lack it, or all
+                nodes when it is None, are identified by the server's own id.
+            name_property: the property that holds a node's name; None, or a node without it, means the guess of
+                `guess_name_property` for its type, and the id where there is none.
+            timeout_s: for each round trip that is not part of `run`.
+        """
+        super().__init__(server.name, timeout_s)
+        self._server = server
+        self.id_property = id_property
+        """The property that identifies nodes; None where the server's own ids do."""
+        self._name_property = name_property
+        self._elements: dict[EntityId, str] = {}
+        self._entities: dict[str, EntityId] = {}
+        self._label_counts: dict[str, int] = {}
+        self._met = False
+        self._listed_labels: Sequence[str] | None = None
+        self._text_indexes: Sequence[str] | None = None
+
+    # Asking
+
+    def _ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float | None = None) -> Sequence[Sequence[Any]]:
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        rows = patiently(lambda left_s: self._server.ask(text, parameters, left_s), timeout_s, self._met).rows
+        self._met = True
+        return rows
+
+    def _entity(self, variable: str) -> str:
+        """Write what identifies the node in `variable`, other than the server's id."""
+        if self.id_property is None:
+            return "null"
+        return f"{variable}.{quoted(self.id_property)}"
+
+    def _identity_of(self, variable: str) -> tuple[str, str]:
+        """Write the two expressions that `_remember` takes."""
+        return f"{self._server.identity}({variable})", self._entity(variable)
+
+    def _identified(self, variable: str) -> str:
+        """Write them as columns."""
+        return "{} AS element, {} AS entity".format(*self._identity_of(variable))
+
+    # Identity
+
+    def _element(self, entity: EntityId) -> str:
+        """Return the server's id of a node that was met."""
+        return self._elements.get(entity, entity)
+
+    def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
+        """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
+        if self.id_property is None:
+            return cast(list[EntityId], list(elements))
+        entities = []
+        for element, value in zip(elements, values, strict=True):
+            entity = EntityId(element if value is None else str(plain_value(value)))
+            if self._elements.setdefault(entity, element) != element:
+                raise GraphError(
+                    f"two nodes of {self.name} have the value {entity!r} in {self.id_property!r}; choose a property "
+                    "that identifies nodes, or none, which takes the server's own ids"
+                )
+            self._entities[element] = entity
+            entities.append(entity)
+        return entities
+
+    def _meet(self, elements: Sequence[str], values: Sequence[Any]) -> Int64:
+        """Return the numbers of nodes; new ones are numbered in the order of what identifies them."""
+        entities = self._remember(elements, values)
+        self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=natural))
+        return self._nodes.add(entities)
+
+    def _look_up(self, entities: Sequence[EntityId]) -> None:
+        """Ask for nodes by what identifies them, and number those that exist in the order given."""
+        found: set[EntityId] = set()
+        if self.id_property is not None:
+            rows = self._by_property(self.id_property, entities)
+            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
+        missing = [entity for entity in entities if entity not in found]
+        if missing:
+            rows = self._ask(f"{self._server.anchor} RETURN {self._identified('n')}", {"ids": missing})
+            if self.id_property is not None:
+                rows = [row for row in rows if row[1] is None]  # the others are known by their property only
+            found.update(self._remember([row[0] for row in rows], [row[1] for row in rows]))
+        self._nodes.add(entity for entity in entities if entity in found)
+
+    def _by_property(self, name: str, entities: Sequence[EntityId]) -> Sequence[Sequence[Any]]:
+        """Find nodes by the property that identifies them: label by label, because indexes belong to labels."""
+        # The graph may hold numbers where ids here are text.
+        values = [*entities, *(int(entity) for entity in entities if _INTEGER.fullmatch(entity))]
+        rows: list[Sequence[Any]] = []
+        labels = self._labels()
+        if 0 < len(labels) <= _LABELS_TOGETHER and all(map(writable, labels)):
+            parts = [
+                f"MATCH (n:{quoted(label)}) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
+                for label in labels
+            ]
+            rows = [*self._ask("\nUNION\n".join(parts), {"values": values})]
+        if len({str(value) for _, value in rows}) < len(set(entities)):  # some have no label, or are not there
+            text = f"MATCH (n) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
+            rows = [*self._ask(text, {"values": values})]
+        return rows
+
+    def _labels(self) -> Sequence[str]:
+        """Return the labels that the server says it has."""
+        if self._schema is not None:
+            return sorted(label for label in self._schema.node_types if label)
+        if self._listed_labels is None:
+            self._listed_labels = sorted(self._server.catalogue(self._timeout_s).labels)
+        return self._listed_labels
+
+    # Nodes
+
+    def all_nodes(self) -> Iterator[list[Node]]:
+        """Yield every node once, in pages; see `ScannedStore`."""
+        columns = (*self._identity_of("n"), "labels(n)", "properties(n)")
+        for page in self._server.node_pages(columns, self._timeout_s):
+            self._meet([row[0] for row in page], [row[1] for row in page])
+            found = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in page]
+            self._count_labels(found)
+            yield [self._node(node) for node in found]
+
+    def _count_labels(self, nodes: Iterable[ServerNode]) -> None:
+        """Count the labels of nodes that have several, of which the rarest is their type; one look-up for all."""
+        several = {label for node in nodes if len(node.labels) > 1 for label in node.labels}
+        unknown = sorted(several - self._label_counts.keys())
+        for start in range(0, len(unknown), _LABELS_TOGETHER):
+            some = unknown[start : start + _LABELS_TOGETHER]
+            parts = [
+                f"MATCH {node_pattern('n', label, f'label{place}')} RETURN $label{place} AS label, count(n) AS nodes"
+                for place, label in enumerate(some)
+            ]
+            rows = self._ask(union_all(parts), {f"label{place}": label for place, label in enumerate(some)})
+            self._label_counts |= dict(map(tuple, rows))
+
+    def _node(self, node: ServerNode) -> Node:
+        label = node_type(node.labels, self._label_counts)
+        properties = {key: plain_value(value) for key, value in sorted(node.properties.items())}
+        identity = EntityId(str(properties.get(self.id_property or "", node.element)))
+        chosen = self._name_property
+        naming = chosen if chosen in properties else guess_name_property(properties)
+        name = identity if naming is None else str(properties[naming])
+        kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
+        if len(node.labels) > 1:
+            kept.setdefault(LABELS, json.dumps(node.labels, ensure_ascii=False))
+        return Node(identity, name, label, kept or NO_PROPERTIES)
+
+    # Names
+
+    @property
+    def names_key(self) -> str:
+        """Tell apart graphs whose nodes have other ids or names; see `NamedStore`."""
+        return digest(self.name, self.id_property, self._name_property)
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the nodes that are called just so, for each text; see `NamedStore`."""
+        sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
+        found: dict[str, list[int]] = {}
+        for node in self._called(sought):
+            found.setdefault(node.name, []).append(int(self._nodes.add([node.id])[0]))
+        return [sorted(dict.fromkeys(found.get(text, ()))) for text in texts]
+
+    def _called(self, texts: Sequence[str]) -> list[Node]:
+        """Return the nodes in which a property that may hold names holds one of some texts."""
+        labels = [label for label in self._labels() if writable(label)]
+        keys: dict[str, list[str]] = {}
+        for label in labels:
+            naming = list(_NAMING)
+            if self._schema is not None:
+                guess = guess_name_property(self._schema.node_properties.get(label, ()))
+                naming = [guess] if guess else []
+            keys[label] = [self._name_property] if self._name_property else naming
+        if not 0 < sum(map(len, keys.values())) <= _LABELS_TOGETHER:
+            keys = {"": sorted({key for of in keys.values() for key in of}) or list(_NAMING)}
+        if self.id_property is not None:  # a node without a name is called by its id
+            keys = {label: list(dict.fromkeys([*of, self.id_property])) for label, of in keys.items()}
+        columns = f"{self._identified('n')}, labels(n) AS labels, properties(n) AS held"
+        parts = [
+            f"MATCH (n{f':{quoted(label)}' if label else ''}) WHERE n.{quoted(key)} IN $texts RETURN {columns}"
+            for label, of in keys.items()
+            for key in of
+        ]
+        rows = self._ask("\nUNION\n".join(parts), {"texts": list(texts)})
+        self._meet([row[0] for row in rows], [row[1] for row in rows])
+        nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
+        self._count_labels(nodes)
+        return [self._node(node) for node in nodes]
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return number and name of nodes that the server's full-text indexes find; see `NamedStore`."""
+        indexes = self._find_text_indexes()
+        if not indexes:
+            return None
+        found: list[list[tuple[int, str]]] = []
+        for text in texts:
+            words = [f"{word}~" if len(word) >= _FUZZY_FROM else word for word in split_words(encodable(text))]
+            hits: dict[int, str] = {}
+            for name in indexes if words else ():
+                rows = self._ask(
+                    "CALL db.index.fulltext.queryNodes($index, $words, {limit: $k}) YIELD node AS n "
+                    f"RETURN {self._identified('n')}, labels(n) AS labels, properties(n) AS held",
+                    {"index": name, "words": " ".join(words), "k": k},
+                )
+                self._meet([row[0] for row in rows], [row[1] for row in rows])
+                nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
+                self._count_labels(nodes)
+                for node in map(self._node, nodes):
+                    hits[int(self._nodes.add([node.id])[0])] = node.name
+            found.append(list(hits.items()))
+        return found
+
+    def _find_text_indexes(self) -> Sequence[str]:
+        """Return the full-text indexes over properties that may hold names; servers other than Neo4j have none."""
+        if self._text_indexes is None:
+            text = (
+                "SHOW FULLTEXT INDEXES YIELD name, entityType, properties, state "
+                "WHERE entityType = 'NODE' AND state = 'ONLINE' RETURN name, properties ORDER BY name"
+            )
+            try:
+                rows = self._ask(text, {})
+            except QueryFailed:
+                rows = []
+            chosen = self._name_property
+            self._text_indexes = [
+                name for name, keys in rows if (chosen in keys if chosen else guess_name_property(keys) is not None)
+            ]
+        return self._text_indexes
+
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names, in pages; see `NamedStore`."""
+        for page in self.all_nodes():
+            yield [(node.id, node.name) for node in page]
+
+
+def plain_value(value: Any) -> Value:
+    """Return a property as one of the kinds that properties have; lists and maps become JSON text."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def natural(text: str) -> tuple[int, str]:
+    """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
+    return len(text), text

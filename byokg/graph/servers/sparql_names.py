@@ -1,0 +1,277 @@
+"""What nodes of RDF stores are called, what their types are and what else is said of them: whatever the vocabulary."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from byokg.graph.guard.sparql import addressable
+from byokg.graph.rdf.literals import listed, preferred
+from byokg.graph.rdf.terms import (
+    ALIAS_PREDICATES,
+    EDGE,
+    NAME_PREDICATES,
+    RDF_SUBJECT,
+    RDF_TYPE,
+    TYPE_PREDICATES,
+    Prefixes,
+    fallback_name,
+    local_name,
+    node_id,
+)
+from byokg.graph.read_cache import digest
+from byokg.graph.servers import sparql_text as sparql
+from byokg.graph.servers.base import NumberingStore
+from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_class, best_name, read_literal, values_of
+from byokg.graph.store import ALL_VALUES
+from byokg.text import encodable
+from byokg.types import NO_PROPERTIES, EntityId, Properties, Value
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Naming:
+    """IRIs of the predicates that name nodes and give them types; None chooses those that the graph has.
+
+    What is known are RDF Schema, SKOS, schema.org, FOAF, Freebase, Wikidata and DBpedia.
+    """
+
+    names: Sequence[str] | None = None
+    """Best first."""
+    aliases: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    """The first that a node has gives its type."""
+
+
+class SparqlNames(NumberingStore):
+    """Asks an RDF store in batches, and reads names, types and properties out of its literals."""
+
+    def __init__(
+        self,
+        name: str,
+        prefixes: Prefixes,
+        languages: Collection[str] | None,
+        timeout_s: float,
+        naming: Naming | None = None,
+    ) -> None:
+        """Set up an empty numbering.
+
+        Args:
+            name: which graph this is, for messages.
+            prefixes: how to write labels.
+            languages: tags of the texts to read, beside untagged ones; None reads all.
+            timeout_s: how long each request of the traversal may take.
+            naming: what names nodes and gives them types; None chooses all by what the graph holds.
+        """
+        super().__init__(name, timeout_s)
+        self._naming = naming or Naming()
+        self._prefixes = prefixes
+        self._languages = languages
+        self._labels: list[str] = []
+        self._labelling = threading.RLock()
+        self._vocabulary: Vocabulary | None = None
+        self._batch = 1000
+        """Nodes asked about in one request."""
+        self._called: dict[str, str] = {}
+
+    # How a store is asked
+
+    @abstractmethod
+    def _select(
+        self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
+    ) -> tuple[Sequence[Binding], bool]:
+        """Run a query of ours and return its rows, and whether they are all there are.
+
+        `page` asks for so many rows from some offset on, in order, or with the offset None for any of them.
+        """
+
+    # Names
+
+    def _map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterable[Result]:
+        """Do something for each item, perhaps several at a time, and return the results in order."""
+        return [work(item) for item in items]
+
+    @property
+    def names_key(self) -> str:
+        """Tell apart graphs whose nodes have other ids or names; see `NamedStore`."""
+        return digest(self._name, self._naming.names, self._naming.aliases, sorted(self._languages or ()))
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return None: SPARQL knows no full-text index."""
+        return None
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the nodes that are called just so, for each text; see `NamedStore`."""
+        words = self._words()
+        predicates = (*words.names, *words.aliases)
+        tags = tuple(dict.fromkeys(("en", *(tag.lower() for tag in self._languages or ()))))
+        sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
+        if not predicates:
+            return [[] for _ in texts]
+        rows = self._gather("?n ?v", lambda batch: sparql.called(batch, predicates, tags), sought)
+        by_name: dict[str, set[str]] = {}
+        for row in rows:
+            by_name.setdefault(row["v"]["value"], set()).add(row["n"]["value"])
+        return [self._nodes.add(sorted(by_name.get(text, ()))).tolist() for text in texts]
+
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names and further names, in pages; see `NamedStore`."""
+        words = self._words()
+        seen: set[str] = set()
+        for predicate in (*words.names, *words.aliases):
+            where = sparql.all_values([predicate], False, self._languages)
+            for rows in self._pages("?n ?v", where):
+                page = [(row["n"]["value"], row["v"]["value"]) for row in rows if row["v"]["value"]]
+                seen.update(iri for iri, _ in page)
+                yield [(node_id(iri), text) for iri, text in page if not iri.startswith(EDGE)]
+        for iris in self._every_node():
+            yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
+
+    # Asking, in batches
+
+    def _gather(
+        self,
+        variables: str,
+        where: Callable[[Sequence[Key]], str],
+        keys: Sequence[Key],
+        timeout_s: float | None = None,
+        batch_size: int | None = None,
+    ) -> list[Binding]:
+        """Return all rows for all keys, whatever the store cuts off: keys are halved, and one key's rows paged."""
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        size = batch_size or self._batch
+
+        def ask(batch: Sequence[Key]) -> Sequence[Binding]:
+            rows, whole = self._select(variables, where(batch), limit_s)
+            if whole:
+                return rows
+            if len(batch) == 1:
+                return [row for page in self._in_pages(variables, where(batch), max(len(rows), 1)) for row in page]
+            middle = len(batch) // 2
+            return [*ask(batch[:middle]), *ask(batch[middle:])]
+
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        return [row for rows in self._map(ask, batches) for row in rows]
+
+    def _pages(self, variables: str, where: str) -> Iterator[Sequence[Binding]]:
+        """Yield all rows of a pattern: together, if the store gives them so, else in pages."""
+        rows, whole = self._select(variables, where, self._timeout_s)
+        if whole:
+            yield rows
+        else:
+            yield from self._in_pages(variables, where, max(len(rows), 1))
+
+    def _in_pages(self, variables: str, where: str, page: int) -> Iterator[Sequence[Binding]]:
+        """Yield rows page by page until one is empty: a short page may be one that was cut."""
+        offset = 0
+        while rows := self._select(variables, where, self._timeout_s, (page, offset))[0]:
+            yield rows
+            offset += len(rows)
+
+    def _every_node(self) -> Iterator[list[str]]:
+        """Yield the IRIs of all nodes in text order, in as few lists as the store allows."""
+        where = sparql.every_node(self._words().reified)
+        rows, whole = self._select("?n", where, self._timeout_s)
+        pages = (
+            [sorted(rows, key=lambda row: str(row["n"]["value"]))]
+            if whole
+            else self._in_pages("?n", where, max(len(rows), 1))
+        )
+        for page in pages:
+            yield [iri for iri in values_of(page, "n") if not iri.startswith(EDGE)]
+
+    def _words(self, timeout_s: float | None = None) -> Vocabulary:
+        """Return which predicates name nodes and give types: as the settings say, else what the graph has."""
+        if self._vocabulary is None:
+            given = self._naming
+            known = [*NAME_PREDICATES, *ALIAS_PREDICATES, *(iri for group in TYPE_PREDICATES for iri in group)]
+            rows = self._select("?k", sparql.present([*known, RDF_SUBJECT]), timeout_s or self._timeout_s)[0]
+            here = set(values_of(rows, "k"))
+
+            def chosen(wanted: Sequence[str] | None, candidates: Sequence[str]) -> tuple[str, ...]:
+                return tuple(iri for iri in candidates if iri in here) if wanted is None else tuple(wanted)
+
+            groups = [chosen(None, group) for group in TYPE_PREDICATES]
+            types = given.types or next((group for group in groups if group), (RDF_TYPE,))
+            self._vocabulary = Vocabulary(
+                chosen(given.names, NAME_PREDICATES),
+                chosen(given.aliases, ALIAS_PREDICATES),
+                tuple(types),
+                RDF_SUBJECT in here,
+            )
+        return self._vocabulary
+
+    def _class_names(self, classes: Iterable[str]) -> Mapping[str, str]:
+        """Return what classes are called: by the end of their IRI, or by name where that says nothing (Freebase)."""
+        words = self._words()
+        unknown = [iri for iri in dict.fromkeys(classes) if iri not in self._called]
+        if unknown and words.names_classes:
+            asked = [iri for iri in unknown if addressable(iri)]
+            bare = Vocabulary(words.names, (), (RDF_TYPE,))
+            rows = self._gather("?n ?k ?v", lambda batch: sparql.described(batch, bare, self._languages), asked)
+            for iri, values in self._collect(rows).items():
+                if found := best_name(values, words.names):
+                    self._called[iri] = found[1].text
+        for iri in unknown:
+            self._called.setdefault(iri, local_name(iri))
+        return self._called
+
+    def _label(self, iri: str) -> str:
+        """Return the label of a relation or property; a namespace that is met for the first time gets a prefix."""
+        label = self._prefixes.label(iri)
+        if label == iri:
+            with self._labelling:
+                self._prefixes = self._prefixes.covering([iri])
+                label = self._prefixes.label(iri)
+        return label
+
+    # Names, types, properties
+
+    @staticmethod
+    def _collect(rows: Iterable[Binding]) -> dict[str, dict[str, list[Term]]]:
+        """Group rows of ?n ?k ?v by node and predicate, in text order and without repetitions."""
+        found: dict[str, dict[str, dict[tuple[str, ...], Term]]] = {}
+        for row in rows:
+            value = row["v"]
+            mark = (value["value"], value.get("datatype", ""), value.get("xml:lang", ""), value["type"])
+            found.setdefault(row["n"]["value"], {}).setdefault(row["k"]["value"], {})[mark] = value
+        return {
+            node: {key: [values[mark] for mark in sorted(values)] for key, values in sorted(keys.items())}
+            for node, keys in found.items()
+        }
+
+    def _describe(self, rows: Iterable[Binding]) -> dict[str, tuple[str, str, Properties]]:
+        """Return name, type and properties of each node in rows of ?n ?k ?v."""
+        words, described = self._words(), {}
+        collected = self._collect(rows)
+        classes = {iri: best_class(values, words.types) for iri, values in collected.items()}
+        called = self._class_names(iri for iri in classes.values() if iri is not None)
+        for iri, values in collected.items():
+            literals = {
+                key: found
+                for key, terms in values.items()
+                if key != RDF_TYPE and (found := [term for term in terms if term["type"] != "uri"])
+            }
+            named, class_ = best_name(literals, words.names), classes[iri]
+            properties = self._properties(literals)
+            if named is not None and properties.get(label := self._label(named[0])) == named[1].text:
+                properties = {key: value for key, value in properties.items() if key != label}
+            name = fallback_name(iri) if named is None else named[1].text
+            described[iri] = (name, "" if class_ is None else called[class_], properties or NO_PROPERTIES)
+        return described
+
+    def _properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:
+        properties: dict[str, Value] = {}
+        for key, terms in values.items():
+            label = self._label(key)
+            literals = [read_literal(term) for term in terms]
+            properties[label] = preferred(literals).value
+            if len(literals) > 1:
+                properties[label + ALL_VALUES] = listed(literals)
+        return properties
