@@ -60,7 +60,7 @@ _HUB = 100
 
 _LINKED, _MET, _WITHIN = 0.3, 0.1, 0.3
 """What a line gains that is about a linked entity, or one that stands further up; how much less than the best one it
-may have to do with the question. Found with the recorded replies of `benchmarks/prompts.py` to dev questions."""
+may have to do with the question. Found with all recorded replies of `benchmarks/prompts.py`."""
 
 _LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
 """How a line begins. No name begins so in a line of its own: names keep no line ends."""
