@@ -102,6 +102,7 @@ class Sampler:
         self._degree = degree
         self._pool = self._pooled()
         self._used: Counter[int] = Counter()
+        self._bearers: dict[str, list[int]] = {}
         self._mirrors: dict[tuple[int, int], bool] = {}
         self._name = cache(lambda node: graph.nodes(graph.ids(np.array([node])))[0].name)
         self._asked = [r for r in sorted(self._pool) if self._askable(r)]
@@ -200,7 +201,13 @@ class Sampler:
 
     def _nameless(self, node: int) -> bool:
         name = self._name(node)
-        return not name.strip() or is_identifier(name) or len(name) > _LONGEST or not name.isprintable()
+        return (
+            not name.strip()
+            or is_identifier(name)
+            or len(name) > _LONGEST
+            or bool(_UNQUOTED & set(name))
+            or not name.isprintable()
+        )
 
     def _topic(self, node: int) -> bool:
         """Tell whether a question may name this node: by a name that is its own, and it is no hub."""
@@ -412,15 +419,13 @@ class Sampler:
         if measure.relation is not None:
             begun = self._begin([measure.relation])
             return begun[0] if begun else None
-        _, properties = self.graph.node_columns
-        if properties is None:
-            return None
-        column = properties.column(measure.label)
-        for _ in range(200):
-            at = int(self._draw.random() * len(column))
-            if column[at].as_py() is not None:
-                return at
-        return None
+        if measure.label not in self._bearers:
+            _, properties = self.graph.node_columns
+            column = properties.column(measure.label) if properties is not None else None
+            known = np.flatnonzero(column.is_valid()) if column is not None else np.empty(0, np.int64)
+            self._bearers[measure.label] = known[:: max(1, len(known) // _POOLED_OF_ONE)].tolist()
+        bearers = self._bearers[measure.label]
+        return bearers[int(self._draw.random() * len(bearers))] if bearers else None
 
     def _measured_edges(self, nodes: Collection[int], measure: _Measure) -> Triples:
         if measure.relation is None:
