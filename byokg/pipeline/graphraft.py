@@ -26,8 +26,15 @@ from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import Answerer, KGLinker, Loop, Stage
 from byokg.pipeline.offline import reading_parts
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.candidate_ranking import MeaningRanker, Shortlist, meaning_ranker
-from byokg.retrieval.candidates import PATHS, CandidateRanker, Template, Templates
+from byokg.retrieval.candidates import (
+    PATHS,
+    CandidateRanker,
+    MeaningRanker,
+    Shortlist,
+    Template,
+    Templates,
+    meaning_ranker,
+)
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, described, found_nodes
 from byokg.text import estimate_tokens, is_identifier, locate, normalize_name
 from byokg.types import AnswerItem, Artifacts, Context, Question, RowsEvidence

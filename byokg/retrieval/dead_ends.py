@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byokg.errors import GraphError
-from byokg.graph.guard.tokens import Token, tokenise_cypher
 from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows
 from byokg.graph.traversal import cap, relation_numbers
 from byokg.text import normalize_label
 from byokg.types import INVERSE, EntityId, Metapath
+
+if TYPE_CHECKING:
+    from byokg.graph.guard.tokens import Token
 
 _ONWARDS = 8
 """Relations named that go on from where a path broke off."""
@@ -50,6 +53,8 @@ def quoted_relations(text: str) -> str:
 
     Raises `QueryRefused` for what cannot be cut into tokens.
     """
+    from byokg.graph.guard.tokens import tokenise_cypher
+
     tokens, _ = tokenise_cypher(text)
     bare: list[tuple[int, int]] = []
     brackets: list[str] = []
@@ -113,6 +118,8 @@ def emptied_by(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: fl
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each MATCH and WHERE begins and ends, up to what changes the rows otherwise."""
+    from byokg.graph.guard.tokens import tokenise_cypher
+
     tokens, _ = tokenise_cypher(text)
     depth, begun = 0, None
     for before, token in zip([None, *tokens], tokens, strict=False):

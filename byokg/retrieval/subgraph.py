@@ -23,7 +23,6 @@ from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits
 from byokg.index.embedders import Embedder
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
-from byokg.retrieval.candidate_ranking import meaning_ranker
 from byokg.retrieval.candidates import (
     DATE,
     Attribute,
@@ -34,6 +33,7 @@ from byokg.retrieval.candidates import (
     Step,
     Templates,
     literal,
+    meaning_ranker,
     name_in_cypher,
 )
 from byokg.types import EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first

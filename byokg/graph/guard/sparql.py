@@ -359,7 +359,8 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
 
 
 def _spelled(name: str, value: Cell) -> str:
-    from byokg.graph.rdf.terms import node_iri, of_value
+    from byokg.graph.rdf.literals import of_value
+    from byokg.graph.rdf.terms import node_iri
 
     if encodable(text := value.id if isinstance(value, NodeCell) else str(value)) != text:
         raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")

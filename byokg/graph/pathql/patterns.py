@@ -481,7 +481,7 @@ class Patterns:
         datatype = "date" if label in self._dates else ""
 
         def codes(nodes: Int64) -> list[Sequence[int]]:
-            from byokg.graph.rdf.terms import unlisted
+            from byokg.graph.rdf.literals import unlisted
 
             values = self._column(nodes, "name" if label is None else label, of_node=label is None)
             lists = self._column(nodes, f"{label}{ALL_VALUES}")

@@ -30,9 +30,9 @@ from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile, uncompressed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import TEXT, arrow_buffer
+from byokg.graph.rdf.literals import EXACT_TYPES, Literal, of_value
 from byokg.graph.rdf.terms import (
     EDGE,
-    EXACT_TYPES,
     NAME_PREDICATES,
     RDF,
     RDF_OBJECT,
@@ -42,10 +42,8 @@ from byokg.graph.rdf.terms import (
     RDF_TYPE,
     RDFS_LABEL,
     XSD,
-    Literal,
     Prefixes,
     node_iri,
-    of_value,
     term_iri,
 )
 from byokg.graph.store import ALL_VALUES, Direction

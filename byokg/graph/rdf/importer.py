@@ -46,21 +46,8 @@ from byokg.graph.columnar.schema import TEXT, NodeColumns
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.int_sets import changes, distinct_rows
 from byokg.graph.rdf.files import Documents, QuadBlock
-from byokg.graph.rdf.terms import (
-    GENERIC_TYPES,
-    RDF_OBJECT,
-    RDF_PREDICATE,
-    RDF_SUBJECT,
-    RDF_TYPE,
-    Literal,
-    LiteralStore,
-    Prefixes,
-    column_of,
-    listed,
-    local_name,
-    of_value,
-    preferred,
-)
+from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.graph.rdf.terms import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
 from byokg.graph.store import ALL_VALUES
 from byokg.types import Properties, Value
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from byokg.graph.guard.sparql import addressable
+from byokg.graph.rdf.literals import listed, preferred
 from byokg.graph.rdf.terms import (
     ALIAS_PREDICATES,
     EDGE,
@@ -18,10 +19,8 @@ from byokg.graph.rdf.terms import (
     TYPE_PREDICATES,
     Prefixes,
     fallback_name,
-    listed,
     local_name,
     node_id,
-    preferred,
 )
 from byokg.graph.read_cache import digest
 from byokg.graph.servers import sparql_text as sparql

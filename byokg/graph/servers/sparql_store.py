@@ -14,16 +14,7 @@ from byokg.errors import EntityNotFound, GraphError, QueryFailed
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import Sent, addressable, complete
-from byokg.graph.rdf.terms import (
-    EDGE,
-    GENERIC_TYPES,
-    RDFS_LABEL,
-    TERM,
-    Prefixes,
-    fallback_name,
-    node_id,
-    node_iri,
-)
+from byokg.graph.rdf.terms import EDGE, GENERIC_TYPES, RDFS_LABEL, TERM, Prefixes, fallback_name, node_id, node_iri
 from byokg.graph.read_cache import around, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.sparql_names import Naming, SparqlNames

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from byokg.errors import StoreUnavailable
+from byokg.graph.rdf.literals import Literal, language_rank, of_value
 from byokg.graph.rdf.terms import (
     GENERIC_TYPES,
     RDF_OBJECT,
@@ -23,10 +24,7 @@ from byokg.graph.rdf.terms import (
     RDF_SUBJECT,
     RDF_TYPE,
     TYPE_OBJECT_TYPE,
-    Literal,
-    language_rank,
     node_id,
-    of_value,
 )
 from byokg.graph.store import Direction
 

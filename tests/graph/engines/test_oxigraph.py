@@ -28,7 +28,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.paths import follow
-from byokg.graph.rdf.terms import encode, of_value, term_iri
+from byokg.graph.rdf.literals import of_value
+from byokg.graph.rdf.terms import encode, term_iri
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.store import Direction, QueryLimits, QueryStore
 from byokg.graph.traversal import k_hop_edges, neighbours, triples

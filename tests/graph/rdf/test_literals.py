@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.rdf.terms import XSD, Literal, listed, of_value, preferred
+from byokg.graph.rdf.literals import Literal, listed, of_value, preferred
+from byokg.graph.rdf.terms import XSD
 
 values = (
     st.text(st.characters(exclude_categories=["Cs"]))

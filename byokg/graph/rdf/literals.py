@@ -1,0 +1,383 @@
+"""RDF literals as values and the way back.
+
+`Literal` is one literal; `LiteralStore` holds those of a file as numbers, and gives the names of nodes and a column for
+each property.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
+from byokg.graph.int_sets import distinct_rows
+from byokg.graph.rdf.terms import (
+    FREEBASE,
+    NAME_PREDICATES,
+    RDF,
+    RDFS_LABEL,
+    XSD,
+    Prefixes,
+    fallback_name,
+    node_iri,
+)
+from byokg.graph.store import ALL_VALUES
+from byokg.types import Value
+
+INTEGERS = frozenset(
+    XSD + name
+    for name in (
+        "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+        "unsignedInt unsignedLong unsignedShort unsignedByte gYear"
+    ).split()
+)
+EXACT_TYPES = frozenset({*INTEGERS, XSD + "decimal"})
+"""Datatypes in which `1e+20` is no number."""
+FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_PLAIN_TYPES = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+class Literal(NamedTuple):
+    """A literal with the IRI of its datatype and, where it has one, its language tag in lower case."""
+
+    text: str
+    datatype: str = XSD + "string"
+    language: str = ""
+
+    @property
+    def value(self) -> Value:
+        """Return the literal as int, float, bool or text; a number that fits none of them stays text."""
+        if self.datatype in INTEGERS:
+            if _WHOLE.fullmatch(self.text) and -(1 << 63) <= int(self.text) < 1 << 63:
+                return int(self.text)
+        elif self.datatype in FRACTIONS:
+            try:
+                number = float(self.text)
+            except ValueError:
+                return self.text
+            if math.isfinite(number):
+                whole = self.datatype == XSD + "decimal" and _WHOLE.fullmatch(self.text) is not None
+                return self.text if whole and int(self.text) != int(number) else number
+        elif self.datatype == XSD + "boolean" and self.text in ("true", "1", "false", "0"):
+            return self.text in ("true", "1")
+        return self.text
+
+    @property
+    def kind(self) -> str:
+        """Say what `value` is: `string`, `int`, `float`, `bool` or `date`."""
+        if self.datatype == XSD + "date":
+            return "date"
+        return {str: "string", bool: "bool", int: "int", float: "float"}[type(self.value)]
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether `value` says all that the literal says: no language, and a datatype that `of_value` gives."""
+        return not self.language and self.datatype in _PLAIN_TYPES and of_value(self.value).datatype == self.datatype
+
+    def __str__(self) -> str:
+        """Write the literal as N-Triples, Turtle and SPARQL do."""
+        quoted = '"' + "".join(_ESCAPES.get(character, character) for character in self.text) + '"'
+        if self.language:
+            return f"{quoted}@{self.language}"
+        return quoted if self.datatype == XSD + "string" else f"{quoted}^^<{self.datatype}>"
+
+
+def of_value(value: Value) -> Literal:
+    """Return the literal that stands for a property value."""
+    if isinstance(value, bool):
+        return Literal("true" if value else "false", XSD + "boolean")
+    if isinstance(value, int):
+        return Literal(str(value), XSD + "integer")
+    if isinstance(value, float):
+        return Literal(repr(value), XSD + "double")
+    return Literal(value)
+
+
+def language_rank(literal: Literal) -> int:
+    """Order languages for names: English, untagged, regional English, then all others."""
+    if literal.language == "en":
+        return 0
+    if not literal.language:
+        return 1
+    return 2 if literal.language.startswith("en-") else 3
+
+
+def preferred(literals: Sequence[Literal]) -> Literal:
+    """Return the literal that stands for several: the first of the best language."""
+    return min(literals, key=language_rank)
+
+
+def listed(literals: Sequence[Literal]) -> str:
+    """Write several literals as Turtle lists objects: `"Paris"@en, "Parigi"@it`."""
+    return ", ".join(map(str, literals))
+
+
+_LISTED = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([\w-]+)|\^\^<([^>]*)>)?')
+_ESCAPED = {written: character for character, written in _ESCAPES.items()}
+
+
+def unlisted(text: str) -> list[Literal]:
+    """Read what `listed` wrote."""
+    found = []
+    for quoted, language, datatype in _LISTED.findall(text):
+        plain = re.sub(r"\\.", lambda each: _ESCAPED.get(each.group(), each.group()), quoted)
+        found.append(Literal(plain, RDF + "langString" if language else datatype or XSD + "string", language))
+    return found
+
+
+Int64 = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
+
+_EXACT = 1 << 53
+"""Up to here a float holds every whole number."""
+
+_SIMPLE_NAME = "^https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~/-]*)?[/#](?P<name>[A-Za-z0-9._~-]+)$"
+"""IRIs whose last part is the name of a node that has none, underscores being spaces; others are looked at singly."""
+
+_STRING = (XSD + "string", "")
+_NO_RANK = 9
+
+_NAMES = 1 << 18
+"""Nodes named together."""
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The L literals of one predicate, each once for its node, by node and then in the order of the file."""
+
+    node: Numbers
+    """(L,) positions among the nodes of the graph."""
+    kind: Numbers
+    """(L,) positions among the kinds."""
+    text: pa.Array
+    """(L,)"""
+    rank: Numbers
+    """(L,) `language_rank` of each."""
+    place: Int64
+    """(L,) the order in which the file says them."""
+    starts: Int64
+    """(N,) where the literals of each of the N nodes that have one start."""
+
+    @property
+    def counts(self) -> Int64:
+        """Return how many literals each of the N nodes has."""
+        return np.diff(self.starts, append=len(self.node))
+
+    def best(self) -> Int64:
+        """Return for each of the N nodes the literal that stands for it: the first of the best language."""
+        group = np.repeat(np.arange(len(self.starts)), self.counts)
+        order = np.lexsort((self.rank, group))
+        return order[self.starts]
+
+
+class LiteralStore:
+    """Literals as numbers: 16 bytes each, and every text once."""
+
+    def __init__(self, kinds: Sequence[tuple[str, str]]) -> None:
+        """Take over a list of datatypes and languages that may still grow."""
+        self._kinds = kinds
+        self.predicates = Interner()
+        self._texts = Interner()
+        self._parts: list[npt.NDArray[np.int32]] = []
+
+    def add(
+        self, nodes: Numbers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Numbers, rows: Int64
+    ) -> None:
+        """Take in the literals in some rows of a block; `nodes` are those of these rows."""
+        predicates = self.predicates.encode(predicate.dictionary, predicate.indices.to_numpy()[rows])
+        spelled = self._texts.encode(texts.dictionary, texts.indices.to_numpy()[rows])
+        self._parts.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
+
+    def _all(self) -> npt.NDArray[np.int32]:
+        """Return (L, 4) node, predicate, kind and text."""
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate([np.empty((0, 4), np.int32), *self._parts])]
+        return self._parts[0]
+
+    def nodes(self) -> Numbers:
+        """Return the nodes that have literals."""
+        return self._all()[:, 0]
+
+    def of_nodes(self, nodes: Collection[int], label: Callable[[str], str]) -> dict[int, dict[str, list[Literal]]]:
+        """Return the literals of a few nodes by the labels of their predicates."""
+        found: dict[int, dict[str, list[Literal]]] = {node: {} for node in nodes}
+        rows = self._all()
+        iris = self.predicates.strings.to_pylist()
+        few = rows[np.isin(rows[:, 0], np.array(sorted(nodes), np.int64))]
+        # By predicate, as its columns come, and then in the order of the file.
+        for node, predicate, kind, text in few[np.argsort(few[:, 1], kind="stable")].tolist():
+            literals = found[node].setdefault(label(iris[predicate]), [])
+            literal = Literal(self._texts.strings[text].as_py(), *self._kinds[kind])
+            if literal not in literals:
+                literals.append(literal)
+        return found
+
+    def columns(
+        self, ids: pa.Array, kept: Int64, prefixes: Prefixes
+    ) -> tuple[pa.Array, dict[str, pa.Array], dict[str, str]]:
+        """Return names, properties, and what kind the literals of each property usually are.
+
+        Args:
+            ids: (N,) ids of the graph's nodes.
+            kept: (N,) their numbers here.
+            prefixes: gives the properties their labels.
+        """
+        said = dict(self._by_predicate(kept))
+        names, by_label = self._names(ids, said)
+        columns: dict[str, pa.Array] = {}
+        usual: dict[str, str] = {}
+        for iri, found in said.items():
+            key = prefixes.label(iri)
+            shown = np.flatnonzero(~by_label[found.node[found.starts]]) if iri == RDFS_LABEL else slice(None)
+            best = found.best()[shown]
+            if len(best):
+                columns[key] = self._column(found, best, len(ids))
+            kind = self._usual(found)
+            lists = self._lists(found, kind)
+            if lists:
+                columns[key + ALL_VALUES] = placed(pa.array(list(lists.values()), TEXT), list(lists), len(ids))
+            datatype, language = self._kinds[kind]
+            if (datatype, language) != _STRING:
+                usual[key] = f"@{language}" if language else datatype
+        return names, columns, usual
+
+    def _by_predicate(self, kept: Int64) -> Iterator[tuple[str, _Said]]:
+        """Yield each predicate that a node of the graph has, in order of appearance."""
+        rows = self._all()
+        place = np.full(max(int(kept.max(initial=-1)), int(rows[:, 0].max(initial=-1))) + 1, -1, np.int64)
+        place[kept] = np.arange(len(kept))
+        ranks = np.array([language_rank(Literal("", *kind)) for kind in self._kinds], np.int64)
+        order = np.argsort(rows[:, 1], kind="stable")
+        bounds = np.searchsorted(rows[order, 1], np.arange(len(self.predicates) + 1))
+        for number, iri in enumerate(self.predicates.strings.to_pylist()):
+            some = rows[order[bounds[number] : bounds[number + 1]]]
+            node, kind, text = place[some[:, 0]], some[:, 2], some[:, 3]
+            inside = np.flatnonzero(node >= 0)
+            node, kind, text = node[inside], kind[inside], text[inside]
+            if len(node) == 0:
+                continue
+            fresh = distinct_rows(node, kind, text, np.zeros(len(node), np.int64))
+            fresh = fresh[np.argsort(node[fresh], kind="stable")]
+            node, kind, texts = node[fresh], kind[fresh], self._texts.strings.take(pa.array(text[fresh]))
+            starts = np.flatnonzero(np.diff(node, prepend=-1))
+            yield iri, _Said(node, kind, texts, ranks[kind], fresh, starts)
+
+    def _names(self, ids: pa.Array, said: Mapping[str, _Said]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Return the name of each node, and whether it is an `rdfs:label`."""
+        best = np.full(len(ids), _NO_RANK)
+        by_label = np.zeros(len(ids), np.bool_)
+        choice = np.arange(len(ids))
+        texts: list[pa.Array] = []
+        offset = 0
+        for iri in NAME_PREDICATES:
+            if found := said.get(iri):
+                rows = found.best()
+                named = found.text.take(pa.array(rows))
+                node, rank = found.node[rows], found.rank[rows]
+                better = (rank < best[node]) & pc.not_equal(named, "").to_numpy(zero_copy_only=False)
+                choice[node[better]] = offset + np.flatnonzero(better)
+                by_label[node[better]] = iri == RDFS_LABEL
+                best[node[better]] = rank[better]
+                texts.append(named)
+                offset += len(named)
+        nameless = np.flatnonzero(best == _NO_RANK)
+        choice[nameless] = offset + np.arange(len(nameless))
+        for start in range(0, len(nameless), _NAMES):
+            texts.append(_fallback_names(ids.take(pa.array(nameless[start : start + _NAMES]))))
+        names = pa.concat_arrays([pa.array([], TEXT), *texts])
+        return (names.take(pa.array(choice)) if offset else names), by_label
+
+    def _usual(self, found: _Said) -> int:
+        """Return the kind that most nodes' only literal has; of several the one that the file has first."""
+        alone = np.repeat(found.counts == 1, found.counts)
+        if not alone.any():
+            return int(found.kind[found.place.argmin()])
+        kinds, place = found.kind[alone], found.place[alone]
+        counts = np.bincount(kinds)
+        most = counts[kinds] == counts.max()
+        return int(kinds[most][place[most].argmin()])
+
+    def _lists(self, found: _Said, usual: int) -> dict[int, str]:
+        """Spell out the literals of each node that has several, or one of another kind than usual."""
+        spelled = (found.counts > 1) | (found.kind[found.starts] != usual)
+        lists = {}
+        for start, count in zip(found.starts[spelled].tolist(), found.counts[spelled].tolist(), strict=True):
+            rows = slice(start, start + count)
+            texts, kinds = found.text[rows].to_pylist(), found.kind[rows].tolist()
+            literals = [Literal(text, *self._kinds[kind]) for text, kind in zip(texts, kinds, strict=True)]
+            lists[int(found.node[start])] = listed(literals)
+        return lists
+
+    def _column(self, found: _Said, rows: Int64, count: int) -> pa.Array:
+        """Return a column of one literal for each of some nodes."""
+        nodes, kinds, texts = found.node[rows], found.kind[rows], found.text.take(pa.array(rows))
+        if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
+            return placed(values, nodes, count)
+        spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)
+        literals = [Literal(text, *self._kinds[kind]) for text, kind in spelled]
+        return column_of(dict(zip(nodes.tolist(), literals, strict=True)), count)
+
+
+def _fallback_names(ids: pa.Array) -> pa.Array:
+    """Return what nodes without a name are called."""
+    simple = pc.extract_regex(ids, _SIMPLE_NAME)
+    matched = simple.is_valid().to_numpy(zero_copy_only=False)
+    matched &= ~pc.starts_with(ids, FREEBASE).to_numpy(zero_copy_only=False)
+    names = pc.replace_substring(simple.field("name"), "_", " ")
+    others = [
+        entity if entity.startswith("_:") else fallback_name(node_iri(entity))
+        for entity in ids.filter(pa.array(~matched)).to_pylist()
+    ]
+    return pc.replace_with_mask(names, pa.array(~matched), pa.array(others, TEXT))
+
+
+def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
+    """Return literals of one datatype as values; None if some are not what the datatype says."""
+    if datatype == XSD + "boolean":
+        known = pc.is_in(texts, pa.array(["true", "1", "false", "0"], TEXT))
+        return pc.is_in(texts, pa.array(["true", "1"], TEXT)) if pc.all(known).as_py() else None
+    kind = "int" if datatype in INTEGERS else "float" if datatype in FRACTIONS else ""
+    kind = "date" if datatype == XSD + "date" else kind
+    if not kind:
+        return texts
+    signed = texts if kind == "date" else pc.replace_substring_regex(texts, r"^\+([0-9.])", r"\1")
+    values, problem = typed("", kind, pa.chunked_array([signed]))
+    return None if problem else values
+
+
+def column_of(literals: Mapping[int, Literal], count: int) -> pa.Array:
+    """Return a column of `count` values, stored as what all literals are, as text where they differ."""
+    found = {type(literal.value) for literal in literals.values()}
+    values: list[Any]
+    if found == {bool}:
+        kind = "bool"
+    elif found == {int}:
+        kind = "int"
+    elif found == {float} or (found == {int, float} and _fit_floats(literals.values())):
+        kind = "float"
+    elif all(literal.datatype == XSD + "date" and is_date(literal.text) for literal in literals.values()):
+        kind = "date"
+    else:
+        kind = "string"
+    if kind == "date":
+        values = [date.fromisoformat(literal.text) for literal in literals.values()]
+    else:
+        values = [literal.text if kind == "string" else literal.value for literal in literals.values()]
+    return placed(pa.array(values, KINDS[kind][0]), list(literals), count)
+
+
+def _fit_floats(literals: Iterable[Literal]) -> bool:
+    values = [literal.value for literal in literals]
+    return all(not isinstance(value, int) or abs(value) <= _EXACT for value in values)
