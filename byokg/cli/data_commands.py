@@ -1,4 +1,4 @@
-"""`byokg data`, `byokg report` and `byokg cache`: data sets, finished runs as a page, and recorded replies."""
+"""`byokg data`, `testset`, `report` and `cache`: data sets, new ones, runs as a page, and recorded replies."""
 
 from __future__ import annotations
 
@@ -250,6 +250,47 @@ def _told() -> Callable[[str, int, int | None], None]:
             stderr().print(f"{path}: {have / 1e6:,.0f}{of} MB", markup=False, highlight=False)
 
     return tell
+
+
+def make(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="Folder of the graph.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
+    questions: Annotated[
+        int, typer.Option(min=1, help="Questions, paraphrases and unanswerable ones included.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(help="The same graph and seed give the same questions on every machine.")] = 0,
+    types: Annotated[str, typer.Option(metavar="TYPE,…", help="Types of questions; all unless given.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a test set that is there already.")] = False,
+) -> None:
+    """Make questions with gold answers from a graph.
+
+    byokg testset GRAPH --out DIR
+
+    byokg eval dataset=folder dataset.root=DIR dataset.split=test graph.path=GRAPH
+
+    Types: 1-hop, 2-hop, 3-hop, conjunction, count, superlative, comparison, temporal, unanswerable. No language model
+    takes part. Questions that the graph does not answer are in unanswerable.jsonl, for byokg answer.
+    """
+    from byokg.evaluation.datasets.patterns import KINDS
+    from byokg.evaluation.datasets.testset import make_testset, refuse_taken, write_testset
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.open import is_address
+
+    if is_address(graph):
+        raise ConfigError(f"testset reads a graph in files; make one with: byokg graph build {graph} --out DIR")
+    wanted = [kind.strip() for kind in types.split(",") if kind.strip()]
+    if unknown := [kind for kind in wanted if kind not in KINDS]:
+        raise ConfigError(f"--types {unknown[0]} is none; there are {', '.join(KINDS)}")
+    refuse_taken(out, overwrite)
+    kinds = [kind for kind in KINDS if kind in wanted or not wanted]
+    made = make_testset(ColumnarGraph.open(graph), questions, seed, kinds)
+    write_testset(made, out, overwrite)
+    asked = len(made.questions) + len(made.unanswerable)
+    _print_record({"questions": asked, **made.counts(), "written to": str(out)})
+    if missing := [kind for kind in kinds if kind not in made.counts()["types"]]:
+        note(f"the graph gives no question of type {', '.join(missing)}")
+    if asked < questions:
+        note(f"the graph gives no more than these {asked:,} of {questions:,}")
 
 
 def report(

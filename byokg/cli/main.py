@@ -48,6 +48,7 @@ COMMANDS = {
     "table": ("score_commands:table", "Write the table of runs that goes into a paper: LaTeX, Markdown or CSV."),
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
+    "testset": ("data_commands:make", "Make questions with gold answers from a graph."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
     "mcp": ("mcp.commands:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
     "bfs": ("mcp.commands:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),

@@ -1,0 +1,240 @@
+"""A set of questions made from any graph: sampled patterns, put into words, with gold answers that a query returns.
+
+Nothing here needs a language model. `sample` draws patterns (`Kind`) so that every relation and every kind of question
+has its turn, `byokg.evaluation.datasets.phrasing` puts each into words in two ways, and `write_testset` writes a folder
+that `dataset=folder` reads. What is drawn depends on the graph and the seed alone.
+
+Beside the fields of `folder`, a question has:
+
+- `query`: a path query. The variable `?answer` stands for the answers; `?value`, if there is one, for what they are
+  compared by: a property, or a node whose name is a number or a date.
+- `reduce`: what is done with the rows: `ends` takes the answers as they are, `count` their number, `greatest` and
+  `least` the one of the largest or smallest value, `after Y` and `before Y` those whose value is in a later or an
+  earlier year than Y. `executed` does all this.
+
+A question that the graph does not answer cannot have a gold answer, so these are in a file of their own,
+`unanswerable.jsonl`, for `byokg answer`: there, every answer is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from byokg.errors import ConfigError, GraphExists
+from byokg.evaluation.datasets.patterns import KINDS, Kind, Pattern, Sampler, Triples
+from byokg.files import json_line, new_folder, write_json
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.open import identity
+
+_TRIES = 3000
+"""Draws for one question of a kind in vain, before the graph is taken to have no more of it."""
+_DEV_SHARE = 0.3
+UNANSWERABLE = "unanswerable.jsonl"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question of the set, as its line in the file."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    answer_ids: tuple[str, ...]
+    topic_entities: tuple[str, ...]
+    topic_ids: tuple[str, ...]
+    hops: int
+    type: Kind
+    split: str
+    cluster: str
+    query: str
+    reduce: str
+    relations: tuple[str, ...]
+    support: Triples
+
+
+@dataclass(frozen=True)
+class Testset:
+    """Questions, and what they were made from."""
+
+    __test__ = False
+
+    questions: tuple[Asked, ...]
+    unanswerable: tuple[Asked, ...]
+    seed: int
+    graph: str
+    checksum: str
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return how many questions there are by type and split."""
+        both = (*self.questions, *self.unanswerable)
+        return {
+            "types": {kind: n for kind in KINDS if (n := sum(each.type == kind for each in both))},
+            "splits": dict(sorted(Counter(each.split for each in both).items())),
+        }
+
+
+def make_testset(
+    graph: ColumnarGraph,
+    questions: int = 1000,
+    seed: int = 0,
+    kinds: Sequence[Kind] = KINDS,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Testset:
+    """Draw questions, as many of each kind as the graph allows; the kinds that it has more of make up for others.
+
+    Raises:
+        ConfigError: a kind is unknown, or the graph has no question that is neither trivial nor ambiguous.
+    """
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise ConfigError(f"no type of question {unknown[0]!r}; there are {', '.join(KINDS)}")
+    sampler = Sampler(graph, seed)
+    open_kinds = [kind for kind in KINDS if kind in kinds]
+    patterns: list[Pattern] = []
+    texts: set[str] = set()
+    queries: set[tuple[str, str]] = set()
+    have = 0
+    while have < questions and open_kinds:
+        for kind in tuple(open_kinds):
+            for _ in range(_TRIES):
+                found = sampler.pattern(kind)
+                if found is None or (found.query, found.reduce) in queries:
+                    continue
+                new = [text for text in dict.fromkeys(found.texts) if _folded(text) not in texts]
+                if new:
+                    new = new[: questions - have]
+                    texts.update(map(_folded, new))
+                    queries.add((found.query, found.reduce))
+                    patterns.append(replace(found, texts=tuple(new)))
+                    have += len(new)
+                    break
+            else:
+                open_kinds.remove(kind)
+            on_progress(have, questions)
+            if have >= questions:
+                break
+    if not patterns:
+        raise ConfigError(
+            f"no question can be made from {graph.name}: it needs nodes with names of their own, and relations "
+            "between them that lead to few others"
+        )
+    splits = _splits(patterns, seed)
+    asked = [each for pattern, split in zip(patterns, splits, strict=True) for each in _asked(graph, pattern, split)]
+    return Testset(
+        tuple(each for each in asked if each.type != "unanswerable"),
+        tuple(each for each in asked if each.type == "unanswerable"),
+        seed,
+        graph.name,
+        identity(graph),
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _asked(graph: ColumnarGraph, pattern: Pattern, split: str) -> Iterator[Asked]:
+    topics, answers = (graph.ids(np.array(nodes, np.int64)) for nodes in (pattern.topics, pattern.answers))
+    names = tuple(node.name for node in graph.nodes(answers))
+    cluster = hashlib.sha256(f"{pattern.query} {pattern.reduce} {pattern.kind}".encode()).hexdigest()[:10]
+    for number, text in enumerate(pattern.texts, 1):
+        yield Asked(
+            id=f"{pattern.kind}-{cluster}-{number}",
+            question=text,
+            answers=tuple(dict.fromkeys(names)) if pattern.count is None else (str(pattern.count),),
+            answer_ids=tuple(answers),
+            topic_entities=tuple(node.name for node in graph.nodes(topics)),
+            topic_ids=tuple(topics),
+            hops=pattern.hops,
+            type=pattern.kind,
+            split=split,
+            cluster=cluster,
+            query=pattern.query,
+            reduce=pattern.reduce,
+            relations=pattern.relations,
+            support=pattern.support,
+        )
+
+
+def _splits(patterns: Sequence[Pattern], seed: int) -> list[str]:
+    """Put patterns that rest on a common fact into one split; an edge and the way back are one fact."""
+    parent = list(range(len(patterns)))
+
+    def root(place: int) -> int:
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    first: dict[tuple[str, ...], int] = {}
+    for place, pattern in enumerate(patterns):
+        facts = [tuple(sorted((head, tail))) for head, _, tail in pattern.support]
+        for fact in facts or [(pattern.query,)]:
+            parent[root(place)] = root(first.setdefault(fact, place))
+    groups: dict[int, list[int]] = {}
+    for place in range(len(patterns)):
+        groups.setdefault(root(place), []).append(place)
+    order = list(groups.values())
+    chance = random.Random(seed)
+    keyed = sorted((chance.random(), each) for each in order)
+    splits = ["test"] * len(patterns)
+    left = int(_DEV_SHARE * len(patterns))
+    for _, group in keyed:
+        if len(group) <= left:
+            left -= len(group)
+            for place in group:
+                splits[place] = "dev"
+    return splits
+
+
+def write_testset(made: Testset, folder: str | Path, overwrite: bool = False) -> None:
+    """Write the questions, what they were made from, and a text that says how to use them: all of it, or nothing.
+
+    Raises:
+        GraphExists: something is at `folder` already; with `overwrite`, only a test set is replaced.
+    """
+    with new_folder(folder, overwrite, refuse_taken) as partial:
+        for name, questions in (("questions.jsonl", made.questions), (UNANSWERABLE, made.unanswerable)):
+            if questions or name != UNANSWERABLE:
+                (partial / name).write_bytes(b"".join(json_line(asdict(each)) for each in questions))
+        about = {"kind": "byokg testset", "graph": made.graph, "graph_checksum": made.checksum, "seed": made.seed}
+        write_json(partial / MANIFEST, {**about, **made.counts()})
+        (partial / "README.md").write_text(_readme(made), "utf-8")
+
+
+def refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raise `GraphExists` if something is at `folder`, unless it is a test set that may be replaced."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if not (folder / MANIFEST).is_file():
+            raise GraphExists(folder, "something is there already; choose another folder")
+        if not overwrite:
+            raise GraphExists(folder, "a test set is there already; add --overwrite or choose another folder")
+
+
+def _readme(made: Testset) -> str:
+    counts = made.counts()
+    rows = "\n".join(f"| {kind} | {count:,} |" for kind, count in counts["types"].items())
+    splits = ", ".join(f"{split} {count:,}" for split, count in counts["splits"].items())
+    return f"""# Questions made from {Path(made.graph).name}
+
+Made by `byokg testset` with seed {made.seed} from the graph with checksum `{made.checksum}`. No language model took
+part. Splits: {splits}; no fact behind a test question stands behind a dev question.
+
+| type | questions |
+|---|---|
+{rows}
+
+    byokg eval dataset=folder dataset.root=DIR dataset.split=test graph.path=GRAPH
+    byokg answer DIR/{UNANSWERABLE} --graph GRAPH --out FILE
+
+Each question has its gold query (`query`, what is done with its rows in `reduce`) and the triples it rests on
+(`support`). Paraphrases share a `cluster`. To the questions in `{UNANSWERABLE}` the graph has no answer, so every
+answer is wrong.
+"""
