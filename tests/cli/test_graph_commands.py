@@ -98,6 +98,15 @@ def test_a_server_is_exported_with_progress(byokg: Run, server: str, films: Path
     outcome = fine(byokg("graph", "export", server, "--out", "csv", *by_id(server)))
     assert "exporting: 11 of 11 nodes (" in outcome.err
     assert content(import_graph("csv")) == content(import_graph(films))
+    fine(byokg("graph", "build", str(films), "--out", "graph"))
+    words = ["dataset=folder", f"dataset.root={films}"]
+    found, local = (
+        json.loads(byokg("graph", "coverage", place, *words, *more, "--json").out)["splits"]
+        for place, more in ((server, by_id(server)), ("graph", []))
+    )
+    assert found == local
+    words += by_id(server)
+    fine(byokg("graph", "export", server, "--format", "rog", "--out", "rog", *words))
 
 
 def test_a_copy_that_fails_leaves_nothing(
