@@ -23,6 +23,8 @@ from byokg.pipeline.prompted import byokg_pipeline
 from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:
+    import networkx
+    import torch_geometric
     from langchain_core.language_models.chat_models import BaseChatModel
 
     from byokg.graph.pathql.budget import PathLimits
@@ -106,6 +108,18 @@ class KnowledgeGraph:
         from byokg.graph.pathql.evaluate import paths
 
         return paths(self.store, query, limits, rules)
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """Return the whole graph as NetworkX holds it (`byokg.graph.export_formats`). Raises `MissingExtra`."""
+        from byokg.graph.export_formats import networkx_graph
+
+        return networkx_graph(self.store)
+
+    def to_pyg(self) -> torch_geometric.data.Data:
+        """Return the graph's edges as PyTorch Geometric holds them. Raises `MissingExtra`."""
+        from byokg.graph.export_formats import pyg_data
+
+        return pyg_data(self.store)
 
 
 class Byokg:

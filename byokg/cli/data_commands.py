@@ -274,7 +274,10 @@ def make(
     from byokg.evaluation.datasets.patterns import KINDS
     from byokg.evaluation.datasets.testset import make_testset, refuse_taken, write_testset
     from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.open import is_address
 
+    if is_address(graph):
+        raise ConfigError(f"testset reads a graph in files; make one with: byokg graph build {graph} --out DIR")
     wanted = [kind.strip() for kind in types.split(",") if kind.strip()]
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise ConfigError(f"--types {unknown[0]} is none; there are {', '.join(KINDS)}")

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from byokg.cli.export_commands import IdProperty, NameProperty, Out, Place, coverage, export, node_settings
 from byokg.cli.linking_commands import embed
 from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
@@ -187,22 +188,16 @@ def _say_more(console: Console, count: int, noun: str, everything: bool) -> None
 
 graph_app = typer.Typer(no_args_is_help=True, help="Build a graph, look at one, query or export it.")
 graph_app.command("embed")(embed)
+graph_app.command("export")(export)
+graph_app.command("coverage")(coverage)
 
 GRAPH = "GRAPH is a folder, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…"
 
-Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
-Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
 Refresh = Annotated[
     bool, typer.Option("--refresh", "--refresh-schema", help="Read a server's schema anew, though it is cached.")
 ]
 Cypher = Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")]
 Sparql = Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")]
-IdProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that identifies a server's nodes; else its own ids do.")
-]
-NameProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that names a server's nodes; else it is guessed.")
-]
 
 
 Aliases = Annotated[
@@ -241,7 +236,7 @@ def build(
     from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
-    settings = _node_settings(id_property, name_property)
+    settings = node_settings(id_property, name_property)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
@@ -324,7 +319,7 @@ def names(
     from byokg.open import is_address
 
     if is_address(place):
-        _keep_names(place, aliases or [], _node_settings(id_property, name_property))
+        _keep_names(place, aliases or [], node_settings(id_property, name_property))
         return
     print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
 
@@ -389,11 +384,6 @@ def _say_engines(folder: Path, languages: list[Language]) -> None:
     if "sparql" in languages:
         text = "SELECT * { ?s ?p ?o } LIMIT 5"
         print(f"built its SPARQL engine; try: byokg graph query {folder} --language sparql '{text}'")
-
-
-def _node_settings(id_property: str | None, name_property: str | None) -> dict[str, Any]:
-    given = {"id_property": id_property, "name_property": name_property}
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _cache(refresh: bool) -> SchemaCache:
@@ -525,36 +515,3 @@ def _say_unknown_names(store: Queryable, text: str) -> None:
         stderr().print(
             f"note: line {finding.line}, column {finding.column}: {finding.message}", markup=False, soft_wrap=True
         )
-
-
-@graph_app.command("export")
-def export(
-    place: Place,
-    out: Out,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]…", help="The data set, for --format rog.")
-    ] = None,
-    layout: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="csv|neo4j-admin|neptune|ntriples|parquet|graphml|rog")
-    ] = "csv",
-    hops: Annotated[int, typer.Option(min=1, help="How far a question's subgraph reaches (rog).")] = 2,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-) -> None:
-    """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads, or in another tool's format.
-
-    byokg graph export DIR --format parquet --out FOLDER
-
-    byokg graph export DIR --format rog --out FOLDER dataset=webqsp dataset.root=… --hops 2
-    """
-    from byokg.cli.terminal import copied
-    from byokg.graph.export_formats import write_graph_as
-    from byokg.open import opened
-
-    if words and layout != "rog":
-        raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
-    with opened(place, **_node_settings(id_property, name_property)) as store:
-        folder = folder_given(out, "--out")
-        with copied("exporting", store.node_count, store.edge_count, stderr()) as progress:
-            write_graph_as(store, layout, folder, progress)
-        print(f"exported {store.name} to {out}")

@@ -188,7 +188,7 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     nodes = _answer_nodes(example, store, names)
     present = [each for each in nodes if each]
     if not present:
-        counted = not example.answer_ids and all(map(_is_value, example.answers))
+        counted = not example.answer_ids and all(map(is_value, example.answers))
         return kinds if counted else [*kinds, "answer not in graph"]
     if len(present) < len(nodes):
         kinds.append("some answers not in graph")
@@ -198,7 +198,7 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     return kinds
 
 
-def _is_value(answer: str) -> bool:
+def is_value(answer: str) -> bool:
     """Tell whether an answer is a number or a date."""
     read = read_literal(answer)
     return read is not None and read.kind != "id"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -33,6 +33,10 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import TEXT, text_column
 from byokg.graph.exporter import Progress, copy_graph, csv_line, export_graph, free_names, refuse_taken
 from byokg.graph.store import GraphStore
+
+if TYPE_CHECKING:
+    import networkx
+    import torch_geometric
 
 _ROWS = 1 << 16
 """Nodes or edges that are columns at the same time."""
@@ -121,6 +125,53 @@ def _with_properties(fixed: Mapping[str, pa.Array], properties: pa.RecordBatch |
     keys = properties.schema.names if properties else []
     columns = [*fixed.values(), *(properties.columns if properties else [])]
     return pa.RecordBatch.from_arrays(columns, [*fixed, *free_names(tuple(fixed), keys)])
+
+
+# Objects of Python libraries
+
+
+def networkx_graph(store: GraphStore) -> networkx.MultiDiGraph:
+    """Return a graph as NetworkX holds it: in memory, as Python objects.
+
+    Nodes are ids with attributes `name`, `type` and properties, edges have the attribute `relation` and properties;
+    what is absent is no attribute. `from_networkx` brings it back. Raises `MissingExtra` without networkx.
+    """
+    graph = import_extra("networkx", "networkx", "a NetworkX graph").MultiDiGraph()
+    held = _in_memory(store)
+    for block in node_blocks(held):
+        graph.add_nodes_from(_records(block, ["id"]))
+    for block in edge_blocks(held):
+        graph.add_edges_from(_records(block, ["head", "tail"]))
+    return graph
+
+
+def pyg_data(store: GraphStore) -> torch_geometric.data.Data:
+    """Return the topology of a graph as PyTorch Geometric holds it: N nodes, E edges, R relations.
+
+    `edge_index` is (2, E) and `edge_type` (E,), both int64; the lists `node_ids` and `relations` say what the numbers
+    mean. Names and properties are not in it. Raises `MissingExtra` without torch-geometric.
+    """
+    torch = import_extra("torch", "pyg", "a PyTorch Geometric graph")
+    made = import_extra("torch_geometric.data", "pyg", "a PyTorch Geometric graph")
+    held = _in_memory(store)
+    bounds, relation, tail = held.outgoing
+    head = np.repeat(np.arange(held.node_count), np.diff(bounds))
+    ends = torch.from_numpy(np.stack((head, tail.astype(np.int64))))
+    data = made.Data(edge_index=ends, edge_type=torch.from_numpy(relation.astype(np.int64)), num_nodes=held.node_count)
+    data.node_ids, data.relations = list(held.entities()), list(held.relations)
+    return data
+
+
+def _in_memory(store: GraphStore) -> ColumnarGraph:
+    return store if isinstance(store, ColumnarGraph) else copy_graph(store)
+
+
+def _records(block: pa.RecordBatch, ends: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield for each row these columns, and a mapping of the others as far as they hold anything; dates as text."""
+    columns = [(each.cast(TEXT) if pa.types.is_date(each.type) else each).to_pylist() for each in block.columns]
+    for row in zip(*columns, strict=True):
+        held = dict(zip(block.schema.names, row, strict=True))
+        yield *(held.pop(end) for end in ends), {key: value for key, value in held.items() if value is not None}
 
 
 # Tables

@@ -98,6 +98,15 @@ def test_a_server_is_exported_with_progress(byokg: Run, server: str, films: Path
     outcome = fine(byokg("graph", "export", server, "--out", "csv", *by_id(server)))
     assert "exporting: 11 of 11 nodes (" in outcome.err
     assert content(import_graph("csv")) == content(import_graph(films))
+    fine(byokg("graph", "build", str(films), "--out", "graph"))
+    words = ["dataset=folder", f"dataset.root={films}"]
+    found, local = (
+        json.loads(byokg("graph", "coverage", place, *words, *more, "--json").out)["splits"]
+        for place, more in ((server, by_id(server)), ("graph", []))
+    )
+    assert found == local
+    words += by_id(server)
+    fine(byokg("graph", "export", server, "--format", "rog", "--out", "rog", *words))
 
 
 def test_a_copy_that_fails_leaves_nothing(
@@ -253,3 +262,29 @@ def test_logs_show_no_keys_of_addresses(byokg: Run, sparql_films: str, monkeypat
     assert outcome.code == 0, outcome.err
     assert "HTTP Request: GET" in outcome.err and "apikey=…" in outcome.err
     assert "s3cret" not in outcome.out + outcome.err
+
+
+def test_a_graph_is_exported_for_other_tools_and_its_questions_with_subgraphs(byokg: Run, films: Path) -> None:
+    fine(byokg("graph", "build", str(films), "--out", "graph"))
+    fine(byokg("graph", "export", "graph", "--format", "parquet", "--out", "tables"))
+    assert content(import_graph("tables")) == content(import_graph(films))
+    assert byokg("graph", "export", "graph", "--format", "gexf", "--out", "x").code == WRONG
+    assert "is for --format rog" in byokg("graph", "export", "graph", "dataset=folder", "--out", "x").err
+    words = ["dataset=folder", f"dataset.root={films}"]
+    out = fine(byokg("graph", "export", "graph", *words, "--format", "rog", "--out", "rog", "--hops", "1")).out
+    assert "questions) of graph to rog" in out
+    assert "no data set is named" in byokg("graph", "export", "graph", "--format", "rog", "--out", "x").err
+
+
+def test_coverage_shows_what_a_graph_lacks_of_a_data_set(byokg: Run, films: Path) -> None:
+    fine(byokg("graph", "build", str(films), "--out", "graph"))
+    words = ["graph", "coverage", "graph", "dataset=folder", f"dataset.root={films}"]
+    whole = byokg(*words)
+    assert "questions with all" in whole.out and whole.code in (0, 4)
+    found = json.loads(byokg(*words, "--json").out)
+    assert (
+        found["splits"]
+        and found["missing_relations"] == {}
+        and (whole.code == 0)
+        == all(each["all"]["present"] == each["all"]["total"] for each in found["splits"].values())
+    )

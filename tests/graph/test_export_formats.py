@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from byokg.errors import ConfigError, GraphError, GraphExists
+from byokg.api import KnowledgeGraph
+from byokg.errors import ConfigError, GraphError, GraphExists, MissingExtra
 from byokg.graph import export_formats
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.export_formats import FORMATS, write_graph_as
-from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.choose import from_networkx, import_graph
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node
 from tests.graph.contract import STRANGE_IDS, STRANGE_RELATIONS, edge, node
@@ -169,3 +172,29 @@ def test_what_a_format_cannot_hold_is_named_and_nothing_is_left(tmp_path: Path) 
     assert os.listdir(tmp_path) == []
     write_graph_as(bell, "parquet", tmp_path / "out")
     assert alike(import_graph(tmp_path / "out"), bell)
+
+
+def test_networkx_gets_nodes_properties_and_parallel_edges(graph: ColumnarGraph) -> None:
+    pytest.importorskip("networkx")
+    held = KnowledgeGraph(graph).to_networkx()
+    assert held.nodes["Q1"] == {"name": "Ann", "type": "Person", **NODES[0].properties} and held.nodes["Q3"] == {}
+    assert [*held.get_edge_data("Q1", "Q2").values()] == [{"relation": "knows", "weight": 1}] * 2
+    assert alike(from_networkx(held), graph)
+
+
+def test_pytorch_geometric_gets_numbers_and_what_they_mean(
+    graph: ColumnarGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        with pytest.raises(MissingExtra, match=r"pip install 'byokg\[pyg\]'"):
+            KnowledgeGraph(graph).to_pyg()
+    pytest.importorskip("torch_geometric", reason="torch-geometric is not installed")
+    data = KnowledgeGraph(graph).to_pyg()
+    heads, tails = np.asarray(data.edge_index)
+    spelled = [
+        (data.node_ids[head], data.relations[relation], data.node_ids[tail])
+        for head, relation, tail in zip(heads, np.asarray(data.edge_type), tails, strict=True)
+    ]
+    assert sorted(spelled) == sorted((each.head, each.relation, each.tail) for each in EDGES)
+    assert data.num_nodes == len(NODES)

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.evaluate import paths
-from byokg.text import read_literal
+from byokg.text import read_literal, split_label, split_words
 from byokg.types import EntityId, Value
+
+_NOT_COMPARED = frozenset("id ids iso isbn issn code key identifier phone zip latitude longitude".split())
+DATED = frozenset("start end begin since until from to year date time".split())
+"""Words of properties of edges that say when."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What gives nodes a value: a relation to numbers or dates, or a property."""
+
+    label: str
+    dated: bool
+    relation: int | None
+    """None for a property."""
 
 
 def executed(graph: ColumnarGraph, query: str, reduce: str) -> tuple[str, ...]:
@@ -56,3 +71,21 @@ def comparable(text: str) -> float:
         year, month, day = (*str(read.value).split("-"), "1", "1")[:3]
         return int(year) + (int(month) * 32 + int(day)) / 512
     return float(read.value)
+
+
+def comparable_label(label: str) -> bool:
+    """Tell whether more and less of a value make sense: not of an ISBN or a calling code."""
+    words = set(split_words(split_label(label).replace("_", " ")))
+    return not words & {
+        "id",
+        "ids",
+        "isbn",
+        "issn",
+        "code",
+        "key",
+        "identifier",
+        "phone",
+        "zip",
+        "latitude",
+        "longitude",
+    }

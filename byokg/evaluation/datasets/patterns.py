@@ -6,8 +6,8 @@ See `testset` for what a gold query and `reduce` mean.
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -16,12 +16,13 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from byokg.evaluation.datasets.gold import chosen, comparable, executed
+from byokg.evaluation.datasets.gold import DATED, Measure, chosen, comparable, comparable_label, executed
 from byokg.evaluation.datasets.phrasing import Phrases, Step
+from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.graph.store import Direction, EdgeBatch
-from byokg.text import fold_words, is_identifier, is_wordless, read_literal, split_label, split_words
+from byokg.text import fold_words, is_identifier, is_wordless, read_literal, split_words
 from byokg.types import EntityId
 
 Kind = Literal[
@@ -50,7 +51,6 @@ _NOT_ASKED = ("common.", "base.", "type.", "freebase.", "user.", "kg.", "rdf:", 
 
 _SELDOM = 5
 """Edges from which a relation of a large graph is asked about."""
-_NOT_COMPARED = frozenset("id ids iso isbn issn code key identifier phone zip latitude longitude".split())
 _UNQUOTED = frozenset('<>{}|\\^`\n"')
 """Characters that a path query cannot hold within angle brackets."""
 
@@ -73,16 +73,6 @@ class Pattern:
     count: int | None = None
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """What gives nodes a value: a relation to numbers or dates, or a property."""
-
-    label: str
-    dated: bool
-    relation: int | None
-    """None for a property."""
-
-
 class Sampler:
     """Draws patterns from a graph. Each relation begins about as many as any other.
 
@@ -102,11 +92,13 @@ class Sampler:
         self._degree = degree
         self._pool = self._pooled()
         self._used: Counter[int] = Counter()
+        self._bearers: dict[str, list[int]] = {}
         self._mirrors: dict[tuple[int, int], bool] = {}
         self._name = cache(lambda node: graph.nodes(graph.ids(np.array([node])))[0].name)
         self._asked = [r for r in sorted(self._pool) if self._askable(r)]
         self._measures = self._found_measures()
         self._value_relations = {m.relation: m for m in self._measures if m.relation is not None}
+        self._dated = self._found_dated()
         self._measured: Counter[str] = Counter()
         self._makers: dict[Kind, Callable[[], Pattern | None]] = {
             "1-hop": lambda: self._chain("1-hop", 1),
@@ -116,7 +108,7 @@ class Sampler:
             "count": self._count,
             "superlative": lambda: self._by_value("superlative"),
             "comparison": self._comparison,
-            "temporal": lambda: self._by_value("temporal"),
+            "temporal": self._temporal,
             "unanswerable": self._unanswerable,
         }
 
@@ -161,23 +153,33 @@ class Sampler:
         label = self.graph.relations[relation]
         return not label.startswith(_NOT_ASKED) and not set('<>{}|\\^`\n"') & set(label)
 
-    def _found_measures(self) -> list[_Measure]:
+    def _found_measures(self) -> list[Measure]:
         found = []
         for relation in self._asked:
-            if not _comparable_label(self.graph.relations[relation]):
+            if not comparable_label(self.graph.relations[relation]):
                 continue
             _, tails = self._ends(self._pool[relation][:50])
             kinds = [read.kind if (read := read_literal(self._name(t))) else "" for t in tails.tolist()]
             if sum(kind in ("date", "year", "number") for kind in kinds) >= _VALUED * len(kinds):
                 dated = sum(kind in ("date", "year") for kind in kinds) >= _VALUED * len(kinds)
                 dated |= any(word in self.graph.relations[relation] for word in ("date", "year"))
-                found.append(_Measure(self.graph.relations[relation], dated, relation))
+                found.append(Measure(self.graph.relations[relation], dated, relation))
         _, properties = self.graph.node_columns
         for column in properties.schema if properties is not None else ():
-            if str(column.type).startswith(("int", "double", "float", "date")) and _comparable_label(column.name):
+            if str(column.type).startswith(("int", "double", "float", "date")) and comparable_label(column.name):
                 dated = "year" in column.name or "date" in column.name or str(column.type).startswith("date")
-                found.append(_Measure(column.name, dated, None))
+                found.append(Measure(column.name, dated, None))
         return found
+
+    def _found_dated(self) -> list[tuple[str, Int64]]:
+        """Return properties of edges that say when, with edges that have them."""
+        found: dict[str, list[Int64]] = defaultdict(list)
+        for number, batch in enumerate(self.graph.edge_columns):
+            for name in batch.schema.names:
+                if set(split_words(name.replace("_", " "))) & DATED and name.isidentifier():
+                    known = np.flatnonzero(batch.column(name).is_valid()) + number * BATCH_ROWS
+                    found[name].append(known[:: max(1, len(known) // _POOLED_OF_ONE)])
+        return [(name, edges) for name, parts in found.items() if len(edges := np.concatenate(parts))]
 
     def _ends(self, edges: Int64) -> tuple[Int64, Int64]:
         bounds, _, tails = self.graph.outgoing
@@ -200,7 +202,13 @@ class Sampler:
 
     def _nameless(self, node: int) -> bool:
         name = self._name(node)
-        return not name.strip() or is_identifier(name) or len(name) > _LONGEST or not name.isprintable()
+        return (
+            not name.strip()
+            or is_identifier(name)
+            or len(name) > _LONGEST
+            or bool(_UNQUOTED & set(name))
+            or not name.isprintable()
+        )
 
     def _topic(self, node: int) -> bool:
         """Tell whether a question may name this node: by a name that is its own, and it is no hub."""
@@ -384,14 +392,14 @@ class Sampler:
         support = self._support(layers, ends)
         return Pattern("count", query, "count", (start,), (), support, 1, self._note([step]), texts, len(ends))
 
-    def _measure(self, dated: bool | None = None) -> _Measure | None:
+    def _measure(self, dated: bool | None = None) -> Measure | None:
         choice = [m for m in self._measures if dated is None or m.dated == dated]
         if not choice:
             return None
         few = [choice[int(self._draw.random() * len(choice))] for _ in range(4)]
         return min(few, key=lambda m: (self._measured[m.label], m.label))
 
-    def _values(self, nodes: Sequence[int], measure: _Measure) -> dict[int, float] | None:
+    def _values(self, nodes: Sequence[int], measure: Measure) -> dict[int, float] | None:
         """Return the value of each node that has one; None if one has several, or what is neither number nor date."""
         found: dict[int, float] = {}
         if measure.relation is None:
@@ -407,22 +415,20 @@ class Sampler:
                 found[head] = comparable(self._name(tail))
         return found if len(found) > 1 and all(v == v for v in found.values()) else None
 
-    def _valued(self, measure: _Measure) -> int | None:
+    def _valued(self, measure: Measure) -> int | None:
         """Draw a node that has the value."""
         if measure.relation is not None:
             begun = self._begin([measure.relation])
             return begun[0] if begun else None
-        _, properties = self.graph.node_columns
-        if properties is None:
-            return None
-        column = properties.column(measure.label)
-        for _ in range(200):
-            at = int(self._draw.random() * len(column))
-            if column[at].as_py() is not None:
-                return at
-        return None
+        if measure.label not in self._bearers:
+            _, properties = self.graph.node_columns
+            column = properties.column(measure.label) if properties is not None else None
+            known = np.flatnonzero(column.is_valid()) if column is not None else np.empty(0, np.int64)
+            self._bearers[measure.label] = known[:: max(1, len(known) // _POOLED_OF_ONE)].tolist()
+        bearers = self._bearers[measure.label]
+        return bearers[int(self._draw.random() * len(bearers))] if bearers else None
 
-    def _measured_edges(self, nodes: Collection[int], measure: _Measure) -> Triples:
+    def _measured_edges(self, nodes: Collection[int], measure: Measure) -> Triples:
         if measure.relation is None:
             return ()
         batch = self._step(nodes, self._made(measure.relation, False))
@@ -451,15 +457,8 @@ class Sampler:
         values = self._values(ends, measure)
         if values is None:
             return None
-        if kind == "superlative":
-            reduce = "greatest" if self._draw.random() < 0.5 else "least"
-        else:
-            years = sorted({int(v) for v in values.values()})
-            if len(years) < 2 or not all(0 < year < 3000 for year in years):
-                return None
-            place = int(self._draw.random() * (len(years) - 1))
-            reduce = f"after {years[place]}" if self._draw.random() < 0.5 else f"before {years[place + 1]}"
-        answers = sorted(chosen(values, reduce))
+        reduce = self._extreme() if kind == "superlative" else self._year(values)
+        answers = sorted(chosen(values, reduce)) if reduce else []
         if not all(map(self._answer, answers)):
             return None
         most = 1 if kind == "superlative" else MOST_ANSWERS
@@ -478,6 +477,49 @@ class Sampler:
         texts = self.phrases.by_value(self._name(start), step, measure.label, measure.dated, reduce, len(answers))
         return Pattern(kind, query, reduce, (start,), tuple(answers), support, 1, relations, texts)
 
+    def _extreme(self) -> str:
+        return "greatest" if self._draw.random() < 0.5 else "least"
+
+    def _year(self, values: Mapping[int, float]) -> str:
+        """Draw a year that parts some values from others; empty if there is none."""
+        years = sorted({int(value) for value in values.values()})
+        if len(years) < 2 or not all(0 < year < 3000 for year in years):
+            return ""
+        place = int(self._draw.random() * (len(years) - 1))
+        return f"after {years[place]}" if self._draw.random() < 0.5 else f"before {years[place + 1]}"
+
+    def _temporal(self) -> Pattern | None:
+        """Draw from edges that say when they hold, or from nodes that have a date."""
+        if not self._dated or self._draw.random() < 0.5:
+            return self._by_value("temporal")
+        label, edges = self._dated[int(self._draw.random() * len(self._dated))]
+        edge = edges[[int(self._draw.random() * len(edges))]]
+        heads, tails = self._ends(edge)
+        step = self._made(int(self.graph.outgoing[1][edge][0]), self._draw.random() < 0.5)
+        start = int((tails if step.inverse else heads)[0])
+        batch = self._step([start], step) if self._askable(step.number) and self._topic(start) else None
+        others = batch.other.tolist() if batch else []
+        if (
+            batch is None
+            or not 2 <= len(others) <= 4 * MOST_ANSWERS
+            or start in others
+            or len(set(others)) < len(others)
+        ):
+            return None
+        said = [record.get(label) for record in self.graph.edge_properties(batch.edge)]
+        values = {node: comparable(str(v)) for node, v in zip(others, said, strict=True) if v is not None}
+        reduce = self._year(values) if all(value == value for value in values.values()) else ""
+        answers = sorted(chosen(values, reduce)) if reduce else []
+        if not 1 <= len(answers) <= MOST_ANSWERS or not all(map(self._answer, answers)):
+            return None
+        third = f"?answer <{step.label}> ?x" if step.inverse else f"?x <{step.label}> ?answer"
+        (topic,) = self._ids([start])
+        via = f"VIA {{ {third} {{| <{label}> ?value |}} }}"
+        query = f"PATHS WALK START ?x = <{topic}> END ?answer {via} MAX LENGTH 1"
+        texts = self.phrases.by_value(self._name(start), step, f"{label}_date", True, reduce, len(answers))
+        support, relations = self._support([batch], set(values)), self._note([step])
+        return Pattern("temporal", query, reduce, (start,), tuple(answers), support, 1, relations, texts)
+
     def _comparison(self) -> Pattern | None:
         measure = self._measure()
         one, two = (self._valued(measure), self._valued(measure)) if measure else (None, None)
@@ -488,7 +530,7 @@ class Sampler:
         values = self._values(sorted(pair), measure) if all(map(self._topic, pair)) and len(kinds) == 1 else None
         if values is None:
             return None
-        reduce = "greatest" if self._draw.random() < 0.5 else "least"
+        reduce = self._extreme()
         answers = chosen(values, reduce)
         if len(answers) != 1:
             return None
@@ -549,24 +591,6 @@ class Sampler:
             met = sum((t, h) in pairs for h, t in zip(heads.tolist(), tails.tolist(), strict=True))
             self._mirrors[key] = 2 * met > len(heads)
         return self._mirrors[key]
-
-
-def _comparable_label(label: str) -> bool:
-    """Tell whether more and less of a value make sense: not of an ISBN or a calling code."""
-    words = set(split_words(split_label(label).replace("_", " ")))
-    return not words & {
-        "id",
-        "ids",
-        "isbn",
-        "issn",
-        "code",
-        "key",
-        "identifier",
-        "phone",
-        "zip",
-        "latitude",
-        "longitude",
-    }
 
 
 def _expression(steps: Sequence[Step]) -> str:

@@ -240,7 +240,9 @@ class Phrases:
         """Return the words of a value, without its unit: `length_km` is `length`."""
         if self._said(label).reading == "did":
             return f"date {self._said(label).words}" if dated else self._said(label).words
-        return re.sub(r" (km2|m2|km|cm|mm|m|kg|ft|mi)$", "", self._said(label).words)
+        return re.sub(
+            r" (km2|m2|km|cm|mm|m|kg|ft|mi)$", "", re.sub(r"((date|year|time)) date$", r"\1", self._said(label).words)
+        )
 
     def by_value(self, name: str, step: Step, measure: str, dated: bool, reduce: str, answers: int) -> tuple[str, ...]:
         """Return questions for those among several nodes whose value is an extreme, or after or before a year."""

@@ -123,6 +123,12 @@ def test_nameless_mediators_are_walked_through_and_never_named() -> None:
     assert {"Film a1", "Film a2"} in [set(each.answers) for each in made.questions if each.topic_ids == ("Actor a",)]
 
 
+def test_edges_that_say_when_are_asked_about(made: Testset) -> None:
+    asked = [each for each in made.questions if "{|" in each.query]
+    assert asked and {each.type for each in asked} == {"temporal"}
+    assert all(" date " in each.question for each in asked)
+
+
 def test_names_that_two_nodes_bear_are_never_topics() -> None:
     triples = [("Paris", "capital_of", "France"), ("paris", "located_in", "Texas"), ("Rome", "capital_of", "Italy")]
     made = make_testset(ColumnarGraph.from_triples(triples), 20, kinds=["1-hop"])
