@@ -341,7 +341,7 @@ def test_a_misspelt_name_is_linked_with_its_similarity(byokg: Run, graph: Path) 
 
 def test_a_question_about_nothing_in_the_graph_says_so(byokg: Run, graph: Path) -> None:
     outcome = byokg("ask", "xyzzy?", f"graph.path={graph}")
-    assert outcome.code == 0
+    assert outcome.code == 1
     assert outcome.out.startswith("no answer: nothing in the question names a node of the graph")
 
 
