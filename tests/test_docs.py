@@ -58,7 +58,7 @@ def test_a_setting_has_its_type_its_default_and_what_the_docstring_or_the_file_s
     from scripts.docs_site import configuration_pages
 
     pages = configuration_pages()
-    retriever = next(line for line in pages["configuration/pipeline.md"].splitlines() if ".anchors`" in line)
+    retriever = next(line for line in pages["configuration/pipeline.md"].splitlines() if ".path.anchors`" in line)
     _, _, kind, default, meaning, _ = (cell.strip() for cell in retriever.split("|"))
     assert (kind, default) == ("integer", "`10`")
     assert "entities" in meaning

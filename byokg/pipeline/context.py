@@ -256,6 +256,9 @@ class ContextWriter:
         met |= {node for line in asked for node in line.nodes}
         met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
         rest = [line for line in lines if not any(_asked(by_id[id]) for id in line.items)]
+        walked = [line for line in rest if any(isinstance(by_id[id], TripleEvidence) for id in line.items)]
+        while grown := {node for line in walked if line.nodes & (known | met) for node in line.nodes} - known - met:
+            met |= grown
         scores = self._scores(rest, known, met, context.question)
         order = sorted(range(len(rest)), key=lambda at: -scores[at])
         least = max(scores, default=0.0) - _WITHIN

@@ -478,7 +478,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("dataset.nothing=x", "no dataset is chosen; choose one of dataset=atlas, dataset=cronquestions, dataset=cwq"),
         ("quantum=1", "no setting 'quantum'; see all with: byokg eval --show"),
         ("linking=fuzy", "linking=fuzy is no option; nearest: fuzzy; options of linking: both, dense, exact, fuzzy"),
-        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, byokg, "),
+        ("pipeline=null", "pipeline=null is no option; options of pipeline: agentic, bfs_agent, bm25, byokg, "),
         ("graph.pasword=x", "graph=columnar has no setting 'graph.pasword'"),
         ("graph=neo4j://me:s3cret@h", "for a server write graph.path=neo4j://…@h"),
         ("graph.path=neo4j://me:s3cret@h", "holds an @"),
@@ -738,6 +738,7 @@ def test_a_run_records_which_model_it_asks_but_not_where_or_how_patiently() -> N
         "max_tokens": 4096,
         "extra_body": {},
         "api_version": None,
+        "structured": False,
         "provider": "openai_compatible",
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,7 +35,9 @@ def started(kind: str, folder: Path) -> Iterator[str]:
         pytest.skip(f"no servers in {FOLDER}: set BYOKG_SERVERS_DIR to the folder that has them")
     port = free_port()
     command = [str(FOLDER / "start"), kind, str(port), str(folder), *_OPTIONS.get(kind, [])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # Oxigraph's server is a program beside the interpreter, which need not be on the path.
+    where = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where) as process:
         assert process.stdout is not None and process.stderr is not None
         said, _, address = process.stdout.readline().strip().partition(" ")
         try:

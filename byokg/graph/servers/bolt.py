@@ -19,7 +19,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -441,11 +440,11 @@ class _ToOurLog(logging.Handler):
         _LOG.debug("%s", record.getMessage())
 
 
-@cache
 def _keep_from_terminal() -> None:
     """Let the driver's notifications and its notes on connections not appear among answers."""
     driver = logging.getLogger("neo4j")
-    driver.addHandler(_ToOurLog())
+    if not any(isinstance(handler, _ToOurLog) for handler in driver.handlers):
+        driver.addHandler(_ToOurLog())
     driver.propagate = False
 
 

@@ -169,7 +169,7 @@ def test_a_graph_in_the_folder_is_found_whatever_importer_reads_it(tmp_path: Pat
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ((), "holds neither nodes.csv with edges.csv nor one of kb.txt"),
+        ((), "holds neither nodes.csv with edges.csv nor edges.parquet nor one of kb.txt"),
         (("nodes.csv",), "holds nodes.csv but no edges.csv"),
         (("kb.txt", "graph.nt"), "holds several graphs (graph.nt, kb.txt)"),
     ],

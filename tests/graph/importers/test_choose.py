@@ -242,7 +242,7 @@ class TestBadTriples:
         assert triples_of(import_graph(source)) == [("a", "r", "b")]
 
     def test_a_folder_must_hold_exactly_one_graph(self, tmp_path: Path) -> None:
-        refused(tmp_path, None, "holds neither nodes.csv with edges.csv nor one of kb.txt")
+        refused(tmp_path, None, "holds neither nodes.csv with edges.csv nor edges.parquet nor one of kb.txt")
         written(tmp_path, "nodes.csv", b"id\n")
         refused(tmp_path, None, "holds nodes.csv but no edges.csv; both are needed")
         written(tmp_path, "kb.txt", b"a|r|b\n")
