@@ -331,7 +331,7 @@ class _Builder:
             _, first, classes = np.unique(keys, return_index=True, return_inverse=True)
         else:
             _, first, classes = np.unique(masks, axis=1, return_index=True, return_inverse=True)
-        return classes.reshape(-1).astype(np.int32), masks[:, first].reshape(len(self._masks), 2, -1)
+        return classes.reshape(-1).astype(np.int32), masks[:, first].reshape(len(self._masks), 2, len(first))
 
     def _closed(self, states: set[int]) -> frozenset[int]:
         """Return states with all that silent steps lead to."""

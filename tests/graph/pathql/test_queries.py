@@ -443,3 +443,8 @@ def test_the_tool_of_the_mcp_server() -> None:
     answer = tools.call("path_query", {"query": "PATHS START ?x = <a> END ?y = <d> VIA :road COST :km"})
     assert [path["cost"] for path in answer["paths"]] == [2, 2] and not answer["truncated"]
     assert "path_query" not in GraphTools(roads()).tools
+
+
+def test_no_step_at_all_leads_from_a_node_to_itself() -> None:
+    assert lines("PATHS START ?x { VALUES ?x { :a :b } } END ?y MATCHING :road{0,0}") == ["(:a)", "(:b)"]
+    assert lines("PATHS START ?x = :a END ?y = :b MATCHING :road{0,0}") == []
