@@ -1,4 +1,7 @@
-"""Any text of up to 200,000 characters is judged within a second, whatever it is made of."""
+"""No text of up to 200,000 characters is judged in time that grows with its square, whatever it is made of.
+
+`benchmarks/graph_guard.py` holds the guard to a second for each; here a slow machine must not fail.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from byokg.graph.store import RelationSchema, Schema
 from tests.graph.guard.hostile_texts import PARTS, QUERIES, TAILS, grown, nested, repeated
 
 CHECKS: dict[str, Callable[[str, int], CheckedQuery]] = {"cypher": check_cypher, "sparql": check_sparql}
-SECONDS = 1.0
-"""Of processor time, which a busy machine does not change much; most texts take a tenth of it."""
+SECONDS = 15.0
+"""Of processor time: a hundred times what most texts take. What grows with the square takes minutes."""
 
 
 def seconds(language: str, text: str) -> float:
@@ -60,7 +63,7 @@ def hostile(draw: st.DrawFn) -> tuple[str, str]:
 
 @settings(max_examples=15)
 @given(hostile())
-def test_any_text_is_judged_within_a_second(drawn: tuple[str, str]) -> None:
+def test_no_text_is_judged_in_time_that_grows_with_its_square(drawn: tuple[str, str]) -> None:
     assert seconds(*drawn) < SECONDS
 
 
@@ -97,4 +100,4 @@ def test_of_thousands_of_unknown_names_the_first_are_told() -> None:
     found = lint_cypher(text, schema)
     assert [sum(one.kind == kind for one in found) for kind in ("label", "relation", "property")] == [25, 25, 50]
     assert len(lint_sparql("ASK { " + "".join(f"?s <http://e/x{i}> ?o . " for i in range(6000)) + "}", schema)) == 50
-    assert time.thread_time() - start < 5 * SECONDS
+    assert time.thread_time() - start < SECONDS

@@ -274,7 +274,7 @@ def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
     ):
         began = time.perf_counter()
         found = paths(graph, query, limits)
-        assert time.perf_counter() - began < 6, query
+        assert time.perf_counter() - began < 30, query
         assert found.truncated or len(found) == 0, query
         assert len(found) <= 500
 
