@@ -25,6 +25,7 @@ from byokg.text import estimate_tokens
 from byokg.types import (
     INVERSE,
     Cell,
+    ComputedEvidence,
     EdgeCell,
     EntityId,
     Evidence,
@@ -132,6 +133,8 @@ def _nodes(item: Evidence) -> Iterator[str]:
         yield from (item.triple.head, item.triple.tail)
     elif isinstance(item, NodeEvidence):
         yield item.node.id
+    elif isinstance(item, ComputedEvidence):
+        yield from item.nodes
     elif isinstance(item, RowsEvidence):
         for cell in _cells(item.rows):
             if isinstance(cell, NodeCell):
@@ -147,6 +150,8 @@ def _values(item: Evidence) -> Iterator[str]:
         properties = [triple.properties for path in item.paths for triple in path.triples if triple.properties]
     elif isinstance(item, TripleEvidence):
         properties = [item.triple.properties]
+    elif isinstance(item, ComputedEvidence):
+        yield from map(str, item.values)
     elif isinstance(item, NodeEvidence):
         yield item.node.name
         properties = [item.node.properties]
