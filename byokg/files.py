@@ -155,6 +155,10 @@ def _create_locked(path: Path, mode: int) -> BinaryIO:
         file.close()
 
 
+_WORTH_KEEPING_S = 60.0
+"""Seconds of work that are kept when somebody interrupts it."""
+
+
 @contextmanager
 def new_folder(
     folder: str | Path,
@@ -172,7 +176,8 @@ def new_folder(
         folder: where the content appears, complete.
         overwrite: handed to `refuse`.
         refuse: raises `GraphExists` when `folder` is taken; None replaces whatever is there.
-        useful: tells whether to go on with what an interrupted or killed process has left; without it, never.
+        useful: tells whether to go on with what a killed process has left, or one that was interrupted after more than
+            a minute; without it, nothing is kept.
 
     Raises:
         GraphExists: `folder` is taken.
@@ -183,7 +188,7 @@ def new_folder(
         raise GraphError(f"cannot write to {str(folder)!a}: the name is not UTF-8; choose another")
     refuse = refuse or _refuse_nothing
     refuse(folder, overwrite)
-    partial, kept = _sibling(folder), False
+    partial, kept, began = _sibling(folder), False, time.monotonic()
     absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -200,7 +205,7 @@ def new_folder(
     except OSError as error:
         raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
     except KeyboardInterrupt:
-        kept = useful is not None and useful(partial)
+        kept = useful is not None and time.monotonic() - began > _WORTH_KEEPING_S and useful(partial)
         raise
     finally:
         if not kept:
@@ -296,6 +301,24 @@ def _sync(path: Path) -> None:
 def uncompressed(path: Path) -> Path:
     """Return the path without the ending of a compression."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS[1:] else path
+
+
+def bytes_read(paths: Sequence[Path]) -> int | None:
+    """Return up to where this process has read some files that are read one after the other.
+
+    None where the system does not tell (only Linux does), or none of them is open.
+    """
+    sizes = {str(path.resolve()): path.stat().st_size for path in paths}
+    names = list(sizes)
+    with suppress(OSError):
+        for descriptor in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                name = os.readlink(f"/proc/self/fd/{descriptor}")
+                if name in sizes:
+                    said = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii")
+                    before = sum(sizes[path] for path in names[: names.index(name)])
+                    return before + int(said.split("pos:")[1].split()[0])
+    return None
 
 
 def open_decompressed(path: Path) -> BinaryIO:

@@ -224,3 +224,21 @@ def test_a_killed_build_of_another_source_is_not_gone_on_with(source: Path, tmp_
     source.write_text("a\tr\tb\n")
     assert build_graph(source, tmp_path / "graph").edge_count == 1
     assert not list(tmp_path.glob(".*"))
+
+
+def test_of_a_long_build_that_is_interrupted_what_was_done_is_kept(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(doing: str, _: int) -> None:
+        if doing == "sorted":
+            raise KeyboardInterrupt
+
+    for worth, left in ((60.0, 0), (0.0, 1)):
+        monkeypatch.setattr(files, "_WORTH_KEEPING_S", worth)
+        with pytest.raises(KeyboardInterrupt), choose.graph_folder(source, tmp_path / "graph") as partial:
+            choose.import_into(source, partial, progress=stop)
+        assert len(list(tmp_path.glob(".graph.partial-*"))) == left
+    said: list[str] = []
+    with choose.graph_folder(source, tmp_path / "graph") as partial:
+        choose.import_into(source, partial, progress=lambda doing, _: said.append(doing))
+    assert said[0] == "sorted" and not list(tmp_path.glob(".*"))
