@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -160,6 +161,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 _FREE = -1
 """Marks a free slot, and a string without a number."""
 _SLOTS_AT_FIRST = 1 << 10
+_SETTLED_AT_ONCE = 1 << 20
 
 
 class Interner:
@@ -169,12 +171,22 @@ class Interner:
     full. Strings are found by hash and then compared, so equal hashes do no harm.
     """
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._hashes: UInt64 = np.empty(_SLOTS_AT_FIRST, np.uint64)
-        self._offsets: Int64 = np.zeros(_SLOTS_AT_FIRST + 1, np.int64)
-        self._bytes: Bytes = np.empty(_SLOTS_AT_FIRST, np.uint8)
+    def __init__(self, stem: Path | None = None, count: int = 0) -> None:
+        """Start empty, or with the strings that another one kept.
+
+        Args:
+            stem: files that hold all but the table, which the system may then take out of memory, have this name and
+                an ending each; None keeps everything in memory.
+            count: how many of the strings in these files to take; those behind are overwritten.
+        """
+        self._stem, self._count = stem, count
+        self._hashes: UInt64 = self._room(np.empty(0, np.uint64), "hashes", max(count, _SLOTS_AT_FIRST))
+        self._offsets: Int64 = self._room(np.empty(0, np.int64), "offsets", max(count, _SLOTS_AT_FIRST) + 1)
+        self._offsets[0] = 0
+        size = max(int(self._offsets[count]), _SLOTS_AT_FIRST)
+        self._bytes: Bytes = self._room(np.empty(0, np.uint8), "bytes", size)
         self._slots = np.full(_SLOTS_AT_FIRST, _FREE, np.int32)
+        self._settled = 0
 
     def __len__(self) -> int:
         return self._count
@@ -220,6 +232,7 @@ class Interner:
         return self._find(strings, hash_column(strings))
 
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
+        self._settle_all()
         numbers = np.full(len(hashes), _FREE, np.int32)
         searched = np.arange(len(hashes))
         places = self._home(hashes)
@@ -260,17 +273,39 @@ class Interner:
         start, stop = self._count, self._count + len(hashes)
         begin = int(self._offsets[start])
         end = begin + int(offsets[-1] - offsets[0])
-        self._hashes = _room(self._hashes, stop)
-        self._offsets = _room(self._offsets, stop + 1)
-        self._bytes = _room(self._bytes, end)
+        self._hashes = self._room(self._hashes, "hashes", stop)
+        self._offsets = self._room(self._offsets, "offsets", stop + 1)
+        self._bytes = self._room(self._bytes, "bytes", end)
         self._hashes[start:stop] = hashes
         self._offsets[start + 1 : stop + 1] = offsets[1:] - offsets[0] + begin
         self._bytes[begin:end] = data[offsets[0] : offsets[-1]]
         self._count = stop
-        if 2 * stop > len(self._slots):
-            self._slots = np.full(1 << (2 * stop - 1).bit_length(), _FREE, np.int32)
-            start = 0
-        self._settle(np.arange(start, stop, dtype=np.int32))
+        self._settle_all()
+
+    def _settle_all(self) -> None:
+        """Put all numbers that are not in the table there, which grows if it must."""
+        if 2 * self._count > len(self._slots):
+            self._slots = np.full(1 << (2 * self._count - 1).bit_length(), _FREE, np.int32)
+            self._settled = 0
+        for start in range(self._settled, self._count, _SETTLED_AT_ONCE):
+            self._settle(np.arange(start, min(start + _SETTLED_AT_ONCE, self._count), dtype=np.int32))
+        self._settled = self._count
+
+    def _room(self, array: npt.NDArray[Kind], ending: str, count: int) -> npt.NDArray[Kind]:
+        """Return the array, or a longer one that has room for `count` elements and half as many more."""
+        if count <= len(array):
+            return array
+        room = count + count // 2
+        if self._stem is None:
+            longer = np.empty(room, array.dtype)
+            longer[: len(array)] = array
+            return longer
+        path = self._stem.with_name(f"{self._stem.name}.{ending}")
+        with path.open("ab") as file:
+            if file.tell() < room * array.itemsize:
+                file.truncate(room * array.itemsize)
+        mapped: npt.NDArray[Kind] = np.memmap(path, array.dtype, "r+", shape=(room,)).view(np.ndarray)
+        return mapped
 
     def _settle(self, numbers: npt.NDArray[np.int32]) -> None:
         """Put numbers that are not in the table into the next free slot from where each belongs."""
@@ -293,15 +328,6 @@ def _words(data: Bytes, width: int) -> npt.NDArray[np.unsignedinteger]:
     count = max(len(data) - width + 1, 0)
     words: npt.NDArray[np.unsignedinteger] = np.ndarray((count,), f"<u{width}", data if count else None, 0, (1,))
     return words
-
-
-def _room(array: npt.NDArray[Kind], count: int) -> npt.NDArray[Kind]:
-    """Return the array, or a longer copy that has room for `count` elements and half as many more."""
-    if count <= len(array):
-        return array
-    longer = np.empty(count + count // 2, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def first_rows(codes: Numbers, count: int) -> Int64:
