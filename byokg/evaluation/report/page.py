@@ -280,7 +280,7 @@ class _Names:
                     told |= dict(_named(item))
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
-            self._known.update(node_names(self._store, new))
+            self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
         names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
         return {id: name for id, name in names.items() if name != id}
 
