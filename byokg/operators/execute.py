@@ -19,12 +19,16 @@ from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
 from byokg.operators.times import Period, passes, period, united
 from byokg.operators.walks import WalkTable, walk_table
+from byokg.operators.words import idea
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
 Int64 = npt.NDArray[np.int64]
 
 _LISTED = 10
 """Names written out in a line that says what was done."""
+
+_ALIKE = 0.3
+"""Likeness from which a noun may name nodes of a type."""
 
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
@@ -117,7 +121,7 @@ class Operators:
             return None
         names = self._named(state.ends)
         if demand.count:
-            if strict and not state.ends:
+            if strict and (not state.ends or not self._of_kind(state.ends, demand.counted)):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
@@ -184,6 +188,13 @@ class Operators:
         if not self._ordered(state, order):
             return None
         return Outcome("comparison", "; ".join([*state.done, _listing(self._named(state.ends))]), tuple(state.ends))
+
+    def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
+        """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
+        if noun not in idea("order")["units"]:
+            return True
+        types = {node.type for node in self._store.nodes(nodes[:_LISTED])}
+        return "" in types or any(self._measures.likeness(noun, type) > _ALIKE for type in types)
 
     # One operation after the other
 
@@ -289,14 +300,29 @@ class Operators:
     def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
         """Take away what a path from another node reaches, the best path that reaches any of it."""
         before = frozenset(state.ends)
-        for path in sorted((path for path in paths if path.source in negated), key=lambda path: -path.score):
+        if before & frozenset(negated) or self._reached(state, negated):
+            state.ends = [end for end in state.ends if end not in negated]
+            state.done.append(f"without {_listing(self._named(negated))}")
+            state.operations.append("difference")
+            return True
+        own = [path for path in paths if path.source in negated]
+        for path in sorted(own, key=lambda path: (len(path.relations), -path.score)):
             common = before & frozenset(path.ends)
-            if common or before & frozenset(negated):
-                state.ends = [end for end in state.ends if end not in common and end not in negated]
+            if common:
+                state.ends = [end for end in state.ends if end not in common]
                 names = self._named([path.source])
                 state.done.append(f"without {len(common)} of {len(before)} that {names[0]} leads to")
                 state.operations.append("difference")
                 state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+                return True
+        return False
+
+    def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
+        """Tell whether a candidate's path leads to some nodes as well; as topic entities they were left out."""
+        numbers = np.asarray(self._store.numbers(list(nodes)), np.int64)
+        for path in state.candidates.paths:
+            table = walk_table(self._store, path.source, path.relations)
+            if table is not None and np.isin(table.nodes[:, -1], numbers).any():
                 return True
         return False
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, superlative
+from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, measured_by, superlative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -111,7 +111,7 @@ _DATE = (
     r"|[12]\d{3}s?)(?![\d,.]*\d)"
 )
 _YEAR = re.compile(r"[12]\d{3},?")
-_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion|k|m|bn)\b)?"
+_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion)\b|(?:k|m|bn)\b)?"
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 
 
@@ -151,7 +151,10 @@ class _Patterns:
         self.by = _made(
             r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
         )
-        self.comparative = _made(r"\b(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\b")
+        self.comparative = _made(
+            rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
+        )
+        self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
         self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
         self.same = _made(any_of(time["same"]))
@@ -162,7 +165,7 @@ class _Patterns:
         self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
         self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
         self.year_asked = _made(any_of(idea("time")["asks"]))
-        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?P<b>{NAMED})")
+        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
         self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
 
 
@@ -223,10 +226,10 @@ class _Reader:
         whens = () if following else self._when()
         times = (*whens, *self._times())
         count, counted = self._count()
-        if order is None and following is None:
-            order = self._by_time()
         if order is None and pairs:
             order = self._compared()
+        if order is None and following is None:
+            order = self._by_time()
         without, lacking = self._difference()
         union = pairs if pairs and self._says_or and (order is None or not order.words) else ()
         if order is not None and pairs and not order.words:
@@ -266,6 +269,10 @@ class _Reader:
     # One thing after the other
 
     _says_or = False
+
+    def _until_other(self, start: int, last: int) -> int:
+        """Return where the words about a mention end: at the clause's end, or before another mention."""
+        return min([last, *(one.start for one in self._mentions if start <= one.start)])
 
     def _pair(self) -> tuple[int, ...]:
         """Read «A or B» and «A and B»."""
@@ -368,7 +375,7 @@ class _Reader:
         if match is not None:
             adjective = comparative(match["word"] or "")
             if match["noun"] or adjective is not None:
-                nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+                nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
                 most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
                 self._take(*match.span())
                 return Order(
@@ -377,7 +384,7 @@ class _Reader:
         match = patterns.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
-            nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+            nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
             most = bool(match["most"]) != (adjective is not None and adjective.less)
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
@@ -427,10 +434,20 @@ class _Reader:
     def _compared(self) -> Order | None:
         """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
         for match in _patterns().comparative.finditer(self._left):
+            if match["unit"]:
+                self._take(*match.span())
+                return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
             adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
             if adjective is not None:
                 self._take(*match.span())
-                return Order(adjective.nouns, not adjective.less, 1, adjective.dates)
+                return Order(
+                    adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
+                )
+        match = _patterns().sooner.search(self._left)
+        if match is not None:
+            self._take(*match.span())
+            nouns = ("birth", "born", "year") if match["born"] else ()
+            return Order(nouns, match["way"] == "later", 1, dates=True)
         return None
 
     def _when(self) -> tuple[TimeTest, ...]:
@@ -489,6 +506,8 @@ class _Reader:
             return "", ""
         words = WORD.findall(self._left[match.end() :])
         counted = next((word for word in words if word not in FUNCTION_WORDS), "")
+        units = idea("order")["units"]
+        counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
 
@@ -506,7 +525,14 @@ class _Reader:
                 mention = after[0] if after else before[-1] if before else None
                 if mention is not None and mention not in taken:
                     taken.append(mention)
-                    self._take(*match.span())
+                    own = self._mentions[mention]
+                    if pattern is patterns.without:
+                        self._take(*match.span())
+                    if own.start >= match.end():  # what is said of it is not said of what is asked for
+                        self._take(match.start(), own.end)
+                        self._take(own.end, self._until_other(own.end, last))
+                    else:
+                        self._take(own.start, last)
         lacking = ""
         thing = patterns.no.search(self._left) or patterns.not_done.search(self._left)
         if thing is not None and not taken:
@@ -521,10 +547,6 @@ class _Reader:
                 end = match.end() + (rest.end() if rest else 0)
                 self._take(match.start(), end)
         return tuple(taken), lacking
-
-
-def _measured(noun: str) -> tuple[str, ...]:
-    return tuple(idea("order")["units"].get(noun, ())) or (noun,)
 
 
 @cache

@@ -142,9 +142,9 @@ class ExtractiveAnswerer:
             context: what was found.
             without: mentions whose metapaths are left out of account.
         """
-        left_out = {
-            entity.id for earlier in context.rounds for entity in earlier.linked.entities if entity.mention in without
-        }
+        linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
+        left_out = {one.id for one in linked if one.mention in without}
+        left_out -= {one.id for one in linked if one.mention not in without}
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
         return sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
