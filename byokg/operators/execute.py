@@ -151,7 +151,8 @@ class Operators:
             batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
             held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
             shared = self._store.ids(batch.other)
-            wanted = [place for place, other in enumerate(shared) if other in set(others)] or list(range(len(shared)))
+            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
+            wanted = [place for place in timed if shared[place] in others] or timed
             for place in wanted:
                 own = held[place]
                 if own is None or own.start is None:

@@ -186,7 +186,7 @@ _TRIGGERS = re.compile(
     r"\d{4}|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
-    r"without|except|excluding|leaving|other|apart|no|lacking|or|aside|\w+est|\w+n't)\b|n't",
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|\w+est|\w+n't)\b|n't",
     re.IGNORECASE,
 )
 """What a question has that asks for more than a path: a quick look that spares most questions the rest."""
@@ -439,6 +439,10 @@ class _Reader:
                 return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
             adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
             if adjective is not None:
+                noun = re.match(r"\s+(?P<noun>[a-z]+)", self._left[match.end() :])
+                if noun is not None and noun["noun"] in _measures():  # the larger population
+                    self._take(match.start(), match.end() + noun.end())
+                    return Order((noun["noun"],), not adjective.less)
                 self._take(*match.span())
                 return Order(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
@@ -584,4 +588,10 @@ def asking_when(text: str) -> str:
 
     Where dates are the values of properties, the word `year` tells none of them from the others.
     """
-    return _patterns().year_asked.sub(lambda found: "when".ljust(len(found.group())), text, count=1)
+
+    def instead(found: re.Match[str]) -> str:
+        first = found.group().split()[0].lower()
+        said = "when end" if first == "until" else "when start" if first == "since" else "when"
+        return said.ljust(len(found.group()))
+
+    return _patterns().year_asked.sub(instead, text, count=1)

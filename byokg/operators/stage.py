@@ -114,7 +114,8 @@ class OperatorRetriever:
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         choices = self._choices(request.context, left_out)
         by_id = {path.id: path for path in paths}
-        likely = [choice for choice in choices[:_TRIED] if choice[0] >= choices[0][0] - self._margin]
+        best = max((choice[0] for choice in choices), default=0.0)
+        likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
         for strict in (True, False):
             for score, ends, citations in likely:
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
