@@ -17,9 +17,10 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import Period, passes, period, united
+from byokg.operators.times import Day, Period, passes, period, read_date, united
 from byokg.operators.walks import WalkTable, walk_table
 from byokg.operators.words import idea
+from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -183,6 +184,45 @@ class Operators:
                     best = score, Outcome("sequence", text, tuple(chosen))
         return best[1] if best else None
 
+    def between(self, demand: Demand, one: Sequence[EntityId], other: Sequence[EntityId]) -> Outcome | None:
+        """Return when what joins two nodes held, by the edges between them."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in one:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            far = self._store.ids(batch.other)
+            places = [place for place, id in enumerate(far) if id in other]
+            order = demand.order
+            ends = demand.when == "end" if order is None or order.edge == "any" else order.edge == "end"
+            told = self._dates(batch.edge[places], ends)
+            if not told:
+                continue
+            if order is not None:
+                told = told[-1:] if order.most else told[:1]
+            label = schema.relations[int(batch.relation[places[0]])].name
+            names = self._named([node, far[places[0]]])
+            text = f"{label} of {names[0]} and {names[1]}: {', '.join(map(str, told))}"
+            return Outcome("property", text, values=tuple(told))
+        return None
+
+    def _dates(self, edges: Int64, ends: bool) -> list[Value]:
+        """Return when edges begin or end, as they say it, in order; a single date is both."""
+        found: dict[Value, Day] = {}
+        roles = (idea("time")["end_keys" if ends else "begin_keys"], idea("time")["point_keys"])
+        for properties in self._store.edge_properties(edges):
+            for keys in roles:
+                own = {
+                    value: read[0]
+                    for key, value in properties.items()
+                    if set(split_words(split_label(key))) & set(keys) and (read := read_date(value)) is not None
+                }
+                if own:
+                    found |= own
+                    break
+        return sorted(found, key=lambda value: found[value])
+
     def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return which of some named nodes is the most; None where they have nothing to compare."""
         state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
@@ -206,6 +246,8 @@ class Operators:
         if len(numbers) < len(values) or demand.times or demand.thresholds or demand.without or demand.lacking:
             return None
         if demand.order is not None:
+            if demand.order.edge != "any" and _role(candidates) not in ("", demand.order.edge):
+                return None
             chosen = (max if demand.order.most else min)(values, key=lambda value: numbers[value])
             text = f"{demand.order.words} of {len(values)}: {chosen}"
             return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
@@ -508,6 +550,16 @@ def _adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]
         return []
     nearest = max(start for start, _ in earlier)
     return [other for start, other in earlier if start == nearest]
+
+
+def _role(candidates: Candidates) -> str:
+    """Return which end of a period values are, by the name of their property; empty where it does not say."""
+    for path in candidates.paths:
+        words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
+        for role in ("begin", "end"):
+            if words & set(idea("time")[f"{role}_keys"]):
+                return role
+    return ""
 
 
 def _year(held: Period) -> str:

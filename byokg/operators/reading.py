@@ -48,6 +48,8 @@ class Order:
     dates: bool = False
     """Whether dates are compared where no number is found."""
     words: str = ""
+    edge: Edge = "any"
+    """Which end of a period is ordered, where only that is asked for."""
     counted: bool = False
     """Whether the nouns may also name things to count (`the most neighbours`)."""
 
@@ -98,6 +100,8 @@ class Demand:
     """What the answers have none of (`no land border`)."""
     union: tuple[int, ...] = ()
     """Mentions of which either is enough."""
+    when: Edge | None = None
+    """Which end of a period is asked for, where the question asks when something was between two mentions."""
 
     @property
     def plain(self) -> bool:
@@ -234,7 +238,19 @@ class _Reader:
         union = pairs if pairs and self._says_or and (order is None or not order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
-        return Demand("".join(self._kept), count, counted, order, times, thresholds, following, without, lacking, union)
+        return Demand(
+            "".join(self._kept),
+            count,
+            counted,
+            order,
+            times,
+            thresholds,
+            following,
+            without,
+            lacking,
+            union,
+            self._asks(),
+        )
 
     # What is taken out
 
@@ -379,7 +395,7 @@ class _Reader:
                 most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
                 self._take(*match.span())
                 return Order(
-                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), adjective is None
+                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
         match = patterns.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
@@ -389,7 +405,7 @@ class _Reader:
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
             nouns = self._by(nouns)
-            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), adjective is None)
+            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
         for match in patterns.superlative.finditer(self._left):
             adjective = superlative(match["word"].lower())
             if adjective is None:
@@ -429,7 +445,9 @@ class _Reader:
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
-        return Order(nouns, match["first"] is None, 1, True, match.group().strip())
+        begins = match["first"] is not None or _patterns().begins.search(self._whole) is not None
+        edge: Edge = "begin" if begins else "end"
+        return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
     def _compared(self) -> Order | None:
         """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
@@ -447,11 +465,11 @@ class _Reader:
                 return Order(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
                 )
-        match = _patterns().sooner.search(self._left)
-        if match is not None:
-            self._take(*match.span())
-            nouns = ("birth", "born", "year") if match["born"] else ()
-            return Order(nouns, match["way"] == "later", 1, dates=True)
+        sooner = _patterns().sooner.search(self._left)
+        if sooner is not None:
+            self._take(*sooner.span())
+            nouns = ("birth", "born", "year") if sooner["born"] else ()
+            return Order(nouns, sooner["way"] == "later", 1, dates=True)
         return None
 
     def _when(self) -> tuple[TimeTest, ...]:
@@ -514,6 +532,15 @@ class _Reader:
         counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
+
+    def _asks(self) -> Edge | None:
+        """Read «when did A win B»."""
+        asked = re.match(r"\W*when\b", self._whole) or _patterns().year_asked.search(self._whole)
+        if asked is None or len(self._mentions) < 2:
+            return None
+        first = asked.group().split()[0]
+        ends = first == "until" or _patterns().ends.search(self._whole[asked.end() :]) is not None
+        return "end" if ends else "begin" if _patterns().begins.search(self._whole) else "any"
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Read what is taken away: mentions, or things that the answers have none of."""
