@@ -13,7 +13,8 @@ from typing import Any
 # Neither the first nor the second of an order may be close to what follows it: populations and areas are estimates.
 CLOSE = (
     "SELECT 1 FROM (SELECT {what} p, LAG({what}) OVER (ORDER BY {what} DESC) q, "
-    "ROW_NUMBER() OVER (ORDER BY {what} DESC) r FROM {table} WHERE {where}) WHERE p IS NULL OR (r IN (2, 3) AND q-p<0.06*q)"
+    "ROW_NUMBER() OVER (ORDER BY {what} DESC) r FROM {table} WHERE {where}) WHERE p IS NULL OR (r IN (2, 3) AND "
+    "q-p<0.06*q)"
 )
 
 
@@ -282,7 +283,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     ),
     dict(
         slug="either-neighbour", kind="union", hops=1,
-        topics="SELECT x.id, y.id FROM settled x JOIN settled y ON x.id<y.id WHERE (x.id, y.id) IN (SELECT a, b FROM near) "
+        topics="SELECT x.id, y.id FROM settled x JOIN settled y ON x.id<y.id WHERE (x.id, y.id) IN (SELECT a, b FROM "
+        "near) "
         "AND (x.id, y.id) NOT IN (SELECT a, b FROM neighbour)",
         gold="SELECT b FROM neighbour WHERE a='{0}' UNION SELECT b FROM neighbour WHERE a='{1}'",
         wordings=(
@@ -296,7 +298,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
         topics="SELECT x.language, y.language FROM (SELECT language FROM language GROUP BY 1 HAVING COUNT(*) BETWEEN 2 "
         "AND 12) x JOIN (SELECT language FROM language GROUP BY 1 HAVING COUNT(*) BETWEEN 2 AND 12) y "
         "ON x.language<y.language",
-        gold="SELECT country FROM language WHERE language='{0}' UNION SELECT country FROM language WHERE language='{1}'",
+        gold="SELECT country FROM language WHERE language='{0}' UNION SELECT country FROM language WHERE "
+        "language='{1}'",
         wordings=(
             "In which countries is {0} or {1} an official language?",
             "Which countries have {0} or {1} as an official language?",
@@ -306,7 +309,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     dict(
         slug="either-currency", kind="union", hops=1,
         topics="SELECT x.currency, y.currency FROM shared_currency x JOIN shared_currency y ON x.currency<y.currency",
-        gold="SELECT country FROM currency WHERE currency='{0}' UNION SELECT country FROM currency WHERE currency='{1}'",
+        gold="SELECT country FROM currency WHERE currency='{0}' UNION SELECT country FROM currency WHERE "
+        "currency='{1}'",
         wordings=(
             "Which countries use {0} or {1}?",
             "In which countries does one pay with {0} or {1}?",
@@ -359,7 +363,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     ),
     dict(
         slug="count-region-area", kind="count", hops=1,
-        topics="SELECT DISTINCT region, n FROM in_region JOIN (SELECT 100000 n UNION SELECT 300000 UNION SELECT 600000)",
+        topics="SELECT DISTINCT region, n FROM in_region JOIN (SELECT 100000 n UNION SELECT 300000 UNION SELECT "
+        "600000)",
         gold="SELECT COUNT(*) FROM in_region JOIN node ON id=country WHERE region='{0}' AND area_km2>{1}",
         values=True,
         unless="SELECT 1 FROM in_region JOIN node ON id=country WHERE region='{0}' AND (area_km2 IS NULL "
@@ -372,7 +377,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     ),
     # Superlatives
     dict(
-        slug="region-smallest", kind="superlative", hops=1, topics="SELECT region FROM in_region GROUP BY 1 HAVING COUNT(*)>2",
+        slug="region-smallest", kind="superlative", hops=1, topics="SELECT region FROM in_region GROUP BY 1 HAVING "
+        "COUNT(*)>2",
         gold="SELECT country FROM in_region JOIN node ON id=country WHERE region='{0}'", rank="area_km2 ASC",
         wordings=(
             "What is the smallest country by area in {0}?",
@@ -383,7 +389,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     dict(
         slug="neighbour-second-people", kind="superlative", hops=1,
         topics="SELECT id FROM settled JOIN neighbour ON a=id GROUP BY 1 HAVING COUNT(*)>2",
-        gold="SELECT b FROM (SELECT b, population FROM neighbour JOIN node ON id=b WHERE a='{0}' ORDER BY population DESC "
+        gold="SELECT b FROM (SELECT b, population FROM neighbour JOIN node ON id=b WHERE a='{0}' ORDER BY population "
+        "DESC "
         "LIMIT 2) ORDER BY population LIMIT 1",
         unless=CLOSE.format(what="population", table="neighbour JOIN node ON id=b", where="a='{0}'").replace("{{", "{"),
         wordings=(
@@ -404,7 +411,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
         ),
     ),
     dict(
-        slug="longest-tributary", kind="superlative", hops=1, topics="SELECT main FROM tributary GROUP BY 1 HAVING COUNT(*)>1",
+        slug="longest-tributary", kind="superlative", hops=1, topics="SELECT main FROM tributary GROUP BY 1 HAVING "
+        "COUNT(*)>1",
         gold="SELECT river FROM tributary JOIN node ON id=river WHERE main='{0}'", rank="length_km DESC",
         wordings=(
             "What is the longest of the great tributaries of {0}?",
@@ -414,7 +422,8 @@ PATTERNS: tuple[dict[str, Any], ...] = (
     ),
     dict(
         slug="language-region-largest", kind="superlative", hops=1,
-        topics="SELECT continent, language FROM in_continent JOIN language USING (country) WHERE country NOT IN odd_continent "
+        topics="SELECT continent, language FROM in_continent JOIN language USING (country) WHERE country NOT IN "
+        "odd_continent "
         "GROUP BY 1, 2 HAVING COUNT(*)>2",
         gold="SELECT country FROM in_continent JOIN language USING (country) JOIN node ON id=country "
         "WHERE continent='{0}' AND language='{1}'", rank="area_km2 DESC",

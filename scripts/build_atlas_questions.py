@@ -151,7 +151,8 @@ CREATE TEMP TABLE year (y INTEGER);
 CREATE TEMP VIEW reign (country, y, person) AS SELECT country, y, MIN(person) FROM led JOIN year
   ON y BETWEEN since AND until WHERE y BETWEEN 1990 AND 2023
   GROUP BY country, y HAVING COUNT(*) = 1 AND MIN(since) < y AND MAX(until) > y;
-CREATE TEMP VIEW near (a, b) AS SELECT x.head, y.head FROM edge x JOIN edge y ON x.relation=y.relation AND x.tail=y.tail
+CREATE TEMP VIEW near (a, b) AS SELECT x.head, y.head FROM edge x
+  JOIN edge y ON x.relation=y.relation AND x.tail=y.tail
   WHERE x.relation IN ('in_region', 'flows_through', 'mountain_in', 'head_of_government_of') AND x.head<y.head;
 CREATE TEMP VIEW native (person, country) AS SELECT person, MIN(country) FROM born GROUP BY person HAVING COUNT(*) = 1;
 """
@@ -201,7 +202,8 @@ class Pattern:
     `{0}`, `{1}`; it returns node ids, or values where `values` is set. A superlative gives `rank`, by which its
     rows are ordered: the generator then demands that no candidate lacks that property and that the best leads the
     next by more than `margin` (a share of it), since populations and areas are estimates. A candidate question
-    for which `unless` returns a row is dropped. The answer of a `choice` is one of its topics. `take` topics are used, with `each` wordings for every one.
+    for which `unless` returns a row is dropped. The answer of a `choice` is one of its topics. `take` topics are used,
+    with `each` wordings for every one.
     """
 
     slug: str

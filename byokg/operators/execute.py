@@ -234,8 +234,11 @@ class Operators:
         """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
         if noun not in idea("order")["units"]:
             return True
-        types = {node.type for node in self._store.nodes(nodes[:_LISTED])}
-        return "" in types or any(self._measures.likeness(noun, type) > _ALIKE for type in types)
+        likeness = {type: self._measures.likeness(noun, type) for type in self._store.schema().node_types if type}
+        best = max(likeness, key=lambda type: likeness[type], default="")
+        if not best or likeness[best] < _ALIKE:
+            return True
+        return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
 
     # One operation after the other
 

@@ -235,7 +235,7 @@ class _Reader:
         if order is None and following is None:
             order = self._by_time()
         without, lacking = self._difference()
-        union = pairs if pairs and self._says_or and (order is None or not order.words) else ()
+        union = pairs if pairs and self._says_or and (order is None or order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
         return Demand(
