@@ -8,6 +8,7 @@ from functools import lru_cache
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.operators.reading import read
+from byokg.operators.words import idea
 from byokg.text import read_question, related, split_label, split_words
 from byokg.types import EntityId, Mention
 
@@ -44,6 +45,7 @@ class Kinds:
         return ""
 
     def _named(self, noun: str) -> str:
+        noun = idea("count")["singular"].get(noun, noun)
         for name, words in self._types.items():
             if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
                 return name

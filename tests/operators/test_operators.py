@@ -54,7 +54,7 @@ def pipeline(graph: ColumnarGraph) -> Loop:
     [
         ("What is Ada's salary?", ["5000"]),
         ("When was Acme founded?", ["1906-04-18"]),
-        ("How many people work for Acme?", ["3"]),
+        ("How many companies has Ada worked for?", ["2"]),
         ("Which person that works for Acme has the highest salary?", ["Cleo"]),
         ("Who worked for Acme in 2000?", ["Ben"]),
         ("Who works for Acme with a salary above 4500?", ["Ada", "Cleo"]),
@@ -68,11 +68,11 @@ def test_questions_beyond_a_path_are_answered(pipeline: Loop, question: str, ans
 
 
 def test_a_count_says_what_was_counted(pipeline: Loop) -> None:
-    answer = pipeline.ask("How many people work for Acme?")
+    answer = pipeline.ask("How many companies has Ada worked for?")
     (item,) = [each for step in answer.rounds for each in step.evidence if isinstance(each, ComputedEvidence)]
     assert item.operation == "count"
-    assert item.text.startswith("count of 3: ")
-    assert {"Ada", "Ben", "Cleo"} <= set(item.text.replace("|", " ").split())
+    assert item.text.startswith("count of 2: ")
+    assert {"Acme", "Initech"} <= set(item.text.replace("|", " ").split())
 
 
 def test_values_are_nodes_that_nothing_leads_out_of(graph: ColumnarGraph) -> None:
