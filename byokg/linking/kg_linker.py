@@ -374,6 +374,7 @@ class OfflineLinker:
             growth = grow(self._store, growth, chosen, avoid, self._sample)
             if len(growth) == 0:
                 break
+            scorer.meet(growth)
             aligned = scorer.align(growth.steps)
             levels.append((growth, aligned))
             if hop < most:
