@@ -155,6 +155,7 @@ class BoltServer(CypherServer):
 
     identity = "elementId"
     anchor = "UNWIND $ids AS i MATCH (n) WHERE elementId(n) = i"
+    samples_at_once = True
 
     def __init__(
         self,

@@ -206,6 +206,8 @@ class CypherServer(ABC):
     """The function that gives the id of an element."""
     anchor: str
     """The clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
+    samples_at_once = False
+    """All relations of a graph that is not large may be sampled by one query."""
 
     @abstractmethod
     def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:

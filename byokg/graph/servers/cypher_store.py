@@ -248,7 +248,7 @@ class CypherStore(CypherNames):
         """
         looked_at = max(per_relation, 0) * _SPREAD
         relations = [relation.name for relation in self._known_schema().relations] if looked_at else []
-        if relations and self._sizes[1] <= _LISTED:
+        if relations and self._server.samples_at_once and self._sizes[1] <= _LISTED:
             return self._as_batch(self._ask(self._spread_edges(), {"wanted": per_relation}))
         together = max(1, _SAMPLED_ROWS // max(looked_at, 1))
         found: dict[str, list[Sequence[Any]]] = {relation: [] for relation in relations}
