@@ -105,6 +105,13 @@ def answers(store: Any, questions: Sequence[Question]) -> list[frozenset[str | N
     return [frozenset(item.id for item in pipeline.run(question).items) for question in questions]
 
 
+def classes(ids: dict[str, str], edges: Sequence[tuple[str, str, str]]) -> dict[str, int]:
+    """Count the nodes of each class, those of several once for each, as RDF stores do; a graph in files knows one."""
+    pairs = {(head, tail) for head, relation, tail in edges if relation == _TYPES}
+    counts = Counter(tail for _, tail in pairs)
+    return {**counts, "": len(ids) - len({head for head, _ in pairs})}
+
+
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:
     """Return seconds and result."""
     began = time.perf_counter()
@@ -243,6 +250,8 @@ def main() -> None:
                     print(row, flush=True)
                 with opened(kind, address) as store:
                     theirs, ours = facts(store, chosen), facts(reference, chosen)
+                if rdf:
+                    ours["types"] = classes(ids, edges)
                 rows += [Row(f"{kind}: {name} equal", float(theirs[name] == ours[name])) for name in ours]
                 if given.questions:
                     questions = asked(given.questions, ids, given.asked, rdf)
