@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
-from byokg.index.string_hashes import hash_column
+from byokg.index.string_hashes import hash_column, positions
 from byokg.text import ARTICLES, WORD, fold_words
 
 Bytes = npt.NDArray[np.uint8]
@@ -32,22 +32,6 @@ UInt64 = npt.NDArray[np.uint64]
 
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""
-
-# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
-
-
-def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
-    """View N numbers as an Arrow column, to take the rows at these positions."""
-    held = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
-
-
-def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
-    """Return N texts as an Arrow column. Raises `UnicodeEncodeError` for a lone surrogate."""
-    data = [text.encode() for text in texts]
-    bounds = np.cumsum([0, *map(len, data)], dtype=np.int64)
-    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
-
 
 _END = "\n"
 _COMPARED = 192

@@ -40,7 +40,6 @@ from byokg.graph.columnar.folder import (
     write_meta,
     write_nodes,
 )
-from byokg.graph.columnar.ids import IdIndex
 from byokg.graph.columnar.schema import (
     Labels,
     NodeColumns,
@@ -64,7 +63,7 @@ from byokg.graph.store import (
     Schema,
     schema_from_json,
 )
-from byokg.index.name_table import positions
+from byokg.index.string_hashes import IdIndex, positions
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
-"""Numbers for strings: finding one id among millions without a Python dict, and numbering strings as they come.
+"""Numbers for strings as they come.
 
-`IdIndex` is a sorted column of hashes that may be memory-mapped; `Interner` is a hash table made of arrays for the
-texts of an import, a column at a time. `Numbering` gives out numbers for stores that have none, such as servers.
+`Interner` is a hash table made of arrays for the texts of an import, a column at a time. `Numbering` gives out numbers
+for stores that have none, such as servers.
 """
 
 from __future__ import annotations
@@ -14,83 +14,13 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from byokg.index.name_table import positions, texts_column
-from byokg.index.string_hashes import hash_column, hash_one, string_buffers
+from byokg.index.string_hashes import hash_column, string_buffers
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 UInt64 = npt.NDArray[np.uint64]
-
-_FEW = 12
-"""Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
-
-
-class IdIndex:
-    """A column of N distinct ids, and their hashes in ascending order; all of it may be memory-mapped.
-
-    The hash only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
-    """
-
-    def __init__(self, ids: pa.LargeStringArray, hashes: UInt64, order: npt.NDArray[np.int32]) -> None:
-        """Use hashes that are sorted already; `order` holds the position of the id behind each."""
-        self.hashes = hashes
-        self.order = order
-        self._ids = ids
-        self._offsets, self._bytes = string_buffers(ids)
-
-    @classmethod
-    def build(cls, ids: pa.LargeStringArray) -> IdIndex:
-        """Hash and sort a column of ids."""
-        return cls(ids, *sorted_hashes(hash_column(ids)))
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
-        if len(entities) <= _FEW or len(self) == 0:
-            return self._find_few(entities)
-        try:
-            wanted = texts_column(entities)
-        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
-            return self._find_few(entities)
-        slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
-        found: npt.NDArray[np.int32] = self.order[slots]
-        unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
-        others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
-        found[others] = self._find_few([entities[position] for position in others.tolist()])
-        return found
-
-    def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        texts = [entity.encode(errors="surrogatepass") for entity in entities]
-        values = np.array([hash_one(text) for text in texts], np.uint64)
-        starts = self.hashes.searchsorted(values).tolist()
-        stops = self.hashes.searchsorted(values, "right").tolist()
-        found = np.full(len(texts), -1, np.int32)
-        for position, (text, start, stop) in enumerate(zip(texts, starts, stops, strict=True)):
-            for number in self.order[start:stop].tolist():
-                if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == text:
-                    found[position] = number
-                    break
-        return found
-
-    def get(self, numbers: Int64) -> list[str]:
-        """Return the id at each position."""
-        if len(numbers) > _FEW:
-            many: list[str] = self._ids.take(positions(numbers)).to_pylist()
-            return many
-        starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
-        return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
-
-
-def sorted_hashes(hashes: UInt64) -> tuple[UInt64, npt.NDArray[np.int32]]:
-    """Return N hashes in ascending order, and the position behind each."""
-    order = np.argsort(hashes, kind="stable").astype(np.int32)
-    return hashes[order], order
-
 
 Kind = TypeVar("Kind", bound=np.generic)
 

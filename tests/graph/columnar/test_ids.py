@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.columnar.ids import IdIndex, Interner, Numbering
+from byokg.graph.columnar.ids import Interner, Numbering
 from byokg.index import string_hashes
-from byokg.index.string_hashes import hash_column
+from byokg.index.string_hashes import IdIndex, hash_column
 
 
 def one_by_one(index: IdIndex, texts: list[str]) -> list[int]:
