@@ -293,6 +293,7 @@ def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
         "PATHS ALL START ?x END ?y VIA :r",
         "PATHS SHORTEST 900 TRAIL START ?x = :c0 END ?y = :c1 VIA :r",
         "PATHS ALL START ?x = :c0 END ?y = :d0 VIA UNDIRECTED :r",
+        "PATHS ALL TRAIL CYCLIC START ?x END ?y VIA UNDIRECTED :r",
     ):
         began = time.perf_counter()
         found = paths(graph, query, limits)
