@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from byokg.evaluation.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.run_folder import Run
+    from byokg.graph.rdf.dumps import Wanted
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
     from byokg.llm.replies import Count, Mode
     from byokg.open import Opened
+
+_TOLD_EVERY_S = 5.0
 
 FOUND = 4
 """Exit code of an audit that found something."""
@@ -140,18 +143,44 @@ def audit(
 
 @app.command("graph")
 def graph(
-    words: Words = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="DUMP | KEY=VALUE…", help="A dump's file, or a data set's settings.")
+    ] = None,
     config_dir: ConfigDir = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="PLACE", help="Folder, or file for a dump, to write.")] = None,
+    dump: Annotated[str | None, typer.Option(help="Which it is: freebase or wikidata.")] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Language of texts to keep; en unless given. Repeatable.")
+    ] = None,
+    no_users: Annotated[bool, typer.Option("--no-users", help="Leave out Freebase's user.… and base.…")] = False,
+    descriptions: Annotated[bool, typer.Option("--descriptions", help="Keep Wikidata's descriptions.")] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="RELATION", help="A further relation to keep. Repeatable.")
+    ] = None,
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N lines that are no statements.")
+    ] = 0,
 ) -> None:
-    """Convert the published graph files of a data set into a folder that byokg graph build takes.
+    """Make what byokg graph build takes, of a data set's graph files or of the dump of Freebase or Wikidata.
 
     byokg data graph dataset=cronquestions dataset.root=DIR --out DIR/graph
+    byokg data graph freebase-rdf-latest.gz --out fb.nt.zst
+
+    Of a dump, statements about topics are kept whose relation is not about editing or other sites, and literals of the
+    languages asked for; see docs/scale.md.
     """
+    if out is None:
+        raise ConfigError("--out is missing; name the folder, or for a dump the file, to write")
+    if words and len(words) == 1 and "=" not in words[0]:
+        from byokg.graph.rdf.dumps import Wanted, dump_of
+
+        source = Path(words[0])
+        languages = tuple(language or ("en",))
+        wanted = Wanted(dump or dump_of(source), languages, not no_users, descriptions, tuple(keep or ()))
+        _filter_dump(source, out, wanted, skip_bad)
+        return
     from byokg.evaluation.datasets.base import QuestionSet
 
-    if out is None:
-        raise ConfigError("--out is missing; name the folder to write")
     settings = _settings(words)
     dataset = settings.build("dataset")
     if not isinstance(dataset, QuestionSet):
@@ -160,6 +189,36 @@ def graph(
         raise ConfigError(f"--out {out} is not empty; name a new folder")
     dataset.write_graph(out)
     print(f"wrote {out}; a run finds it there, or with dataset.graph={out}")
+
+
+def _filter_dump(source: Path, out: Path, wanted: Wanted, skip_bad: int) -> None:
+    """Filter a dump, say every few seconds how far that is, and what was left out in the end."""
+    from byokg.files import bytes_read
+    from byokg.graph.rdf.dumps import Filtered, filter_dump
+
+    if out.exists():
+        raise ConfigError(f"--out {out} is there already; name another file, or delete it")
+    began = told = time.monotonic()
+
+    def tell(done: Filtered) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told < _TOLD_EVERY_S:
+            return
+        told, at = now, bytes_read([source])
+        share = (at or 0) / max(source.stat().st_size, 1)
+        left = f", {share:.0%}, {(now - began) * (1 / share - 1) / 60:,.0f} min left" if share else ""
+        note(f"read {done.read:,} statements, kept {done.kept:,}{left}")
+
+    found = filter_dump(source, out, wanted, skip_bad, tell)
+    print(f"wrote {out}: {found.kept:,} of {found.read:,} statements, in {time.monotonic() - began:,.1f} s")
+    for reason, count in found.left_out.items():
+        print(f"left out {count:,} {reason}")
+    if found.bad:
+        note(f"left out {found.bad:,} lines that are no statements:")
+        for line, text in found.examples:
+            note(f"  {source}:{line}: {text}")
+    print(f"build it: byokg graph build {out} --out {out.name.split('.')[0]}.graph")
 
 
 @app.command("fetch")
