@@ -20,7 +20,8 @@ from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
 from byokg.graph.paths import Growth
-from byokg.graph.store import GraphStore
+from byokg.graph.property_view import PropertyView
+from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, split_label, split_words
 from byokg.types import INVERSE, Node
@@ -85,14 +86,18 @@ class Steps:
         self._store = store
         self._remembered: dict[int, Node] = {}
         self.count = 2 * len(store.relations)
+        self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(store.relations))
+        """Steps along edges; the others lead to the values of properties."""
         self._embedder = embedder
-        labels = [label_words(label) for label in store.relations]
+        meanings = store.meanings if isinstance(store, PropertyView) else {}
+        named = [meanings.get(number, label) for number, label in enumerate(store.relations)]
+        labels = [label_words(label) for label in named]
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
-        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in store.relations]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
         """(R, D) one vector for each relation with its namespace."""
         nothing = np.empty(0, np.int64)
         self._ends = (nothing, nothing, nothing) if by_need else self._sampled_ends()
@@ -199,7 +204,7 @@ class Steps:
 
     def _read_ends(self) -> None:
         """Learn of each step: a name vector, kinds, and the shares of identifiers and years."""
-        store, (step, ends, place) = self._store, self._ends
+        step, ends, place = self._ends
         self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
         nodes = self._nodes_of(ends)
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
@@ -218,10 +223,22 @@ class Steps:
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
         elif any(self._namespace):
             names = sorted({" ".join(words) for words in self._namespace if words})
-            owner, kind = self._namespaces(_outgoing(store, ends), names)
+            owner, kind = self._namespaces(self._outgoing(ends), names)
             self._set_kinds(names, owner, kind, step, place, size, self.settings.common)
         else:
-            self._set_profiles(_outgoing(store, ends), len(ends), step, place, size)
+            self._set_profiles(self._outgoing(ends), len(ends), step, place, size)
+
+    def _outgoing(self, nodes: Int64) -> tuple[Int64, Int64]:
+        """Return pairs of a place in `nodes` and a relation out of that node, each pair once, ascending."""
+        if self.by_need:  # a server counts faster than it gives edges
+            counts = self._store.relation_counts(nodes)
+            owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
+        else:
+            batch = self._store.edges(nodes, Direction.OUT)
+            owner, relation = batch.origin, batch.relation
+        many = max(1, self.count)
+        pairs = np.unique(owner.astype(np.int64) * many + relation)
+        return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:
         """Return pairs of an end and a namespace among its outgoing relations, each pair once."""
@@ -253,7 +270,9 @@ class Steps:
         keys, times = np.unique(step[row] * len(names) + found, return_counts=True)
         step_of, kind_of = keys // len(names), keys % len(names)
         share = times / size[step_of]
-        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(1, len(np.unique(step)))
+        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(
+            1, len(np.unique(step)) if self.by_need else self.count
+        )
         kept = (spread <= common)[kind_of]
         step_of, kind_of, share = step_of[kept], kind_of[kept], share[kept]
         order = np.lexsort((kind_of, -share, step_of))
@@ -277,15 +296,6 @@ class Steps:
         self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
         self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
-
-
-def _outgoing(store: GraphStore, nodes: Int64) -> tuple[Int64, Int64]:
-    """Return pairs of a place in `nodes` and a relation out of that node, each pair once, ascending."""
-    counts = store.relation_counts(nodes)
-    out = ~counts.inverse
-    many = max(1, len(store.relations))
-    pairs = np.unique(counts.origin[out] * many + counts.relation[out])
-    return pairs // many, pairs % many
 
 
 def label_words(label: str) -> tuple[list[str], list[str]]:
