@@ -23,8 +23,9 @@ from pydantic.json_schema import SkipJsonSchema
 from byokg.errors import ByokgError, ConfigError, RequestInvalid
 from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
+from byokg.graph.bfsql.order import Ranks
 from byokg.graph.bfsql.pages import Position as Place
-from byokg.graph.bfsql.pages import Ranks, fingerprint, read_cursor, write_cursor
+from byokg.graph.bfsql.pages import fingerprint, read_cursor, write_cursor
 from byokg.graph.bfsql.protocol import (
     BfsRequest,
     IntersectRequest,
