@@ -48,7 +48,7 @@ from byokg.graph.guard.guard import lint_query, strings_in
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.stopping import left_s
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.index.embedders import StaticEmbedder
@@ -485,7 +485,7 @@ class GraphTools:
 
     @cached_property
     def _schema(self) -> SchemaRenderer:
-        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder())
+        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder(), near=Nearness(self._store))
 
     def _ranked(self, question: str) -> Ranks:
         """Return for each relation of the store its place by relevance to a question."""
