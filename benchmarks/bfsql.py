@@ -3,15 +3,15 @@
 python benchmarks/bfsql.py [--data DIR] [--json FILE] [--questions N] [--of webqsp|cwq] [--repeat N]
 
 Questions are those of the dev split of WebQSP, or of CWQ, whose annotated chain is one edge from a topic entity to an
-answer in the graph. A request has the topic as its seed and one hop, and is turned over until a page shows a node that is an
-answer: with the right predicate as its filter; with the question beside that; and with the question alone, where nobody
-knows the predicate. Tokens are those of all pages, whole, as estimated. `values` asks the tool `neighbors` instead.
-Two hops are asked with the first predicate of an annotated chain of two edges.
+answer in the graph. A request has the topic as its seed and one hop, and is turned over until a page shows a node that
+is an answer: with the right predicate as its filter; with the question beside that; and with the question alone, where
+nobody knows the predicate. Tokens are those of all pages, whole, as estimated. `values` asks the tool `neighbors`
+instead. Two hops are asked with the predicates of an annotated chain of two edges.
 
 Times are CPU times of two hops, from the request to the text of the response. "Two hops" are those around each topic of
 the questions above, without filters or a question: the best of several runs of each topic, then the median over topics.
-The largest hub is the node of most edges. Bars are printed with whether they are met; times only count on a machine that
-does nothing else, so search alone is told beside them.
+The largest hub is the node of most edges. Bars are printed with whether they are met; those of times only count on a
+machine that does nothing else, so search alone is told beside them.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from byokg.graph.bfsql.protocol import (
 from byokg.graph.bfsql.topology import Int64, Reach, Subgraph
 from byokg.graph.bfsql.values import about
 from byokg.graph.stopping import check
-from byokg.graph.store import GraphStore, SavedGraph
+from byokg.graph.store import GraphStore, SavedGraph, Schema
 from byokg.text import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node
 
@@ -65,8 +66,16 @@ def graph_mark(store: GraphStore) -> str:
     if isinstance(store, SavedGraph) and store.checksum is not None:
         return store.checksum
     schema = store.schema()
-    counts = sorted((relation.name, relation.count) for relation in schema.relations)
-    return json.dumps([store.name, sorted(schema.node_types.items()), counts], ensure_ascii=False)
+    known = _MARKS.get(store)
+    if known is None or known[0] is not schema:
+        counts = sorted((relation.name, relation.count) for relation in schema.relations)
+        said = json.dumps([store.name, sorted(schema.node_types.items()), counts], ensure_ascii=False)
+        known = _MARKS[store] = schema, hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
+    return known[1]
+
+
+_MARKS: WeakKeyDictionary[GraphStore, tuple[Schema, str]] = WeakKeyDictionary()
+"""Marks of graphs without files: there may be thousands of relations to read for one."""
 
 
 def fingerprint(store: GraphStore, kind: str, *asked: object) -> str:
