@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ConfigError, MissingExtra
 
@@ -36,9 +37,6 @@ class PathFormat(StrEnum):
     SVG = "svg"
     HTML = "html"
 
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""Addresses that no other machine reaches."""
 
 TOKEN = "BYOKG_MCP_TOKEN"
 """Environment variable that holds the bearer token of the HTTP server."""

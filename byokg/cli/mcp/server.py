@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from byokg.cli.mcp.commands import LOOPBACK
+from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.errors import ByokgError, CallStopped, ConfigError, RequestInvalid
 from byokg.graph.bfsql.protocol import Json, compact
 from byokg.graph.schema_text import SchemaRenderer
