@@ -1,11 +1,11 @@
-"""`byokg data`, `testset`, `report` and `cache`: data sets, new ones, runs as a page, and recorded replies."""
+"""`byokg data`, `testset`, `report`, `view` and `cache`: data sets, runs as a page, and recorded replies."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -386,6 +386,68 @@ def report(
         page = build_page(read, examples, first, store, recorded)
     write_page(page, out)
     print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
+
+
+def view(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN|KEY=VALUE]…",
+            help="Run folders, or folders that hold some; settings open a graph, to look at nodes and ask questions.",
+        ),
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On this machine; 0 takes one that is free.")] = 0,
+    browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Show runs in the browser, also while they run: figures, search, traces side by side, questions to a graph.
+
+    byokg view runs
+
+    byokg view runs/a runs/b graph.path=DIR pipeline=byokg llm=anthropic llm.model=MODEL
+
+    Nothing is written, and the page is for this machine alone. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    from byokg.cli.config import read_settings
+    from byokg.cli.evaluation import set_up
+    from byokg.evaluation.report.asking import asker
+    from byokg.evaluation.report.live import LiveRuns
+    from byokg.evaluation.report.server import Describe, ViewServer
+    from byokg.retrieval.graph_tools import GraphTools
+
+    settings = [word for word in words or [] if "=" in word]
+    places = [Path(word) for word in words or [] if "=" not in word] or [Path("runs")]
+    for place in places:
+        if not place.is_dir():
+            raise RunError(f"there is no folder {str(place)!r}; name run folders, or a folder that holds them")
+    with ExitStack() as opened:
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        store = ask = None
+        describe: Describe | None = None
+        if settings:
+            read = read_settings(settings)
+            dataset = read.build("dataset") if read.options["dataset"] else None
+            bench = opened.enter_context(set_up(read, dataset, note))
+            store, tools = bench.store, GraphTools(bench.store, bench.entities)
+            meter = None if bench.asks is None else bench.asks.meter
+            ask, describe = (
+                asker(bench.pipeline, bench.store, meter),
+                lambda id: tools.call("describe_entity", {"id": id}),
+            )
+        try:
+            server = opened.enter_context(ViewServer(LiveRuns(places, store, recorded), port, ask, describe))
+        except OSError as error:
+            raise ConfigError(f"--port {port}: {error.strerror or error}; leave it out to take a free one") from error
+        print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        if browse:
+            webbrowser.open(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def _position(runs: Sequence[Path], baseline: Path | None) -> int:
