@@ -10,6 +10,7 @@ from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
@@ -200,7 +201,12 @@ class QueryRetriever:
             problem=problem,
             question=request.question.text,
         )
-        reply = self._model.reply(prompt_messages(filled), stage=REPAIR_STAGE, question_id=request.question.id)
+        reply = self._model.reply(
+            prompt_messages(filled),
+            stage=REPAIR_STAGE,
+            question_id=request.question.id,
+            schema=reply_schema([TAGS[language]]),
+        )
         return read_query(reply.text, TAGS[language]) or ""
 
 
