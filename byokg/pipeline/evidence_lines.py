@@ -280,7 +280,7 @@ class _Facts:
         """Tell whether two steps mean the same."""
         if one.inverse == other.inverse:
             return one.relation == other.relation
-        return other.relation in self._turned.get(one.relation, ()) or _same_domain(one.relation, other.relation)
+        return other.relation in self._turned.get(one.relation, ())
 
     def _tell_mediators(self) -> None:
         """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
@@ -344,12 +344,6 @@ class _Facts:
                 entries = dict.fromkeys(self._names[end] or "" for end in ends)
                 more, nodes = self._more[source, steps], frozenset((source, *ends))
                 yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
-
-
-def _same_domain(one: str, other: str) -> bool:
-    """Tell whether two relations are of one domain, as Freebase has them (`book.author.works`): between the same nodes,
-    one each way, they say the same there, whether or not enough edges show it."""
-    return one != other and one.count(".") == other.count(".") == 2 and one.split(".")[0] == other.split(".")[0]
 
 
 @lru_cache(_HELD)
