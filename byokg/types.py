@@ -275,6 +275,22 @@ class RowsEvidence(Evidence):
 
 
 @dataclass(frozen=True)
+class ComputedEvidence(Evidence):
+    """What was worked out from other evidence: a count, the most of something, what is left of it."""
+
+    operation: str
+    """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence` or `property`."""
+    text: str
+    """What was done, and with what, in words."""
+    nodes: tuple[EntityId, ...] = ()
+    """What came of it, where that are nodes."""
+    values: tuple[Value, ...] = ()
+    """What came of it, where that are numbers or dates."""
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
+
+
+@dataclass(frozen=True)
 class Feedback(Evidence):
     """What was wrong with something a language model wrote. It is told so in the next round; no answer cites this."""
 

@@ -277,6 +277,27 @@ class ShortestPathStore(Protocol):
         """
 
 
+@runtime_checkable
+class ReachingStore(Protocol):
+    """A store whose engine finds by itself which nodes edges lead to, however many of them."""
+
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> NodeArray | None:
+        """Return the nodes that one or more edges lead to from a node, each once, in any order.
+
+        Args:
+            node: where edges start.
+            direction: how each is walked; BOTH is either way.
+            relations: which are walked.
+            limit: give up at more nodes.
+            timeout_s: give up after so long.
+
+        Returns:
+            None where the engine cannot say, or gave up.
+        """
+
+
 class GraphStore(Protocol):
     """Reads a directed, labelled multigraph. Everything else is built on these."""
 

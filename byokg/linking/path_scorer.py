@@ -122,7 +122,7 @@ class PathScorer:
         self._embedder = embedder
         self._joins = bool((steps.nameless > 0.5).any())
         # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
-        self.cost = float(Decimal(max(_FEWEST_STEPS, steps.count)).log10())
+        self.cost = float(Decimal(max(_FEWEST_STEPS, steps.edges)).log10())
         """What it costs to name one step of the graph."""
 
     def question(self, reading: Reading) -> QuestionScorer:

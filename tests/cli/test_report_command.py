@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,30 @@ def test_what_is_wrong_is_said_and_nothing_written(byokg: Run, evaluated: Path, 
         assert (outcome.code, outcome.out) == (WRONG, "")
         assert message in outcome.err
     assert not Path("report.html").exists()
+
+
+def test_what_had_no_room_in_the_prompt_is_lost_by_the_budget_and_not_by_the_model(
+    byokg: Run, films: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "unknowing.yaml").write_text('- {contains: "", reply: "<answers>\\nNobody\\n</answers>"}\n', "utf-8")
+    words = ["eval", "dataset=folder", f"dataset.root={films}", "pipeline=byokg_lean", "llm=scripted", "-q"]
+    words.append(f"llm.rules={tmp_path / 'unknowing.yaml'}")
+    lost = {}
+    for tokens in (5, 3000):
+        out = tmp_path / f"t{tokens}"
+        assert byokg(*words, f"pipeline.context_tokens={tokens}", f"out={out}").code == 0
+        loss = json.loads((out / "metrics.json").read_text("utf-8"))["loss"]
+        lost[tokens] = {stage: count for stage, count in loss.items() if count}
+    assert lost == {5: {"not_shown": 3}, 3000: {"not_cited": 3}}
+    compared = byokg("compare", tmp_path / "t5", tmp_path / "t3000").out
+    assert ["not", "shown", "3", "0"] in [line.split() for line in compared.splitlines()]
+    traced = byokg("trace", tmp_path / "t5", "q1").out.splitlines()[-1]
+    assert traced == "linked 1 of 1 topics, retrieved 1 of 1 gold answers, shown 0, cited 0: not shown"
+
+
+def test_a_view_of_nothing_or_at_a_taken_port_is_refused(byokg: Run, evaluated: Path) -> None:
+    assert "there is no folder 'nowhere'; name run folders" in byokg("view", "nowhere").err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = byokg("view", evaluated, "--port", port, "--no-open")
+    assert outcome.code == WRONG and f"--port {port}: Address already in use; leave it out" in outcome.err

@@ -30,28 +30,26 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
+from byokg.graph.pathql.flood import flood
 from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.patterns import Patterns, SolutionTable
 from byokg.graph.pathql.query import (
-    Alternatives,
     AnyLink,
     Endpoint,
     Group,
     InferenceRule,
-    Inverse,
     PathExpression,
     PathQuery,
     Restrictor,
     Selector,
-    TriplePattern,
-    Union,
     Variable,
+    as_expression,
     is_step,
     variables,
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
-from byokg.graph.pathql.search import Sides, deviations, flood, shortest
+from byokg.graph.pathql.search import Sides, deviations, shortest
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -63,6 +61,8 @@ _FEW_PATHS = 1000
 """Shortest paths that an engine may send where one is wanted: which comes first is known here only."""
 _FEW_PAIRS = 100
 """Pairs of a start and an end that are each searched from both ends."""
+_FEW_NODES = 20_000
+"""Nodes whose edges are asked about in one call, at most."""
 _TOGETHER = 16
 """Searches that ask a server together."""
 
@@ -87,7 +87,7 @@ def paths(
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
     """
-    parsed = _read(query)
+    parsed, store = _read(query), _arrays(store)
     inferred = _inferred(store, parsed, rules) if rules or parsed.graphs else None
     return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
 
@@ -106,6 +106,12 @@ def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[Infere
     names = Names(store, parsed.prefixes)
     listed = parse_rules(rules) if isinstance(rules, str) else rules
     return Inferred(store, listed or (), [iri for name in parsed.graphs for iri in names.iris(name)])
+
+
+def _arrays(store: GraphStore) -> GraphStore:
+    """Return the arrays of a graph that an engine in this process holds beside them; other stores as they are."""
+    held = getattr(store, "graph", None)
+    return held if isinstance(held, ColumnarGraph) else store
 
 
 def _read(query: str | PathQuery) -> PathQuery:
@@ -132,7 +138,7 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
         PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
     """
     limits = limits or PathLimits()
-    parsed = _read(query)
+    parsed, store = _read(query), _arrays(store)
     ends = (parsed.start, parsed.end)
     plain = all(len(end.names) == 1 and end.pattern is None for end in ends) and not parsed.graphs and not parsed.cost
     short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
@@ -168,8 +174,11 @@ class _Run:
         wanted = limits.max_paths if query.limit is None else query.limit
         self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
-        self._finite = self._both_ways = False
+        self._finite = False
+        self._either_way = False
+        """Whether some edge may be walked in both directions."""
         self._sides: Sides | None = None
+        self._looks_ahead = False
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
         self._moves = self._via()
@@ -262,7 +271,7 @@ class _Run:
         ends = query.start.variable.name, query.end.variable.name
         if isinstance(via, Group):
             check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
-            simple = _as_expression(via, *ends)
+            simple = as_expression(via, *ends)
             if simple is None or ends[0] == ends[1]:
                 moves = PatternMoves(self._patterns, via, *ends, self._budget.spend)
                 self._bound = moves.bound
@@ -271,10 +280,12 @@ class _Run:
             self._bound = [] if variable is None else [variable.name]
         name = None if variable is None else variable.name
         if not query.whole and is_step(via):
-            return self._edges(self._automaton(via, repeated=True), name)
+            automaton = self._automaton(via, repeated=True)
+            self._either_way = automaton.either_way
+            return self._edges(automaton, name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
-            self._finite = automaton.longest is not None
+            self._finite, self._either_way = automaton.longest is not None, automaton.either_way
             return self._edges(automaton)
         return self._matches(automaton)
 
@@ -307,7 +318,6 @@ class _Run:
         return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
-        self._both_ways = automaton.both_ways
         return steps_along(self._store, automaton, variable, self._budget.capped)
 
     # Ends
@@ -361,14 +371,26 @@ class _Run:
     def _fans(
         self, nodes: Int64, backward: bool, others: Int64 | None
     ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
-        """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
+        """Yield the searches out of nodes, or back from them; some nodes in one, unless few paths may be enough."""
         query, moves = self._query, self._moves
-        if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
-            yield from (partial(self._fan, node, backward, others) for node in nodes.tolist())
-            return
-        at_once = _TOGETHER if query.limit is None else 1
+        shortest_each = (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)
+        # On servers, searches out of single nodes ask together.
+        apart = shortest_each and not isinstance(self._store, ColumnarGraph)
+        at_once = _TOGETHER if query.limit is None and not apart else 1
+        # What lies ahead of several starts is asked about together anyway, a step at a time.
+        no_bound = query.max_length is None and others is None and self._limits.hub_cap is None
+        self._looks_ahead = len(nodes) == 1 and no_bound
         for first in range(0, len(nodes), at_once):
-            yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
+            some = nodes[first : first + at_once]
+            if shortest_each:
+                yield partial(self._fan, some.tolist(), backward, others)
+            else:
+                yield partial(outward, moves, some, backward, others, query)
+
+    def _look_ahead(self, moves: StoreMoves, node: int, backward: bool, budget: SearchBudget, met: Int64) -> None:
+        """Let a server's engine tell which nodes can be reached, in a fifth of the time that is left."""
+        if budget.left_s > 0:
+            moves.look_ahead(node, met, backward, min(budget.wanted, _FEW_NODES), budget.left_s / 5)
 
     def _pairs(self, sources: Int64, targets: Int64) -> Iterator[PathRows]:
         """Yield the paths between each of some nodes and each of others."""
@@ -488,8 +510,9 @@ class _Run:
             moves, source, target, quota, query.restrictor, most, budget, longest, deviates
         )
         if given_up:
-            more = yield from deviations(moves, source, target, found, quota.left, query.restrictor, most, budget)
-            found += more
+            found += yield from deviations(
+                moves, source, target, found, quota.left, query.restrictor, most, budget, self._either_way
+            )
         return found
 
     def _deviates(self, source: int, target: int) -> bool:
@@ -499,8 +522,7 @@ class _Run:
             query.selector in (Selector.ALL, Selector.ANY, Selector.SHORTEST)
             and query.restrictor is not Restrictor.WALK
             and self._moves.states == 1
-            and not (query.restrictor is Restrictor.TRAIL and (self._both_ways or self._moves.empty))
-            and not (source == target and self._moves.empty)
+            and not (source == target and self._moves.empty and query.restrictor is not Restrictor.TRAIL)
         )
 
     @property
@@ -518,19 +540,36 @@ class _Run:
             return self._store.edge_count
         return 1 << 20
 
-    def _fan(self, node: int, backward: bool, others: Int64 | None, budget: SearchBudget) -> Search[list[PathRows]]:
-        """Find the paths from a node to others, or from others to it."""
+    def _fan(
+        self, nodes: Sequence[int], backward: bool, others: Int64 | None, budget: SearchBudget
+    ) -> Search[list[PathRows]]:
+        """Find the paths from nodes to others, or from others to them."""
         query, moves = self._query, self._moves
         every = query.selector is Selector.ALL_SHORTEST
-        cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
-        part = budget.part(budget.wanted + cycles)
-        found = yield from flood(moves, node, backward, query.max_length, part, every, others)
-        budget.full |= part.full
-        if cycles:
-            found = [rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1])) for rows in found]
-        if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
-            found += yield from self._pair(node, node, budget)
-        return found
+        # The shortest way back to where a trail starts may be the edge that it came.
+        back = query.restrictor is Restrictor.TRAIL and self._either_way and not moves.empty
+        cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
+        size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0
+        if len(nodes) > 1 and not back:
+            found = yield from flood(moves, nodes, backward, query.max_length, budget, every, cycles, others, size)
+            if found is not None:
+                return found
+        paths_: list[PathRows] = []
+        for node in nodes:
+            part = budget.part(budget.wanted - sum(map(len, paths_)))
+            if part.wanted <= 0:
+                budget.full = True
+                break
+            ahead = None
+            if isinstance(moves, StoreMoves) and self._looks_ahead:
+                ahead = partial(self._look_ahead, moves, node, backward, part)
+            paths_ += (
+                yield from flood(moves, [node], backward, query.max_length, part, every, cycles, others, 0, ahead)
+            ) or ()
+            budget.full |= part.full
+            if back and (others is None or node in others):
+                paths_ += yield from self._pair(node, node, budget)
+        return paths_
 
 
 def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
@@ -538,26 +577,3 @@ def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64
     rows = run(moves, shortest(moves, source, target, None, SearchBudget(PathLimits(), 1), every=False))
     assert rows is not None
     return rows.vertices[0], rows.labels[0]
-
-
-def _as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:
-    """Return the expression that a pattern of one triple, or a union of such, stands for; None for any other."""
-    match group.elements:
-        case (TriplePattern(Variable(one), predicate, Variable(other), ()),) if {one, other} == {start, end}:
-            if isinstance(predicate, Variable):
-                path: PathExpression = _ANY
-                variable = predicate if predicate.name not in (start, end) else None
-                if variable is None:
-                    return None
-            else:
-                path, variable = predicate, None
-            return (path if one == start else Inverse(path)), variable
-        case (Union(groups),):
-            parts = [_as_expression(each, start, end) for each in groups]
-            if any(part is None for part in parts):
-                return None
-            names = {part[1] for part in parts if part is not None}
-            if len(names) != 1:
-                return None
-            return Alternatives(tuple(part[0] for part in parts if part is not None)), names.pop()
-    return None

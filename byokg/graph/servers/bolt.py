@@ -43,7 +43,8 @@ from byokg.graph.servers.cypher_schema import (
     CypherServer,
     PropertyNames,
     Records,
-    quoted,
+    reached_nodes,
+    shortest_paths,
     writable,
 )
 from byokg.graph.servers.cypher_store import CypherStore
@@ -136,7 +137,7 @@ class Neo4jStore(CypherStore):
             if source == target or most == 0 or not finds_shortest_paths(self._bolt.agent(timeout_s)):
                 return None
             elements = [self._element(EntityId(self._nodes.key(node))) for node in (source, target)]
-            text = _shortest(direction, labels, most, limit, self._entity)
+            text = shortest_paths(direction, labels, most, limit, self._entity)
             found = self._ask(text, {"source": elements[0], "target": elements[1]}, timeout_s)
         except (QueryTimeout, QueryTooLarge):
             return None
@@ -149,6 +150,22 @@ class Neo4jStore(CypherStore):
         edge = self._number_edges([row[0] for row in rows], head, relation, tail, [row[6] for row in rows])
         width = len(found[0][0]) if found else 0
         return np.stack((head, relation, tail, edge), axis=1).reshape(len(found), width, 4)
+
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> npt.NDArray[np.int64] | None:
+        """Return the nodes that edges lead to; see `ReachingStore`. Only Neo4j is asked, which meets each node once."""
+        labels = self._relation_keys(relations)
+        if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
+            return None
+        try:
+            if not planner_is_trusted(self._bolt.agent(timeout_s)):
+                return None
+            text = reached_nodes(direction, labels, limit + 1, self._entity("b"))
+            found = self._ask(text, {"source": self._element(EntityId(self._nodes.key(node)))}, timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            return None
+        return None if len(found) > limit else self._meet([row[0] for row in found], [row[1] for row in found])
 
 
 class BoltServer(CypherServer):
@@ -464,21 +481,6 @@ def _split(uri: str) -> tuple[str, str | None]:
         raise ConfigError(f"{uri!r} is no Bolt address; write it as neo4j://host:7687/database")
     place = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{place}" + (f":{port}" if port else ""), database or None
-
-
-def _shortest(
-    direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
-) -> str:
-    """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
-    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
-    steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
-    arrow = {Direction.OUT: f"-{steps}->", Direction.IN: f"<-{steps}-", Direction.BOTH: f"-{steps}-"}[direction]
-    ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
-    return (
-        "MATCH (a), (b) WHERE elementId(a) = $source AND elementId(b) = $target "
-        f"MATCH path = allShortestPaths((a){arrow}(b)) "
-        f"RETURN [r IN relationships(path) | [elementId(r), type(r), {ends}, properties(r)]] AS edges LIMIT {limit}"
-    )
 
 
 _PLACE = re.compile(r"\(line 1, column (\d+) \(offset: (\d+)\)\)")

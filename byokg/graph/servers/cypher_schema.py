@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from byokg.errors import QueryFailed, QueryInvalid, QueryTooLarge
-from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.graph.store import Direction, PropertySchema, RelationSchema, Schema
 from byokg.text import encodable
 from byokg.types import Cell, Value
 
@@ -482,3 +482,31 @@ def _ask_each(server: CypherServer, names: Sequence[str], write: _Writer, timeou
         parameters |= {f"list{number}": [name] for number, name in enumerate(group)}
         text = union_all(write(name, number) for number, name in enumerate(group))
         yield from server.ask(text, parameters, timeout_s).rows
+
+
+def _arrow(direction: Direction, steps: str) -> str:
+    return {Direction.OUT: f"-{steps}->", Direction.IN: f"<-{steps}-", Direction.BOTH: f"-{steps}-"}[direction]
+
+
+def shortest_paths(
+    direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
+) -> str:
+    """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
+    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
+    steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
+    arrow = _arrow(direction, steps)
+    ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
+    return (
+        "MATCH (a), (b) WHERE elementId(a) = $source AND elementId(b) = $target "
+        f"MATCH path = allShortestPaths((a){arrow}(b)) "
+        f"RETURN [r IN relationships(path) | [elementId(r), type(r), {ends}, properties(r)]] AS edges LIMIT {limit}"
+    )
+
+
+def reached_nodes(direction: Direction, labels: Sequence[str], limit: int, entity: str) -> str:
+    """Write the query for the nodes that edges lead to from one; Neo4j meets each once, since they are distinct."""
+    arrow = _arrow(direction, f"[:{'|'.join(map(quoted, labels))}*]")
+    return (
+        f"MATCH (a) WHERE elementId(a) = $source MATCH (a){arrow}(b) "
+        f"RETURN DISTINCT elementId(b), {entity} LIMIT {limit}"
+    )

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,9 +19,10 @@ from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql import enumerate as enumerated
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
-from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.moves import StoreMoves
 from byokg.graph.pathql.query import connecting
 from byokg.graph.store import Direction
@@ -216,9 +218,9 @@ def test_a_condition_holds_for_any_of_the_values_of_a_property(tmp_path: Path) -
     for alias in ('"Parigi"', '"Par\\"is"'):
         query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :alias ?n FILTER(STR(?n) = {alias}) }} VIA :r"
         assert len(paths(graph, query)) == 1
-    for year, count in ((1900, 0), (1901, 1), (1951, 2)):
+    for year, known in ((1900, 0), (1901, 1), (1951, 2)):
         query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :born ?n FILTER(?n < {year}) }} VIA :r"
-        assert len(paths(graph, query)) == count
+        assert len(paths(graph, query)) == known
 
 
 def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -> None:
@@ -229,6 +231,27 @@ def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -
     for mode in ("ACYCLIC", "SIMPLE"):
         found = paths(graph, f"PATHS SHORTEST 3 {mode} START ?x = :s END ?y = :t VIA :r")
         assert [path.nodes for path in found] == [("s", "b", "t")] and not found.truncated
+
+
+@pytest.mark.parametrize("around", ["b", "x"])
+def test_deviating_trails_may_come_back_to_where_they_leave(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enumerated, "_PATIENCE", 0)
+    edges = [("s", "r", "b"), ("b", "r", around), (around, "r", "b"), ("b", "r", "t")]
+    graph = ColumnarGraph.from_triples(list(dict.fromkeys(edges)))
+    found = paths(graph, "PATHS SHORTEST 3 TRAIL START ?x = :s END ?y = :t VIA :r")
+    came_back = ("s", "b", "b", "t") if around == "b" else ("s", "b", "x", "b", "t")
+    assert [path.nodes for path in found] == [("s", "b", "t"), came_back]
+
+
+def test_trails_either_way_end_where_there_are_no_more() -> None:
+    #   s - b = t, t - 0, and 0 to 11 all joined: a trail that goes to 0 cannot come back.
+    clique = [(str(one), "r", str(other)) for one in range(12) for other in range(one)]
+    edges = [("s", "r", "b"), ("b", "r", "t"), ("t", "r", "b"), ("t", "r", "0")]
+    graph = ColumnarGraph.from_triples([*edges, *clique])
+    found = paths(graph, "PATHS SHORTEST 9 TRAIL START ?x = :s END ?y = :t VIA UNDIRECTED :r")
+    assert [path.nodes for path in found] == [("s", "b", "t"), ("s", "b", "t")] and not found.truncated
+    back = paths(graph, "PATHS ALL TRAIL START ?x = :t END ?y = :t MATCHING UNDIRECTED :r* LIMIT 9")
+    assert [path.nodes for path in back] == [("t",), ("t", "b", "t"), ("t", "b", "t")] and not back.truncated
 
 
 # Decided and documented
@@ -271,6 +294,7 @@ def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
         "PATHS ALL START ?x END ?y VIA :r",
         "PATHS SHORTEST 900 TRAIL START ?x = :c0 END ?y = :c1 VIA :r",
         "PATHS ALL START ?x = :c0 END ?y = :d0 VIA UNDIRECTED :r",
+        "PATHS ALL TRAIL CYCLIC START ?x END ?y VIA UNDIRECTED :r",
     ):
         began = time.perf_counter()
         found = paths(graph, query, limits)
@@ -393,6 +417,56 @@ def test_searches_on_a_server_ask_together() -> None:
     ends = [EntityId(f"c{n}") for n in range(4)]
     assert len(paths(server, connecting([EntityId(f"a{n}") for n in range(4)], ends, 1, 2, None, Direction.OUT))) == 4
     assert asked == [4, 4]
+
+
+def test_what_lies_far_ahead_is_asked_about_in_one_call_where_the_engine_can_say() -> None:
+    #   n0 -> n1 -> … -> n20, and back to n5
+    names = [f"n{number}" for number in range(21)]
+    edges = [(one, "r", other) for one, other in pairwise(names)]
+    graph = ColumnarGraph.from_triples([*edges, ("n20", "r", "n5"), ("n20", "s", "n0")])
+    calls: list[str] = []
+
+    class Server:
+        found: Any = None
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(graph, name)
+
+        def edges(self, nodes: Any, *more: Any) -> object:
+            calls.append("edges")
+            return graph.edges(nodes, *more)
+
+        def reached(self, node: int, direction: Direction, relations: Any, limit: int, timeout_s: float) -> Any:
+            calls.append(f"reached {direction.value}")
+            return self.found
+
+    server: Any = Server()
+    for query, way in (("START ?x = :n0 END ?y VIA :r", "out"), ("START ?x END ?y = :n20 VIA :r", "in")):
+        server.found = None  # the engine gave up
+        expected = [path.nodes for path in paths(graph, f"PATHS {query}")]
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        assert calls.count("edges") > 10
+        calls.clear()
+        server.found = graph.numbers([EntityId(name) for name in names])
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        assert calls == ["edges"] * 3 + [f"reached {way}", "edges"]
+        calls.clear()
+        server.found = server.found[:9]  # what the engine left out is walked
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        calls.clear()
+    for query in ("START ?x = :n0 END ?y VIA ?p", "START ?x = :n0 END ?y VIA :r MAX LENGTH 9"):
+        paths(server, f"PATHS {query}")
+    assert "edges" in calls and len(set(calls)) == 1
+
+
+def test_a_graph_with_an_engine_is_walked_in_its_arrays() -> None:
+    class Engine:
+        graph = roads()
+
+    query = "PATHS START ?x = :b END ?y = :a VIA :road"
+    found = paths(Engine(), query, rules="IF { ?x :road ?y } THEN { ?y :road ?x }")  # type: ignore[arg-type]
+    assert [path.nodes for path in found] == [("b", "a")]
+    assert count(Engine(), "PATHS ALL START ?x = :a END ?y = :d VIA :road") == (4, False)  # type: ignore[arg-type]
 
 
 # Outputs
