@@ -242,6 +242,7 @@ class OfflineLinker:
                 growth = growth.taken(np.flatnonzero(allowed))
             if len(growth) == 0:
                 break
+            scorer.meet(growth)
             aligned = scorer.align(growth.steps)
             levels.append((growth, aligned))
             if hop < most:
