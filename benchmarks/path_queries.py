@@ -1,21 +1,31 @@
-"""Path queries beside libraries and engines on the same graphs: milliseconds, median / 95th percentile.
+"""Path queries beside their bars, and beside libraries and engines on the same graphs.
 
-python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--pairs N] [--peers] [--neo4j URI] [--json FILE]
+python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--large N] [--pairs N] [--limit S] [--peers]
+    [--neo4j URI] [--json FILE]
 
 FREEBASE_CORE is `graph_full.tsv` or `.tsv.xz`, or a graph folder made of it. Pairs lie at distances 2, 3 and 4 along
 the edges. Every figure of byokg is that of a query as text, read, run, and its paths spelled out; where paths to all
 nodes are found, they are counted and not spelled out. The generated graph has a million nodes, five relations, uniform
-heads, and tails by Zipf (rank^-0.75). With --peers, libraries that are installed answer what they can on the first
-graph, and igraph and rustworkx on the generated one: they hold the nodes' numbers only, and their own results. They are
-igraph, networkx, rustworkx, Oxigraph, and ArcadeDB, which runs in a process of its own with one relation for all; so
-does an empty Neo4j at URI, which is filled first.
+heads, and tails by Zipf (rank^-0.75); --large makes another of so many edges and a third as many nodes, for the line
+that has a bar there.
+
+Figures are milliseconds, median / 95th percentile: of processor time for what runs in this process (which is the time
+that it takes on a machine with nothing else to do), of the clock for servers and for queries that end at their limit.
+Behind them stands the bar where there is one, and `met` or `missed`. Hard queries are run to their limit of 10 seconds;
+their memory is what the process holds at most beyond the graphs.
+
+With --peers, libraries that are installed answer what they can on the first graph, and igraph and rustworkx on the
+generated one: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx, Oxigraph,
+and ArcadeDB, which runs in a process of its own with one relation for all; so does an empty Neo4j at URI, which is
+filled first.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
-import resource
+import re
 import sys
 import tempfile
 import time
@@ -43,6 +53,38 @@ Pair = tuple[str, str]
 Times = tuple[float, float]
 """Median and 95th percentile in milliseconds."""
 NO_BOUND = PathLimits(max_paths=1 << 40)
+
+REACHABLE = "more than 100,000 nodes reachable"
+BARS: dict[str, dict[str, tuple[float, ...]]] = {
+    "freebase_core": {
+        "any shortest": (0.4, 1.0),
+        "all shortest": (1, 3),
+        "(r1|r2)+": (0.5, 0.6),
+        "!r": (0.4, 1.0),
+        "all relations as alternatives": (0.4, 1.0),
+        "any trail of at most 4": (0.5, 30),
+        "any simple path of at most 4": (0.5, 30),
+        "all trails of at most 4, counted": (27,),
+        "reachable by r+": (1.8,),
+        "one shortest path to every node": (120,),
+    },
+    "generated": {
+        "any shortest": (0.4, 3),
+        "all shortest": (1, 3),
+        "(r1|r2)+": (1.1,),
+        "!r": (0.4, 3),
+        "all relations as alternatives": (0.4, 3),
+        REACHABLE: (40,),
+        "VIA r1/r2, one edge, from 10 nodes": (1,),
+        "VIA r1/r2 from 10 nodes": (1,),
+        "MATCHING r1/r2 from 10 nodes": (1,),
+        "SHORTEST 10": (50,),
+    },
+    "large": {"any shortest": (2, 15)},
+}
+"""For graph and line the most that the median, and the 95th percentile, may be. A wildcard, a negation and thousands of
+alternatives may not cost more than one another."""
+LIMIT_S, LIMIT_MB = 10.0, 512
 
 
 def generated(edges: int, nodes: int = 1_000_000) -> ColumnarGraph:
@@ -75,22 +117,31 @@ def pairs(graph: ColumnarGraph, count: int) -> list[Pair]:
     return [pair for each in found.values() for pair in each]
 
 
-def timed(work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int) -> Times:
+def timed(
+    work: Callable[[Pair], object],
+    asked: Sequence[Pair],
+    repeats: int,
+    clock: Callable[[], float] = time.process_time,
+) -> Times:
     """Return the median and the 95th percentile of the pairs' median times."""
     figures = []
     for pair in asked:
         times = []
         for _ in range(repeats):
-            began = time.perf_counter()
+            began = clock()
             work(pair)
-            times.append(time.perf_counter() - began)
+            times.append(clock() - began)
         figures.append(float(np.median(times)) * 1e3)
     return float(np.median(figures)), float(np.percentile(figures, 95))
 
 
-def told(name: str, times: Times) -> None:
-    """Print one line of figures."""
-    print(f"  {name:34} {f'{times[0]:.2f} / {times[1]:.2f}':>20}", flush=True)
+def told(name: str, times: Times, bar: tuple[float, ...] = ()) -> None:
+    """Print one line of figures beside its bar."""
+    line = f"  {name:36} {f'{times[0]:.2f} / {times[1]:.2f}':>17}"
+    if bar:
+        met = all(figure <= most for figure, most in zip(times, bar, strict=False))
+        line += f"   bar {' / '.join(f'{most:g}' for most in bar):9} {'met' if met else 'missed'}"
+    print(line.rstrip(), flush=True)
 
 
 def rows(subject: str, times: Times) -> list[Row]:
@@ -114,7 +165,7 @@ def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object
     yield "all shortest", between("ALL SHORTEST", "VIA ?p"), 7
     yield "(r1|r2)+", between("ANY SHORTEST", f"VIA {first}|{second}"), 7
     yield "!r", between("ANY SHORTEST", f"VIA !{first}"), 7
-    yield f"{len(graph.relations):,} alternatives", between("ANY SHORTEST", f"VIA {every}"), 3
+    yield "all relations as alternatives", between("ANY SHORTEST", f"VIA {every}"), 3
     yield "any trail of at most 4", between("ANY TRAIL", "VIA ?p", "MAX LENGTH 4"), 7
     yield "any simple path of at most 4", between("ANY SIMPLE", "VIA ?p", "MAX LENGTH 4"), 7
     yield "SHORTEST 10", between("SHORTEST 10 WALK", "VIA ?p"), 3
@@ -123,10 +174,21 @@ def queries(graph: ColumnarGraph) -> Iterator[tuple[str, Callable[[Pair], object
     yield "all trails of at most 4, counted", lambda pair: count(graph, trails.format(*pair)), 3
     yield "reachable by r+", out("ANY SHORTEST", f"VIA {first}"), 3
     yield "one shortest path to every node", out("ANY SHORTEST", "VIA ?p"), 3
-    yield "r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7
+    yield "MATCHING r1/r2", out("ANY", f"MATCHING {first}/{second}"), 7
     some = " ".join(f"<{one}>" for one in graph.ids(np.random.default_rng(5).integers(0, graph.node_count, 10)))
-    ten = f"PATHS ANY START ?x {{ VALUES ?x {{ {some} }} }} END ?y MATCHING {first}/{second}"
-    yield "r1/r2 from 10 sources", lambda _: len(paths(graph, ten, NO_BOUND)), 7
+    for name, via in (
+        ("MATCHING r1/r2 from 10 nodes", f"MATCHING {first}/{second}"),
+        ("VIA r1/r2 from 10 nodes", f"VIA {first}/{second}"),
+        ("VIA r1/r2, one edge, from 10 nodes", f"VIA {first}/{second} MAX LENGTH 1"),
+        ("VIA pattern, one edge, from 10 nodes", f"VIA {{ ?x {first} ?m . ?m {second} ?y }} MAX LENGTH 1"),
+    ):
+        text = f"PATHS START ?x {{ VALUES ?x {{ {some} }} }} END ?y {via}"
+        yield name, partial(counted, graph, text), 7
+
+
+def counted(graph: ColumnarGraph, text: str, _: object) -> int:
+    """Return how many paths a query finds."""
+    return len(paths(graph, text, NO_BOUND))
 
 
 def libraries(graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, str, Times]]:
@@ -217,7 +279,7 @@ def arcadedb(
             return found
 
         for function, name in (("shortestPath", "any shortest"), ("allShortestPaths", "all shortest")):
-            yield name, timed(partial(search, function), asked, 3)
+            yield name, timed(partial(search, function), asked, 3, time.perf_counter)
 
 
 def neo4j(uri: str, graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tuple[str, Times]]:
@@ -239,38 +301,87 @@ def neo4j(uri: str, graph: ColumnarGraph, asked: Sequence[Pair]) -> Iterator[tup
             assert list(session.run(match, dict(zip("ab", numbers[pair], strict=True))))
 
         for function, name in (("shortestPath", "any shortest"), ("allShortestPaths", "all shortest")):
-            yield name, timed(partial(search, function), asked, 5)
+            yield name, timed(partial(search, function), asked, 5, time.perf_counter)
 
 
-def closure(graph: ColumnarGraph, subject: str) -> list[Row]:
-    """Measure the largest of the closures of 20 nodes along the three relations of most edges."""
+def closures(graph: ColumnarGraph, subject: str) -> list[Row]:
+    """Measure the largest of the closures of 20 nodes along one, two and three relations of most edges.
+
+    The bar is one for about 100,000 nodes: the smallest closure of so many is held to it, or else the largest there is.
+    """
+    numbers = np.argsort(-np.bincount(graph.topology.relation[: graph.edge_count], minlength=len(graph.relations)))
+    figures, held = [], False
+    for width in (1, 2, 3, 4):
+        via = "|".join(f"<{graph.relations[number]}>" for number in numbers[:width])
+        texts = [
+            f"PATHS ANY SHORTEST START ?x = <{node}> END ?y VIA {via}"
+            for node in graph.ids(np.random.default_rng(6).integers(0, graph.node_count, 20))
+        ]
+        size, text = max((len(paths(graph, each, NO_BOUND)), each) for each in texts)
+        name = f"{size:,} nodes by {width} relation{'s' * (width > 1)}"
+        times = timed(lambda _, text=text: counted(graph, text, _), [("", "")], 15)  # type: ignore[misc]
+        told(name, times, BARS.get(subject, {}).get(REACHABLE, ()) if size > 100_000 and not held else ())
+        held = held or size > 100_000
+        figures += rows(f"{subject}: {name}", times)
+    return figures
+
+
+def hard(graph: ColumnarGraph) -> Iterator[tuple[str, str]]:
+    """Yield queries between the two nodes of most edges, and between any, that have too many paths to find them all."""
+    degree = np.diff(graph.topology.in_index) + np.diff(graph.topology.out_index)
+    one, other = (f"<{name}>" for name in graph.ids(np.argsort(-degree)[:2]))
     counts = np.bincount(graph.topology.relation[: graph.edge_count], minlength=len(graph.relations))
-    via = "|".join(f"<{graph.relations[number]}>" for number in np.argsort(-counts)[:3])
-    sizes: dict[str, int] = {}
-    for node in graph.ids(np.random.default_rng(6).integers(0, graph.node_count, 20)):
-        sizes[str(node)] = len(paths(graph, f"PATHS ANY SHORTEST START ?x = <{node}> END ?y VIA {via}", NO_BOUND))
-    source, size = max(sizes.items(), key=lambda item: item[1])
-    text = f"PATHS ANY SHORTEST START ?x = <{source}> END ?y VIA {via}"
-    times = timed(lambda _: len(paths(graph, text, NO_BOUND)), [(source, source)], 7)
-    told(f"{size:,} nodes by (r1|r2|r3)+", times)
-    return rows(f"{subject}: {size:,} nodes by (r1|r2|r3)+", times)
+    first, second = (f"<{graph.relations[number]}>" for number in np.argsort(-counts)[:2])
+    ends, out = f"START ?x = {one} END ?y = {other}", f"START ?x = {one} END ?y"
+    for mode in ("SHORTEST 5 TRAIL", "SHORTEST 20000 TRAIL", "ALL TRAIL", "ALL", "ALL SHORTEST"):
+        for via in ("VIA ?p", "VIA UNDIRECTED ?p", f"MATCHING UNDIRECTED ({first}/{second}|!{first})+"):
+            yield f"{mode} {via}", f"PATHS {mode} {ends} {via}"
+    for mode in ("SHORTEST 5 TRAIL", "ALL TRAIL", "ALL SHORTEST", "SHORTEST 3 GROUPS"):
+        yield f"{mode} to any", f"PATHS {mode} {out} VIA UNDIRECTED ?p"
+    yield "between any two", "PATHS START ?x END ?y VIA UNDIRECTED ?p"
+    yield "by matches", f"PATHS START ?x END ?y VIA ^{first}/{first}"
+    yield "by a pattern", f"PATHS START ?x END ?y VIA {{ ?m {first} ?x . ?m {first} ?y }}"
+    yield "cyclic", "PATHS ALL TRAIL CYCLIC START ?x END ?y VIA UNDIRECTED ?p"
 
 
-def measured(graph: ColumnarGraph, subject: str, count: int) -> list[Row]:
+def memory_mb(what: str) -> float:
+    """Return what the process holds (`VmRSS`), or held at most (`VmHWM`)."""
+    found = re.search(rf"{what}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def limits(graph: ColumnarGraph, subject: str, most_s: float) -> list[Row]:
+    """Run the hard queries, and see how long the longest takes, and the memory of the one that needs most."""
+    longest, largest, unsaid = (0.0, ""), (0.0, ""), []
+    for name, text in hard(graph):
+        Path("/proc/self/clear_refs").write_text("5")  # the most held is counted from now
+        held = memory_mb("VmRSS")
+        began = time.perf_counter()
+        found = paths(graph, text, PathLimits(timeout_s=most_s))
+        took = time.perf_counter() - began
+        longest = max(longest, (took, name))
+        largest = max(largest, (memory_mb("VmHWM") - held, name))
+        if took > most_s and not found.truncated:
+            unsaid.append(name)
+    for name, figure, unit, most, slack, which in (
+        ("longest of the hard queries", longest[0], "s ", most_s, most_s * 0.05 + 0.2, longest[1]),
+        ("most memory of the hard queries", largest[0], "MB", LIMIT_MB, 0, largest[1]),
+    ):
+        verdict = "met" if figure <= most + slack else "missed"
+        print(f"  {name:36} {figure:>14.1f} {unit}   bar {most:<9g} {verdict} ({which})")
+    print(f"  {'a limit was reached and not told':36} {', '.join(unsaid) or 'never':>17}")
+    return [Row(f"{subject}: longest hard query", longest[0], "s"), Row(f"{subject}: its memory", largest[0], "MB")]
+
+
+def measured(graph: ColumnarGraph, subject: str, asked: Sequence[Pair], limit_s: float) -> list[Row]:
     """Measure every kind of query on a graph, and print it."""
-    asked = pairs(graph, count)
     figures = []
     for name, work, repeats in queries(graph):
         times = timed(work, asked, repeats)
-        told(name, times)
+        told(name, times, BARS[subject].get(name, ()))
         figures += rows(f"{subject}: {name}", times)
-    figures += closure(graph, subject)
-    hub = graph.ids(np.array([int(np.argmax(np.diff(graph.topology.in_index)))]))[0]
-    began = time.perf_counter()
-    found = paths(graph, f"PATHS SHORTEST 5 TRAIL START ?x = <{hub}> END ?y = <{asked[0][1]}> VIA UNDIRECTED ?p")
-    took = (time.perf_counter() - began) * 1e3
-    print(f"  {'SHORTEST 5 TRAIL from the hub':34} {took:>20.0f} ({found.summary()})")
-    return [*figures, Row(f"{subject}: SHORTEST 5 TRAIL from the hub", took, "ms")]
+    return [*figures, *closures(graph, subject), *limits(graph, subject, limit_s)]
 
 
 def main() -> None:
@@ -278,37 +389,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", type=Path, help="graph_full.tsv(.xz), or a graph folder")
     parser.add_argument("--edges", type=int, default=3_000_000, help="of the generated graph; 0 leaves it out")
+    parser.add_argument("--large", type=int, default=0, help="edges of a larger one, for any shortest path only")
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each hard query may take")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--neo4j", metavar="URI", help="an empty Neo4j, among the peers")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     figures: list[Row] = []
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
         first = ColumnarGraph.open(chosen.graph) if chosen.graph.is_dir() else import_graph(chosen.graph)
         if not chosen.graph.is_dir():
             first.save(Path(folder) / "graph")
             first = ColumnarGraph.open(Path(folder) / "graph")
         print(first)
-        figures += measured(first, "freebase_core", chosen.pairs)
-        if chosen.peers:
-            for library, asked, times in peers(first, pairs(first, chosen.pairs)):
-                told(f"{library}: {asked}", times)
-                figures += rows(f"freebase_core, {library}: {asked}", times)
-        if chosen.neo4j:
-            for asked, times in neo4j(chosen.neo4j, first, pairs(first, chosen.pairs)):
-                told(f"Neo4j: {asked}", times)
-                figures += rows(f"freebase_core, Neo4j: {asked}", times)
+        asked = pairs(first, chosen.pairs)
+        figures += measured(first, "freebase_core", asked, chosen.limit)
+        for library, what, times in peers(first, asked) if chosen.peers else ():
+            told(f"{library}: {what}", times)
+            figures += rows(f"freebase_core, {library}: {what}", times)
+        for what, times in neo4j(chosen.neo4j, first, asked) if chosen.neo4j else ():
+            told(f"Neo4j: {what}", times)
+            figures += rows(f"freebase_core, Neo4j: {what}", times)
         if chosen.edges:
             second = generated(chosen.edges)
             print(second)
-            figures += measured(second, "generated", chosen.pairs)
-            for library, asked, times in libraries(second, pairs(second, chosen.pairs)) if chosen.peers else ():
-                told(f"{library}: {asked}", times)
-                figures += rows(f"generated, {library}: {asked}", times)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"peak memory {peak:,} MB, with the graphs")
-    write_rows([*figures, Row("peak memory, with the graphs", peak, "MB")], chosen.json)
+            asked = pairs(second, chosen.pairs)
+            figures += measured(second, "generated", asked, chosen.limit)
+            for library, what, times in libraries(second, asked) if chosen.peers else ():
+                told(f"{library}: {what}", times)
+                figures += rows(f"generated, {library}: {what}", times)
+            del second
+        if chosen.large:
+            third = generated(chosen.large, chosen.large // 3)
+            print(third)
+            asked = pairs(third, chosen.pairs)
+            name, work, repeats = next(queries(third))
+            times = timed(work, asked, repeats)
+            told(name, times, BARS["large"][name])
+            figures += rows(f"{chosen.large:,} edges: {name}", times)
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    write_rows(figures, chosen.json)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, NewType, Protocol, TypeAlias
 
@@ -171,9 +172,9 @@ class Path:
     triples: tuple[Triple, ...]
     inverse: tuple[bool, ...]
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[EntityId, ...]:
-        """Return the nodes visited, source first: one more than there are triples."""
+        """The nodes visited, source first: one more than there are triples."""
         visited = [self.source]
         for triple, inverse in zip(self.triples, self.inverse, strict=True):
             visited.append(triple.head if inverse else triple.tail)
@@ -271,6 +272,22 @@ class RowsEvidence(Evidence):
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     truncated: bool = False
+
+
+@dataclass(frozen=True)
+class ComputedEvidence(Evidence):
+    """What was worked out from other evidence: a count, the most of something, what is left of it."""
+
+    operation: str
+    """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence` or `property`."""
+    text: str
+    """What was done, and with what, in words."""
+    nodes: tuple[EntityId, ...] = ()
+    """What came of it, where that are nodes."""
+    values: tuple[Value, ...] = ()
+    """What came of it, where that are numbers or dates."""
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
 
 
 @dataclass(frozen=True)

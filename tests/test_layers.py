@@ -18,6 +18,7 @@ LAYERS = (
     ("graph",),
     ("open",),
     ("llm",),
+    ("operators",),
     ("linking",),
     ("retrieval",),
     ("pipeline",),

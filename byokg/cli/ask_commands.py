@@ -21,6 +21,7 @@ from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
+from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED
@@ -486,6 +487,8 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         rows = [" | ".join(_cell(cell) for cell in row) for row in item["rows"][:_ENDS]]
         more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
         return "\n".join([on_one_line(item["query"]), " | ".join(item["columns"]), *rows, *more])
+    if kind == "ComputedEvidence":
+        return f"{item['operation']}: {on_one_line(item['text'])}"
     if kind == "Feedback":
         return f"{on_one_line(item['subject'])}: {on_one_line(item['problem'])}"
     return kind.removesuffix("Evidence").lower()
@@ -532,7 +535,7 @@ def _names(record: Mapping[str, Any], store: GraphStore | None) -> dict[EntityId
                 names[item["node"]["id"]] = item["node"]["name"]
     names |= {answer["id"]: answer["name"] for answer in record["answers"] if answer["id"] is not None}
     if store is not None:
-        names |= {node.id: node.name for node in store.nodes(list(nodes))}
+        names |= node_names(store, nodes)
     return names
 
 

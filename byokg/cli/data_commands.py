@@ -1,11 +1,11 @@
-"""`byokg data`, `testset`, `report` and `cache`: data sets, new ones, runs as a page, and recorded replies."""
+"""`byokg data`, `testset`, `report`, `view` and `cache`: data sets, runs as a page, and recorded replies."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from byokg.evaluation.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.run_folder import Run
+    from byokg.graph.rdf.dumps import Wanted
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
     from byokg.llm.replies import Count, Mode
     from byokg.open import Opened
+
+_TOLD_EVERY_S = 5.0
 
 FOUND = 4
 """Exit code of an audit that found something."""
@@ -140,18 +143,44 @@ def audit(
 
 @app.command("graph")
 def graph(
-    words: Words = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="DUMP | KEY=VALUE…", help="A dump's file, or a data set's settings.")
+    ] = None,
     config_dir: ConfigDir = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to write.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="PLACE", help="Folder, or file for a dump, to write.")] = None,
+    dump: Annotated[str | None, typer.Option(help="Which it is: freebase or wikidata.")] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Language of texts to keep; en unless given. Repeatable.")
+    ] = None,
+    no_users: Annotated[bool, typer.Option("--no-users", help="Leave out Freebase's user.… and base.…")] = False,
+    descriptions: Annotated[bool, typer.Option("--descriptions", help="Keep Wikidata's descriptions.")] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="RELATION", help="A further relation to keep. Repeatable.")
+    ] = None,
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N lines that are no statements.")
+    ] = 0,
 ) -> None:
-    """Convert the published graph files of a data set into a folder that byokg graph build takes.
+    """Make what byokg graph build takes, of a data set's graph files or of the dump of Freebase or Wikidata.
 
     byokg data graph dataset=cronquestions dataset.root=DIR --out DIR/graph
+    byokg data graph freebase-rdf-latest.gz --out fb.nt.zst
+
+    Of a dump, statements about topics are kept whose relation is not about editing or other sites, and literals of the
+    languages asked for; see docs/scale.md.
     """
+    if out is None:
+        raise ConfigError("--out is missing; name the folder, or for a dump the file, to write")
+    if words and len(words) == 1 and "=" not in words[0]:
+        from byokg.graph.rdf.dumps import Wanted, dump_of
+
+        source = Path(words[0])
+        languages = tuple(language or ("en",))
+        wanted = Wanted(dump or dump_of(source), languages, not no_users, descriptions, tuple(keep or ()))
+        _filter_dump(source, out, wanted, skip_bad)
+        return
     from byokg.evaluation.datasets.base import QuestionSet
 
-    if out is None:
-        raise ConfigError("--out is missing; name the folder to write")
     settings = _settings(words)
     dataset = settings.build("dataset")
     if not isinstance(dataset, QuestionSet):
@@ -160,6 +189,36 @@ def graph(
         raise ConfigError(f"--out {out} is not empty; name a new folder")
     dataset.write_graph(out)
     print(f"wrote {out}; a run finds it there, or with dataset.graph={out}")
+
+
+def _filter_dump(source: Path, out: Path, wanted: Wanted, skip_bad: int) -> None:
+    """Filter a dump, say every few seconds how far that is, and what was left out in the end."""
+    from byokg.files import bytes_read
+    from byokg.graph.rdf.dumps import Filtered, filter_dump
+
+    if out.exists():
+        raise ConfigError(f"--out {out} is there already; name another file, or delete it")
+    began = told = time.monotonic()
+
+    def tell(done: Filtered) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told < _TOLD_EVERY_S:
+            return
+        told, at = now, bytes_read([source])
+        share = (at or 0) / max(source.stat().st_size, 1)
+        left = f", {share:.0%}, {(now - began) * (1 / share - 1) / 60:,.0f} min left" if share else ""
+        note(f"read {done.read:,} statements, kept {done.kept:,}{left}")
+
+    found = filter_dump(source, out, wanted, skip_bad, tell)
+    print(f"wrote {out}: {found.kept:,} of {found.read:,} statements, in {time.monotonic() - began:,.1f} s")
+    for reason, count in found.left_out.items():
+        print(f"left out {count:,} {reason}")
+    if found.bad:
+        note(f"left out {found.bad:,} lines that are no statements:")
+        for line, text in found.examples:
+            note(f"  {source}:{line}: {text}")
+    print(f"build it: byokg graph build {out} --out {out.name.split('.')[0]}.graph")
 
 
 @app.command("fetch")
@@ -327,6 +386,68 @@ def report(
         page = build_page(read, examples, first, store, recorded)
     write_page(page, out)
     print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
+
+
+def view(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN|KEY=VALUE]…",
+            help="Run folders, or folders that hold some; settings open a graph, to look at nodes and ask questions.",
+        ),
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On this machine; 0 takes one that is free.")] = 0,
+    browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Show runs in the browser, also while they run: figures, search, traces side by side, questions to a graph.
+
+    byokg view runs
+
+    byokg view runs/a runs/b graph.path=DIR pipeline=byokg llm=anthropic llm.model=MODEL
+
+    Nothing is written, and the page is for this machine alone. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    from byokg.cli.config import read_settings
+    from byokg.cli.evaluation import set_up
+    from byokg.evaluation.report.asking import asker
+    from byokg.evaluation.report.live import LiveRuns
+    from byokg.evaluation.report.server import Describe, ViewServer
+    from byokg.retrieval.graph_tools import GraphTools
+
+    settings = [word for word in words or [] if "=" in word]
+    places = [Path(word) for word in words or [] if "=" not in word] or [Path("runs")]
+    for place in places:
+        if not place.is_dir():
+            raise RunError(f"there is no folder {str(place)!r}; name run folders, or a folder that holds them")
+    with ExitStack() as opened:
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        store = ask = None
+        describe: Describe | None = None
+        if settings:
+            read = read_settings(settings)
+            dataset = read.build("dataset") if read.options["dataset"] else None
+            bench = opened.enter_context(set_up(read, dataset, note))
+            store, tools = bench.store, GraphTools(bench.store, bench.entities)
+            meter = None if bench.asks is None else bench.asks.meter
+            ask, describe = (
+                asker(bench.pipeline, bench.store, meter),
+                lambda id: tools.call("describe_entity", {"id": id}),
+            )
+        try:
+            server = opened.enter_context(ViewServer(LiveRuns(places, store, recorded), port, ask, describe))
+        except OSError as error:
+            raise ConfigError(f"--port {port}: {error.strerror or error}; leave it out to take a free one") from error
+        print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        if browse:
+            webbrowser.open(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def _position(runs: Sequence[Path], baseline: Path | None) -> int:

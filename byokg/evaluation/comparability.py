@@ -61,11 +61,11 @@ class Contract:
 
 def contract(run: Run, profile: str) -> Contract:
     """Return what a run's figures under a metric profile are about."""
-    code, graph = run.config.get("code") or {}, run.config.get("graph") or {}
+    code, graph, asked = (run.config.get(name) or {} for name in ("code", "graph", "questions"))
     return Contract(
         dataset=run.dataset["name"],
-        questions=str((run.config.get("questions") or {}).get("checksum", "")),
-        n=len(run.questions),
+        questions=str(asked.get("checksum", "")),
+        n=int(asked.get("n", len(run.questions))),
         graph=str(graph.get("checksum") or ""),
         entities=str(run.config["entities"]),
         hops=str(run.config.get("hops", "predicted")),

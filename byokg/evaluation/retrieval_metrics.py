@@ -28,6 +28,7 @@ from byokg.types import (
     INVERSE,
     AnswerItem,
     Cell,
+    ComputedEvidence,
     EdgeCell,
     EntityId,
     Evidence,
@@ -168,6 +169,8 @@ def _nodes(item: Evidence) -> Iterator[str]:
         yield from (item.triple.head, item.triple.tail)
     elif isinstance(item, NodeEvidence):
         yield item.node.id
+    elif isinstance(item, ComputedEvidence):
+        yield from item.nodes
     elif isinstance(item, RowsEvidence):
         for cell in _cells(item.rows):
             if isinstance(cell, NodeCell):
@@ -183,6 +186,8 @@ def _values(item: Evidence) -> Iterator[str]:
         properties = [triple.properties for path in item.paths for triple in path.triples if triple.properties]
     elif isinstance(item, TripleEvidence):
         properties = [item.triple.properties]
+    elif isinstance(item, ComputedEvidence):
+        yield from map(str, item.values)
     elif isinstance(item, NodeEvidence):
         yield item.node.name
         properties = [item.node.properties]

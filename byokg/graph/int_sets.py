@@ -44,6 +44,20 @@ def changes(*columns: Numbers) -> Marks:
     return fresh
 
 
+def spread(
+    starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return for each member of some ranges the position of its range, and the member."""
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    if len(counts) == 1:
+        return np.zeros(total, np.int64), np.arange(starts[0], starts[0] + total)
+    origin = np.arange(len(counts)).repeat(counts)
+    member = np.arange(total)
+    member += (starts - ends + counts).take(origin)
+    return origin, member
+
+
 def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
     """Tell for each number asked which of some disjoint ascending sets it is in: counted from 1, 0 for none."""
     found = np.zeros(len(asked), np.uint8)

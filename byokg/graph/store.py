@@ -87,7 +87,7 @@ class InducedEdges:
     """The E edges that have both ends among some nodes, each once, as four parallel arrays of shape (E,)."""
 
     head: npt.NDArray[np.integer]
-    """Where among the nodes the head stands."""
+    """Where among the nodes the head stands; ascending."""
     tail: npt.NDArray[np.integer]
     relation: RelationArray
     edge: npt.NDArray[np.integer]
@@ -202,7 +202,10 @@ class SavedGraph(Protocol):
 
 @runtime_checkable
 class InducingStore(Protocol):
-    """A store that finds the edges among many nodes without handing out all others that touch them."""
+    """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
+
+    def far_ends(self, nodes: NodeArray, direction: Direction) -> NodeArray:
+        """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
 
     def edges_among(self, nodes: NodeArray) -> InducedEdges:
         """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`."""
@@ -274,6 +277,27 @@ class ShortestPathStore(Protocol):
 
         Returns:
             None where the engine cannot say, or gave up. Parallel edges make different paths.
+        """
+
+
+@runtime_checkable
+class ReachingStore(Protocol):
+    """A store whose engine finds by itself which nodes edges lead to, however many of them."""
+
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> NodeArray | None:
+        """Return the nodes that one or more edges lead to from a node, each once, in any order.
+
+        Args:
+            node: where edges start.
+            direction: how each is walked; BOTH is either way.
+            relations: which are walked.
+            limit: give up at more nodes.
+            timeout_s: give up after so long.
+
+        Returns:
+            None where the engine cannot say, or gave up.
         """
 
 

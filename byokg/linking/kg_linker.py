@@ -1,9 +1,8 @@
 """The KG-Linkers: what to look for in the graph, from a question.
 
 `LlmLinker` has a language model read the question, the schema and what was found so far, and write entities, relation
-paths, queries and draft answers. `OfflineLinker` needs none: `MentionSpotter` finds the pieces of a question that name
-something in the graph, and relation paths are grown out of what they mean and ranked by embeddings and the graph's own
-words.
+paths, queries and draft answers. `OfflineLinker` needs none: relation paths are grown out of the nodes that a question
+names, and ranked by embeddings and the graph's own words.
 """
 
 from __future__ import annotations
@@ -18,203 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, at_least
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
+from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
+from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
+from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
+from byokg.text import Reading, locate, read_question
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
 
-_ARTICLES = frozenset("the a an".split())
-_LETTERS = 4
-"""A shorter word or text is not looked for approximately: too much resembles it."""
-_RUN = 8
-"""Words of a text that is looked for approximately, at most."""
+_MORE = 3
+"""Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
 
-
-@dataclass(frozen=True)
-class SpottingSettings:
-    """What makes a piece of text a mention; found on the dev splits of MetaQA, WebQSP and atlas."""
-
-    same_case: float = 1.5
-    """Worth of a name with capitals that is written just so."""
-    other_case: float = 0.7
-    """Worth of a name where the text has capitals, but not those of the name."""
-    explained: float = 0.9
-    """How much of a word's importance is lost when a relation of the graph explains it."""
-    another: float = 0.5
-    """A further mention needs this share of the best one's worth."""
-    most: int = 3
-    """Mentions at most."""
-    misspelt_cutoff: float = 0.85
-    """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
-    fuzzy_cutoff: float = 0.88
-    """Lowest score of a part of a name, in [0, 1]."""
-    strange: float = 0.5
-    """A word that no name has is taken for misspelt if no relation explains it as well as this."""
-
-
-class MentionSpotter:
-    """Finds mentions by comparing every run of words with the names of the graph.
-
-    Args:
-        entities: holds the index over the names of the graph, made when the first question is looked at.
-        importance: how much a word tells, about 1 on average.
-        explained: how well some relation of the graph explains a word, in [0, 1].
-        familiar: whether a word is an everyday one, and so not misspelt.
-        settings: worths and thresholds.
-    """
-
-    def __init__(
-        self,
-        entities: EntityLinker,
-        importance: Callable[[str], float],
-        explained: Callable[[str], float],
-        familiar: Callable[[str], bool] = lambda word: False,
-        settings: SpottingSettings | None = None,
-    ) -> None:
-        self._entities = entities
-        self._importance = importance
-        self._explained = explained
-        self._familiar = familiar
-        self.settings = settings or SpottingSettings()
-
-    def spot(self, text: str) -> list[Mention]:
-        """Return the mentions in a question, the most telling first; none overlap.
-
-        Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        looked for around words that nothing accounts for. Only when there is neither, misspelt names are looked for
-        everywhere, and then parts of names.
-        """
-        words = _Words(text)
-        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
-        strange = [position for position in content if self._strange(words.folded[position])]
-        found = (
-            [*self._exact(words), *self._misspelt(words, strange)]
-            or self._misspelt(words, content)
-            or self._parts(words)
-        )
-        found.sort(key=lambda item: (-item[0], item[1].start))
-        kept: list[Mention] = []
-        for worth, mention in found:
-            if len(kept) == self.settings.most or (kept and worth < self.settings.another * found[0][0]):
-                break
-            if all(mention.end <= other.start or mention.start >= other.end for other in kept):
-                kept.append(mention)
-        return kept
-
-    def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Look up every run that is not longer than the names that start with its first word."""
-        names = self._entities.names
-        longest = [names.longest_from(normalize_name(word)) for word in words.folded]
-        found = []
-        for first, word in enumerate(words.folded):
-            most = longest[first]
-            if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
-                most = max(most, 1 + longest[first + 1])
-            for last in range(first, min(len(longest), first + most)):
-                mention = words.mention(first, last)
-                if len(names.exact(mention.text)):
-                    worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
-                    if worth > 0:
-                        found.append((worth, mention))
-        return found
-
-    def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
-        """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
-
-        Comparing takes a while on a large graph, so only the most telling words are looked at.
-        """
-        found = []
-        telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
-        for position in telling[: self.settings.most]:
-            runs = [
-                (first, last)
-                for first in range(max(0, position - _RUN + 1), position + 1)
-                for last in range(position, min(len(words.folded), first + _RUN))
-            ]
-            mentions = [words.mention(first, last) for first, last in runs]
-            word = normalize_name(words.folded[position])
-            near = self._entities.names.closest(
-                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
-            )
-            scores = [0.0 if match is None else match.score for match in near]
-            at = scores.index(max(scores))
-            if (match := near[at]) is not None:
-                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
-                found.append((match.score * worth, mentions[at]))
-        return found
-
-    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Compare the tails of each run of words with all names, in part."""
-        found = []
-        run: list[int] = []
-        for position, word in enumerate([*words.folded, ""]):
-            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
-                run.append(position)
-                continue
-            while run and words.folded[run[-1]] in FUNCTION_WORDS:
-                run.pop()
-            for first in run[-_RUN:]:
-                mention = words.mention(first, run[-1])
-                if len(mention.text) < _LETTERS:
-                    continue
-                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
-                    shorter, longer = sorted((len(match.name), len(mention.text)))
-                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
-                    found.append((match.score * told * shorter / longer, mention))
-            run = []
-        return found
-
-    def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
-        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
-        surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
-        capitals = surface != surface.casefold()
-        # The first word of a sentence has a capital whatever it is.
-        if same and capitals and not first == last == 0:
-            return self.settings.same_case * sum(map(self._importance, folded))
-        if not any(map(_tells, folded)):
-            return 0.0
-        worth = sum(map(self._told, folded[1:] if folded[0] in _ARTICLES else folded))
-        return worth * (self.settings.other_case if capitals and not same else 1.0)
-
-    def _told(self, word: str) -> float:
-        """Return how much a word tells beyond what relations explain."""
-        return self._importance(word) * (1 - self.settings.explained * self._explained(word))
-
-    def _strange(self, word: str) -> bool:
-        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
-        return (
-            not self._entities.names.has_word(normalize_name(word))
-            and self._explained(word) < self.settings.strange
-            and not self._familiar(word)
-        )
-
-
-class _Words:
-    """The words of a text, and where they stand."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._spans = list(WORD.finditer(text))
-        self.folded = [span.group().casefold() for span in self._spans]
-
-    def mention(self, first: int, last: int) -> Mention:
-        """Return the text from one word to another, both included."""
-        start, end = self._spans[first].start(), self._spans[last].end()
-        return Mention(self._text[start:end], start, end)
-
-
-def _tells(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS
-
+_MOSTLY = 0.5
 
 Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -258,6 +83,7 @@ class OfflineLinker:
         beam: metapaths lengthened at each hop; those that stand at a nameless node are always lengthened.
         sample: nodes looked at in each step of growing.
         top_k: metapaths proposed for each topic entity.
+        asked: tells which properties a question asks for, where `store` is a `PropertyView`.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
     Differs: writes no query, no draft answers and no BFS-QL; one round is all it has to say.
@@ -273,6 +99,7 @@ class OfflineLinker:
         beam: int = 32,
         sample: int = 256,
         top_k: int = 10,
+        asked: AskedValues | None = None,
     ) -> None:
         if not 1 <= max_hops <= MAX_HOPS:
             raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
@@ -285,6 +112,12 @@ class OfflineLinker:
         self._beam = beam
         self._sample = sample
         self._top_k = top_k
+        self._asked = asked
+        self._edges = store.store if isinstance(store, PropertyView) else store
+        turned = inverse_relations(self._edges)
+        symmetric = [number for number, label in enumerate(store.relations) if label in turned.get(label, ())]
+        self._doubled = 2 * np.array(symmetric, np.int64) + 1
+        """Steps against relations that mean the same both ways, which lead where the steps along them do."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions, and metapaths best first, each with the entity it starts from.
@@ -300,7 +133,8 @@ class OfflineLinker:
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
         _, mentions, scorer, grown = self._explore(question)
-        return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops))
+        more = 1 if read(question.text, mentions).plain else _MORE
+        return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops, more * self._top_k))
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
         """Return what is scored for a question, for training and diagnosis.
@@ -325,13 +159,18 @@ class OfflineLinker:
         else:
             mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
-        reading = read_question(question.text, [mention for mention, _ in mentions], missing)
+        demand = read(question.text, [mention for mention, _ in mentions])
+        rest = demand.rest if self._asked is None else asking_when(demand.rest)
+        reading = read_question(rest, [mention for mention, _ in mentions], missing)
+        values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
         scorer = self.scorer.question(reading)
         grown: list[tuple[_Topic, Growth, Aligned]] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
-            grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops)]
+            grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops, values)]
+        if only and self._asked is not None:
+            grown = self._with_values(scorer, grown, 2 * self._asked.first)
         return reading, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
@@ -366,25 +205,53 @@ class OfflineLinker:
             raise missing
         return known
 
-    def _grow(self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None) -> list[tuple[Growth, Aligned]]:
-        """Grow metapaths out of one topic entity: one entry a hop."""
+    def _with_values(
+        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], first: int
+    ) -> list[tuple[_Topic, Growth, Aligned]]:
+        """Keep the metapaths that end at values or dates, if there are any."""
+        kept = []
+        for topic, growth, _ in grown:
+            last = growth.steps[:, -1]
+            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _MOSTLY))
+            if len(rows):
+                part = growth.taken(rows)
+                kept.append((topic, part, scorer.align(part.steps)))
+        return kept or grown
+
+    def _grow(
+        self,
+        scorer: QuestionScorer,
+        topic: int,
+        avoid: Int64,
+        hops: int | None,
+        values: npt.NDArray[np.bool_] | None = None,
+    ) -> list[tuple[Growth, Aligned]]:
+        """Grow metapaths out of one topic entity: one entry a hop; `values` says which properties may end one."""
+        store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
         most = self._max_hops if hops is None else hops
         for hop in range(1, most + 1):
-            growth = grow(self._store, growth, chosen, avoid, self._sample)
+            growth = grow(store, growth, chosen, avoid, self._sample)
+            if len(self._doubled):
+                growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
+            if values is not None and store is self._store:
+                value = growth.steps[:, -1] // 2 - len(self._edges.relations)
+                growth = growth.taken(np.flatnonzero((value < 0) | values[np.maximum(value, 0)]))
             if len(growth) == 0:
                 break
+            scorer.meet(growth)
             aligned = scorer.align(growth.steps)
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
                 promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
+                promise[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], hops: int | None
+        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], hops: int | None, top_k: int
     ) -> tuple[ProposedPath, ...]:
         if not grown:
             return ()
@@ -393,13 +260,13 @@ class OfflineLinker:
             if hops is not None and growth.steps.shape[1] != hops:
                 continue
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            best = kept[np.argsort(-scores[kept], kind="stable")[: self._top_k]]
+            best = kept[np.argsort(-scores[kept], kind="stable")[:top_k]]
             proposed.setdefault(topic.node, []).extend(
                 ProposedPath(labels(self._store, growth.steps[path]), float(scores[path]), topic.id)
                 for path in best.tolist()
             )
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
-        tops = [sorted(paths, key=lambda path: -path.score)[: self._top_k] for paths in proposed.values()]
+        tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
         return tuple(sorted((path for paths in tops for path in paths), key=lambda path: -path.score))
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import inspect
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
 from byokg.errors import ConfigError, at_least
+from byokg.graph.property_view import is_value, value_name
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
@@ -27,6 +28,7 @@ from byokg.types import (
     Answer,
     AnswerItem,
     Artifacts,
+    ComputedEvidence,
     Context,
     EntityId,
     Linked,
@@ -96,7 +98,7 @@ class Parts:
         return made
 
 
-_Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 """A score, the nodes that would be the answers, and the evidence they stand in."""
 
 
@@ -120,17 +122,40 @@ class ExtractiveAnswerer:
         self._agreement = agreement
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
-        """Return the ends of the best path evidence; nothing when there is none."""
-        found = [item for item in context.evidence if isinstance(item, PathEvidence)]
-        single: list[_Choice] = [(item.score, item.ends, (item.id,)) for item in found]
-        choices = [*self._agreeing(found, context), *single]
-        for score, ends, citations in sorted(choices, key=lambda choice: -choice[0]):
+        """Return what was worked out, else the ends of the best path evidence; nothing when there is neither."""
+        for item in context.evidence:
+            if isinstance(item, ComputedEvidence):
+                return self._computed(item)
+        for score, ends, citations in self.choices(context):
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
-                return [AnswerItem(node.name, node.id, score, citations, len(citations)) for node in nodes]
+                return [
+                    AnswerItem(node.name, None if is_value(node.id) else node.id, score, citations, len(citations))
+                    for node in nodes
+                ]
         return []
 
-    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
+    def choices(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
+        """Return what may be the answer, best first: the ends of each metapath, and what several have in common.
+
+        Args:
+            context: what was found.
+            without: mentions whose metapaths are left out of account.
+        """
+        left_out = {
+            entity.id for earlier in context.rounds for entity in earlier.linked.entities if entity.mention in without
+        }
+        found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
+        single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
+        return sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
+
+    def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
+        citations = (item.id, *item.uses)
+        values = [AnswerItem(value_name(value), None, item.score, citations, len(citations)) for value in item.values]
+        nodes = self._store.nodes(item.nodes)
+        return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
+
+    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Choice]:
         """Return what pairs of metapaths from different mentions have in common, the best narrowed by the others."""
         meant: dict[EntityId, Mention] = {
             entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
@@ -139,7 +164,7 @@ class ExtractiveAnswerer:
         for item in found:
             if item.source in meant:
                 by_mention[meant[item.source]].append(item)
-        agreeing: list[_Choice] = []
+        agreeing: list[Choice] = []
         pairs: list[set[Mention]] = []
         for one, another in combinations(by_mention, 2):
             sets = [frozenset(item.ends) for item in by_mention[another]]
@@ -157,7 +182,7 @@ class ExtractiveAnswerer:
         return agreeing
 
 
-def _narrowed(choice: _Choice, others: Iterable[list[PathEvidence]]) -> _Choice:
+def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
     score, nodes, citations = choice
     for items in others:

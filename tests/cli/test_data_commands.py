@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import json
 import threading
@@ -96,3 +97,25 @@ def test_a_set_is_fetched_through_a_mirror_and_checked(byokg: Run, monkeypatch: 
     assert Path("here/q.txt").read_text("utf-8") == "questions"
     assert "films          1 files" in byokg("data", "fetch").out
     assert "no data set 'music' is listed; there are films" in byokg("data", "fetch", "music").err
+
+
+NS = "http://rdf.freebase.com/ns/"
+
+
+def test_a_dump_is_filtered_and_built_into_a_graph(byokg: Run, tmp_path: Path) -> None:
+    lines = [
+        f'<{NS}m.01>\t<{NS}type.object.name>\t"Ann"@en\t.\n',
+        f'<{NS}m.01>\t<{NS}type.object.name>\t"Anna"@de\t.\n',
+        f"<{NS}m.01>\t<{NS}people.person.children>\t<{NS}m.02>\t.\n",
+        "broken\n",
+    ]
+    (tmp_path / "dump.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    refused = byokg("data", "graph", "dump.gz", "--out", "fb.nt.zst")
+    assert refused.code == WRONG and "dump.gz:4: this is no N-Triples statement: 'broken'" in refused.err
+    made = byokg("data", "graph", "dump.gz", "--out", "fb.nt.zst", "--skip-bad", 1)
+    assert made.code == 0, made.err
+    assert "2 of 3 statements" in made.out and "left out 1 in another language" in made.out
+    assert "dump.gz:4: broken" in made.err
+    assert byokg("data", "graph", "dump.gz", "--out", "fb.nt.zst").code == WRONG
+    assert byokg("graph", "build", "fb.nt.zst", "--out", "fb.graph").code == 0
+    assert "Ann" in byokg("link", "fb.graph", "ann").out

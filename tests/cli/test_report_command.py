@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,11 @@ def test_what_had_no_room_in_the_prompt_is_lost_by_the_budget_and_not_by_the_mod
     assert ["not", "shown", "3", "0"] in [line.split() for line in compared.splitlines()]
     traced = byokg("trace", tmp_path / "t5", "q1").out.splitlines()[-1]
     assert traced == "linked 1 of 1 topics, retrieved 1 of 1 gold answers, shown 0, cited 0: not shown"
+
+
+def test_a_view_of_nothing_or_at_a_taken_port_is_refused(byokg: Run, evaluated: Path) -> None:
+    assert "there is no folder 'nowhere'; name run folders" in byokg("view", "nowhere").err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = byokg("view", evaluated, "--port", port, "--no-open")
+    assert outcome.code == WRONG and f"--port {port}: Address already in use; leave it out" in outcome.err

@@ -31,7 +31,9 @@ from byokg.evaluation.metrics import normalise
 from byokg.evaluation.records import Prediction, Timing
 from byokg.evaluation.report.summary import Traces, summarise
 from byokg.evaluation.run_folder import Run
+from byokg.evaluation.runner import outcome
 from byokg.files import write_file
+from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId
@@ -149,13 +151,13 @@ def read_details(
         RunError: a run has no traces, or they cannot be read.
         EntityNotFound: a trace holds a node that is not in the store.
     """
-    questions, calls, texts, named = Blocks(), Blocks(), Texts(), _Names(store)
+    questions, calls, texts, named = Blocks(), Blocks(), Texts(), Names(store)
     with ExitStack() as open_files:
         traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
         numbers = None
         if replies is not None:
             wanted = _wanted(runs, examples, traces)
-            numbers = {each.call.key: calls.add(texts.shared(_call(each))) for each in replies.recorded(wanted)}
+            numbers = {each.call.key: calls.add(texts.shared(call_detail(each))) for each in replies.recorded(wanted)}
         for example in examples:
             read = [trace.read(example.id) for trace in traces]
             try:
@@ -163,7 +165,7 @@ def read_details(
                     "question": example.question,
                     "gold": example.answers,
                     "names": named.of(runs, example, read),
-                    "runs": [_run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
+                    "runs": [run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
                 }
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise RunError(
@@ -176,10 +178,17 @@ def read_details(
     return Details(questions, calls, texts.blocks)
 
 
-def _run_detail(
-    run: Run, example: Example, trace: Mapping[str, Any], numbers: Mapping[str, int] | None
+def run_detail(
+    run: Run, example: Example, trace: Mapping[str, Any], calls: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None if the run was not asked."""
+    """Return one run's part of a question's record; None if the run was not asked.
+
+    Args:
+        run: answered the question.
+        example: the question.
+        trace: what led to the answers.
+        calls: what stands for a recorded call of a model, by its key; None if no recorded replies were given.
+    """
     prediction = run.predictions.get(example.id)
     if prediction is None:
         return None
@@ -187,20 +196,17 @@ def _run_detail(
     timing = run.timings.get(example.id, Timing(example.id, {}, {}))
     record = {
         **_answers(prediction, example, scores),
+        "stage": outcome(example, prediction).stage if prediction.retrieved else None,
         "seconds": timing.seconds,
         "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()},
         "rounds": trace.get("rounds", []),
         "rest": {name: value for name, value in trace.items() if name not in _TOLD},
     }
-    calls = [
-        {
-            "stage": each["stage"],
-            "shown": each["shown"],
-            "call": None if numbers is None else numbers.get(each["reply"]),
-        }
+    asked = [
+        {"stage": each["stage"], "shown": each["shown"], "call": None if calls is None else calls.get(each["reply"])}
         for each in trace.get("calls", ())
     ]
-    return record | {"calls": calls, "asked": numbers is not None}
+    return record | {"calls": asked, "asked": calls is not None}
 
 
 def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
@@ -217,7 +223,7 @@ def _answers(prediction: Prediction, example: Example, scores: Mapping[str, floa
                 "score": scores.get(name),
                 "citations": citations,
                 "support": support,
-                "right": normalise(name) in gold,
+                "right": normalise(name) in gold if gold else None,
             }
             for name, id, citations, support in zip(
                 prediction.answers, prediction.answer_ids, prediction.citations, supports, strict=True
@@ -239,7 +245,8 @@ def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[T
     }
 
 
-def _call(each: RecordedReply) -> dict[str, Any]:
+def call_detail(each: RecordedReply) -> dict[str, Any]:
+    """Return what a recorded call says."""
     call, reply = each.call, each.reply
     return {
         "model": call.model,
@@ -252,7 +259,7 @@ def _call(each: RecordedReply) -> dict[str, Any]:
     }
 
 
-class _Names:
+class Names:
     """Names of nodes, each looked up once."""
 
     def __init__(self, store: GraphStore | None) -> None:
@@ -279,7 +286,7 @@ class _Names:
                     told |= dict(_named(item))
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
-            self._known |= {node.id: node.name for node in self._store.nodes(new)} if new else {}
+            self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
         names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
         return {id: name for id, name in names.items() if name != id}
 
@@ -318,8 +325,13 @@ def _named(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from cells(item["rows"])
 
 
-SCRIPTS = ("dom", "data", "charts", "overview", "list", "layout", "drawing", "evidence", "rounds", "question", "main")
+_DRAWN = ("layout", "drawing", "evidence", "rounds", "answer")
+
+SCRIPTS = ("dom", "data", "charts", "overview", "list", *_DRAWN, "question", "main")
 """The parts of the page's script, in the order in which they stand in it."""
+
+LIVE_SCRIPTS = ("dom", "charts", *_DRAWN, "live", "questions")
+"""Likewise of the page that `report.server` serves."""
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
@@ -348,17 +360,24 @@ def build_page(
     blocks = {"questions": details.questions, "calls": details.calls, "texts": details.texts}
     summary = summarise(runs, examples, baseline)
     summary["blocks"] = {name: each.starts for name, each in blocks.items()}
-    style = _part("report.css")
-    script = '"use strict";\n{\n' + "".join(_part(f"{name}.js") for name in SCRIPTS) + "}\n"
     parts = {
-        "style": style,
-        "style_hash": _hash(style),
-        "script": script,
-        "script_hash": _hash(script),
+        **_code(_part("report.css"), SCRIPTS),
         "summary": packed(summary),
         "blocks": "".join(_elements(name, each) for name, each in blocks.items()),
     }
     return _SLOT.sub(lambda slot: parts[slot[1]], _part("page.html"))
+
+
+def live_page() -> str:
+    """Return the page that `report.server` serves, which asks it for everything that it shows."""
+    parts = _code(_part("report.css") + _part("live.css"), LIVE_SCRIPTS)
+    return _SLOT.sub(lambda slot: parts[slot[1]], _part("live.html"))
+
+
+def _code(style: str, scripts: Sequence[str]) -> dict[str, str]:
+    """Return a page's style and script, and the hashes by which its policy allows them."""
+    script = '"use strict";\n{\n' + "".join(_part(f"{name}.js") for name in scripts) + "}\n"
+    return {"style": style, "style_hash": _hash(style), "script": script, "script_hash": _hash(script)}
 
 
 def write_page(page: str, out: Path) -> None:

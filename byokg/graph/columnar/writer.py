@@ -37,10 +37,10 @@ from byokg.graph.columnar.folder import (
     write_nodes,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import hash_column, sorted_hashes
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.index.string_hashes import hash_column, sorted_hashes
 
 T = TypeVar("T")
 

@@ -30,6 +30,7 @@ from byokg.graph.pathql.query import (
     Repeat,
     Sequence,
 )
+from byokg.graph.store import Direction
 
 Mask = npt.NDArray[np.bool_]
 
@@ -85,6 +86,18 @@ class Automaton:
         """Tell whether an edge of some relation may be walked in both directions, on one path or another."""
         forward, backward = ((self.arcs[:, :, way] >= 0).any(axis=0) for way in (FORWARD, BACKWARD))
         return bool(np.any(forward & backward))
+
+    @cached_property
+    def one_way(self) -> tuple[Direction, npt.NDArray[np.int64] | None] | None:
+        """Return how edges are walked, and of which relations (None for all), if every step allows the same."""
+        if self.states > 1:
+            return None
+        arc = self.arc(0, 0)
+        ways = [way for way in (arc.forward, arc.backward) if way is not False]
+        if not ways or not np.array_equal(ways[0], ways[-1]):
+            return None
+        direction = Direction.BOTH if len(ways) == 2 else Direction.IN if arc.forward is False else Direction.OUT
+        return direction, None if ways[0] is True else np.flatnonzero(ways[0])
 
     @cached_property
     def longest(self) -> int | None:

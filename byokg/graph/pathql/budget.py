@@ -14,7 +14,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.pathql.moves import Int64, Moves, StepRows, ranges
+from byokg.graph.int_sets import spread
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.stopping import check
 
 
@@ -141,7 +142,7 @@ def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
                 for number, its in zip(
                     some, np.split(place, np.cumsum([len(each) for each in some.values()])[:-1]), strict=True
                 ):
-                    origin, row = ranges(bounds[its], bounds[its + 1] - bounds[its])
+                    origin, row = spread(bounds[its], bounds[its + 1] - bounds[its])
                     del asked[number]
                     go_on(number, StepRows(origin, steps.far.take(row), steps.label.take(row)))
     return [found[number] for number in range(len(searches))]

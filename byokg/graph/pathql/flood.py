@@ -6,7 +6,7 @@ v of copy c is `c * size + v`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,10 @@ from byokg.graph.pathql.search import Layer, Side, among, begun, borrowed, follo
 
 _SMALL = 20_000
 """Steps up to which searches go together; a larger one takes most of the time by itself."""
+_A_FEW = 3
+"""Steps after which looking ahead, which takes two calls, is likely to save some."""
+_NARROW = 30
+"""Vertices up to which a step takes a call's time; of more, what is sent takes the time, however it is asked for."""
 _MOST_VERTICES = 1 << 26
 """Vertices of all copies of the graph."""
 
@@ -32,6 +36,7 @@ def flood(
     cycles: bool,
     ends: Int64 | None,
     size: int = 0,
+    look_ahead: Callable[[Int64], None] | None = None,
 ) -> Search[list[PathRows] | None]:
     """Find shortest paths out of a node to all others, or from all others to it; or the same for each of several nodes.
 
@@ -45,6 +50,7 @@ def flood(
         cycles: let paths of one step or more come back to where they start.
         ends: the nodes at the other end, ascending; None for any.
         size: vertices of the graph; read where there are several starts.
+        look_ahead: called where few go on after a few steps, with the vertices left but for the first.
 
     Returns:
         The paths, those of each length together, by start. None where several searches do not stay small, or find more
@@ -72,6 +78,8 @@ def flood(
         arrivals: list[Int64] = []
         reached = 0
         while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
+            if look_ahead is not None and len(side.parents) == _A_FEW and len(side.frontier) <= _NARROW:
+                look_ahead(np.concatenate(side.levels[1:-1]))
             grown = side.grow(budget, every)
             if not (yield from _of_copies(grown, size) if several else grown):
                 break

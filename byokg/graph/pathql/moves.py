@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.int_sets import spread
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
 from byokg.graph.pathql.query import Group, variables
-from byokg.graph.store import Direction, GraphStore, ShortestPathStore
+from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore
 from byokg.types import Triple, Value
 
 if TYPE_CHECKING:
@@ -86,18 +87,6 @@ class Moves(Protocol):
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Put steps between nodes into words."""
-
-
-def ranges(starts: Int64, counts: Int64) -> tuple[Int64, Int64]:
-    """Return for each member of some ranges the position of its range, and the member."""
-    ends = counts.cumsum()
-    total = int(ends[-1]) if len(ends) else 0
-    if len(counts) == 1:
-        return np.zeros(total, np.int64), np.arange(starts[0], starts[0] + total)
-    origin = np.arange(len(counts)).repeat(counts)
-    member = np.arange(total)
-    member += (starts - ends + counts).take(origin)
-    return origin, member
 
 
 class ColumnarMoves:
@@ -213,7 +202,7 @@ class ColumnarMoves:
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
-        origin, slot = ranges(starts, stops - starts)
+        origin, slot = spread(starts, stops - starts)
         if split > 1:
             origin //= split
         kept = None
@@ -246,6 +235,8 @@ class StoreMoves:
         self._store, self._variable, self._capped = store, variable, capped
         self._met: dict[int, tuple[int, int, int]] = {}
         """Head, relation and tail of the edges that were walked."""
+        self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
+        """For each direction nodes whose steps are known, ascending, where those of each begin, and these."""
         self._automaton = automaton
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
 
@@ -274,14 +265,10 @@ class StoreMoves:
             Vertices and labels in the order of a search by steps; None where the engine cannot say just that, or finds
             `limit` paths.
         """
-        if not isinstance(self._store, ShortestPathStore) or self.states > 1 or source == target:
+        way = self._automaton.one_way
+        if not isinstance(self._store, ShortestPathStore) or way is None or source == target:
             return None
-        arc = self._automaton.arc(0, 0)
-        ways = [way for way in (arc.forward, arc.backward) if way is not False]
-        if not ways or not np.array_equal(ways[0], ways[-1]):
-            return None
-        direction = Direction.BOTH if len(ways) == 2 else Direction.IN if arc.forward is False else Direction.OUT
-        relations = None if ways[0] is True else np.flatnonzero(ways[0])
+        direction, relations = way
         found = self._store.shortest_paths(source, target, direction, relations, most, limit, timeout_s)
         if found is None or len(found) == 0:
             return found if found is None else (np.empty((0, 1), np.int64), np.empty((0, 0), np.int64))
@@ -297,7 +284,38 @@ class StoreMoves:
         order = np.lexsort(keys.T[::-1])
         return vertices[order], labels[order]
 
+    def look_ahead(self, start: int, met: Int64, backward: bool, limit: int, timeout_s: float) -> None:
+        """Ask about the edges of all nodes that can be reached in one call, where the store's engine can tell which.
+
+        Args:
+            start: node where paths start, or end if `backward`.
+            met: nodes whose edges were asked about and that are not come to again.
+            backward: which way edges are walked.
+            limit: give up at more nodes.
+            timeout_s: give up after so long.
+        """
+        way = self._automaton.one_way
+        if not isinstance(self._store, ReachingStore) or way is None or way[1] is None:
+            return
+        turned = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
+        direction = turned.get(way[0], way[0]) if backward else way[0]
+        reached = self._store.reached(start, direction, way[1], limit, timeout_s)
+        vertices = np.setdiff1d(met[:0] if reached is None else np.asarray(reached, np.int64), met)
+        if len(vertices):
+            steps = self._asked(vertices, backward)
+            self._ahead[backward] = vertices, np.searchsorted(steps.origin, np.arange(len(vertices) + 1)), steps
+
     def _steps(self, vertices: Int64, backward: bool) -> StepRows:
+        if backward in self._ahead:
+            known, bounds, steps = self._ahead[backward]
+            place = np.searchsorted(known, vertices)
+            if np.array_equal(known.take(place, mode="clip"), vertices):
+                origin, row = spread(bounds[place], bounds[place + 1] - bounds[place])
+                return StepRows(origin, steps.far.take(row), steps.label.take(row))
+        return self._asked(vertices, backward)
+
+    def _asked(self, vertices: Int64, backward: bool) -> StepRows:
+        """Ask the store for steps."""
         automaton, states = self._automaton, self.states
         nodes, state = np.divmod(vertices, states)
         parts = []
@@ -411,7 +429,7 @@ class MatchMoves:
             steps_ahead = int(counts.sum())
             if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
                 break
-            row, step = ranges(first, counts)
+            row, step = spread(first, counts)
             fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
                 fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]
@@ -528,12 +546,14 @@ class PatternMoves:
     def _learn(self, nodes: Int64, backward: bool) -> None:
         near, far = (self._end, self._start) if backward else (self._start, self._end)
         table = self._patterns.solve(self._group, self._patterns.begun(near, nodes))
-        ends = table.column(far)
-        table = table.taken(np.flatnonzero((ends >= 0) & (table.column(near) >= 0))).distinct()
+        table = table.taken(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
         names = [self._start, self._end, *self.bound]
         rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
         labels = np.empty(table.rows, np.int64)
         for row, values in enumerate(rows):
+            if row % _LEARNED_TOGETHER == 0 and not self._spend(1):
+                table, labels = table.taken(np.arange(row)), labels[:row]
+                break
             key = tuple(values)
             label = self._solutions.setdefault(key, len(self._evidence))
             if label == len(self._evidence):
@@ -550,8 +570,7 @@ class PatternMoves:
         """Return what each solution binds, and the edges that lead from its start to its end."""
         spelled = []
         ids = self._patterns.bound(np.concatenate((near, far)))
-        for place, label in enumerate(labels.tolist()):
-            table, row = self._evidence[label]
+        for place, (table, row) in enumerate(self._evidence[label] for label in labels.tolist()):
             bindings = {}
             for name in self.bound:
                 value = self._patterns.bound(table.column(name)[row : row + 1])[0]

@@ -361,3 +361,26 @@ def variables(pattern: Element | Expression | Term) -> Iterator[str]:
                 yield variable.name
         case _:
             return
+
+
+def as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:
+    """Return the expression that a pattern of one triple, or a union of such, stands for; None for any other."""
+    match group.elements:
+        case (TriplePattern(Variable(one), predicate, Variable(other), ()),) if {one, other} == {start, end}:
+            if isinstance(predicate, Variable):
+                path: PathExpression = AnyLink()
+                variable = predicate if predicate.name not in (start, end) else None
+                if variable is None:
+                    return None
+            else:
+                path, variable = predicate, None
+            return (path if one == start else Inverse(path)), variable
+        case (Union(groups),):
+            parts = [as_expression(each, start, end) for each in groups]
+            if any(part is None for part in parts):
+                return None
+            names = {part[1] for part in parts if part is not None}
+            if len(names) != 1:
+                return None
+            return Alternatives(tuple(part[0] for part in parts if part is not None)), names.pop()
+    return None

@@ -412,6 +412,8 @@ def deviations(
         for place, label in enumerate(labels):
             leaving.setdefault(tuple(labels[:place]), set()).add(label)
         for place in range(first, max(1, len(labels) + trail)):
+            if not budget.spend(0):
+                return
             node, before = vertices[place], np.array(labels[:place], np.int64)
             ban = Ban(
                 moves,
@@ -439,6 +441,8 @@ def deviations(
         for place, label in enumerate(labels):
             leaving.setdefault(tuple(labels[:place]), set()).add(label)
     for vertices, labels in paths:
+        if not budget.spend(0):
+            return []
         first = next((place for place in range(len(labels) + 1) if tuple(labels[:place]) not in seen), len(labels))
         seen.update(tuple(labels[:place]) for place in range(len(labels) + 1))
         yield from left(vertices, labels, first)

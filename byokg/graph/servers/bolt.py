@@ -39,11 +39,11 @@ from byokg.errors import (
 from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
-    Catalogue,
     CypherServer,
     PropertyNames,
     Records,
-    quoted,
+    reached_nodes,
+    shortest_paths,
     writable,
 )
 from byokg.graph.servers.cypher_store import CypherStore
@@ -136,7 +136,7 @@ class Neo4jStore(CypherStore):
             if source == target or most == 0 or not finds_shortest_paths(self._bolt.agent(timeout_s)):
                 return None
             elements = [self._element(EntityId(self._nodes.key(node))) for node in (source, target)]
-            text = _shortest(direction, labels, most, limit, self._entity)
+            text = shortest_paths(direction, labels, most, limit, self._entity)
             found = self._ask(text, {"source": elements[0], "target": elements[1]}, timeout_s)
         except (QueryTimeout, QueryTooLarge):
             return None
@@ -150,12 +150,29 @@ class Neo4jStore(CypherStore):
         width = len(found[0][0]) if found else 0
         return np.stack((head, relation, tail, edge), axis=1).reshape(len(found), width, 4)
 
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> npt.NDArray[np.int64] | None:
+        """Return the nodes that edges lead to; see `ReachingStore`. Only Neo4j is asked, which meets each node once."""
+        labels = self._relation_keys(relations)
+        if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
+            return None
+        try:
+            if not planner_is_trusted(self._bolt.agent(timeout_s)):
+                return None
+            text = reached_nodes(direction, labels, limit + 1, self._entity("b"))
+            found = self._ask(text, {"source": self._element(EntityId(self._nodes.key(node)))}, timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            return None
+        return None if len(found) > limit else self._meet([row[0] for row in found], [row[1] for row in found])
+
 
 class BoltServer(CypherServer):
     """Sends query text over Bolt; implements `CypherServer`."""
 
     identity = "elementId"
     anchor = "UNWIND $ids AS i MATCH (n) WHERE elementId(n) = i"
+    samples_at_once = True
 
     def __init__(
         self,
@@ -272,17 +289,22 @@ class BoltServer(CypherServer):
             if self._background is background:
                 self._run(lambda: _close(session), timeout_s)
 
-    def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, by the server's own lists where it has them."""
+    def labels(self, timeout_s: float) -> list[str]:
+        """List the labels, by the server's own list where it has one."""
+        return self._own_list("CALL db.labels() YIELD label RETURN label", timeout_s) or super().labels(timeout_s)
+
+    def relations(self, timeout_s: float) -> list[str]:
+        """List the relation types, likewise."""
+        text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
+        return self._own_list(text, timeout_s) or super().relations(timeout_s)
+
+    def _own_list(self, text: str, timeout_s: float) -> list[str]:
         try:
-            labels = self.ask("CALL db.labels() YIELD label RETURN label", {}, timeout_s).rows
-            text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
-            relations = self.ask(text, {}, timeout_s).rows
+            return [row[0] for row in self.ask(text, {}, timeout_s).rows]
         except QueryTimeout:
             raise
         except QueryFailed:
-            return super().catalogue(timeout_s)
-        return Catalogue(*self.sizes(timeout_s), tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+            return []
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
         """List all property names with the procedures that a genuine Neo4j has; they look at the whole graph."""
@@ -464,21 +486,6 @@ def _split(uri: str) -> tuple[str, str | None]:
         raise ConfigError(f"{uri!r} is no Bolt address; write it as neo4j://host:7687/database")
     place = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{place}" + (f":{port}" if port else ""), database or None
-
-
-def _shortest(
-    direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
-) -> str:
-    """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
-    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
-    steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
-    arrow = {Direction.OUT: f"-{steps}->", Direction.IN: f"<-{steps}-", Direction.BOTH: f"-{steps}-"}[direction]
-    ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
-    return (
-        "MATCH (a), (b) WHERE elementId(a) = $source AND elementId(b) = $target "
-        f"MATCH path = allShortestPaths((a){arrow}(b)) "
-        f"RETURN [r IN relationships(path) | [elementId(r), type(r), {ends}, properties(r)]] AS edges LIMIT {limit}"
-    )
 
 
 _PLACE = re.compile(r"\(line 1, column (\d+) \(offset: (\d+)\)\)")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from byokg.errors import QueryFailed, QueryInvalid, QueryTooLarge
-from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.graph.store import Direction, PropertySchema, RelationSchema, Schema
 from byokg.text import encodable
 from byokg.types import Cell, Value
 
@@ -206,6 +206,8 @@ class CypherServer(ABC):
     """The function that gives the id of an element."""
     anchor: str
     """The clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
+    samples_at_once = False
+    """All relations of a graph that is not large may be sampled by one query."""
 
     @abstractmethod
     def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
@@ -235,11 +237,17 @@ class CypherServer(ABC):
         raise QueryTooLarge(f"{self.name} gives edges by their nodes only")
 
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, by looking at all of it where the server keeps no list."""
-        sizes = self.sizes(timeout_s)
-        labels = self.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
-        relations = self.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
-        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+        """Say what there is."""
+        return Catalogue(*self.sizes(timeout_s), tuple(self.labels(timeout_s)), tuple(self.relations(timeout_s)))
+
+    def labels(self, timeout_s: float) -> list[str]:
+        """List the labels, by looking at all nodes where the server keeps no list."""
+        text = "MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label"
+        return [row[0] for row in self.ask(text, {}, timeout_s).rows]
+
+    def relations(self, timeout_s: float) -> list[str]:
+        """List the relation types, likewise."""
+        return [row[0] for row in self.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows]
 
     def sizes(self, timeout_s: float) -> tuple[int, int]:
         """Count nodes and edges."""
@@ -482,3 +490,31 @@ def _ask_each(server: CypherServer, names: Sequence[str], write: _Writer, timeou
         parameters |= {f"list{number}": [name] for number, name in enumerate(group)}
         text = union_all(write(name, number) for number, name in enumerate(group))
         yield from server.ask(text, parameters, timeout_s).rows
+
+
+def _arrow(direction: Direction, steps: str) -> str:
+    return {Direction.OUT: f"-{steps}->", Direction.IN: f"<-{steps}-", Direction.BOTH: f"-{steps}-"}[direction]
+
+
+def shortest_paths(
+    direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
+) -> str:
+    """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
+    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
+    steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
+    arrow = _arrow(direction, steps)
+    ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
+    return (
+        "MATCH (a), (b) WHERE elementId(a) = $source AND elementId(b) = $target "
+        f"MATCH path = allShortestPaths((a){arrow}(b)) "
+        f"RETURN [r IN relationships(path) | [elementId(r), type(r), {ends}, properties(r)]] AS edges LIMIT {limit}"
+    )
+
+
+def reached_nodes(direction: Direction, labels: Sequence[str], limit: int, entity: str) -> str:
+    """Write the query for the nodes that edges lead to from one; Neo4j meets each once, since they are distinct."""
+    arrow = _arrow(direction, f"[:{'|'.join(map(quoted, labels))}*]")
+    return (
+        f"MATCH (a) WHERE elementId(a) = $source MATCH (a){arrow}(b) "
+        f"RETURN DISTINCT elementId(b), {entity} LIMIT {limit}"
+    )

@@ -42,6 +42,8 @@ _BATCH = 1000
 _TOGETHER = 200
 """Predicates asked about in one request."""
 _ROWS = 100_000
+_WRITTEN = 50
+"""Relations that a property path is made of, at most."""
 """Rows of an answer."""
 _WINDOWS = 50
 """Places of relations sampled in one request."""
@@ -265,9 +267,30 @@ class SparqlStore(SparqlNames):
                 "?s ?p ?o ?e" if reified else "?s ?p ?o",
                 lambda batch: sparql.edges(batch, direction, wanted, reified),
                 [iri for iri in iris if addressable(iri)],
+                count=self._degrees,
             )
         head, relation, tail, edge = self._numbered(rows)
         return around(asked, direction, head, relation, tail, edge, self._space)
+
+    def _degrees(self, iris: Sequence[str]) -> Mapping[str, int]:
+        """Return how many edges touch each node."""
+        degrees: dict[str, int] = {}
+        for iri, _, _, count in self._count_edges(iris):
+            degrees[iri] = degrees.get(iri, 0) + count
+        return degrees
+
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> NodeArray | None:
+        """Return the nodes that edges lead to, which a property path finds; see `ReachingStore`."""
+        iri, wanted = self._nodes.key(node), self._relation_keys(relations)
+        if not (addressable(iri) and 0 < len(wanted) <= _WRITTEN):
+            return None
+        try:
+            rows, _ = self._select("?m", sparql.reached(iri, direction, wanted), timeout_s, (limit + 1, None))
+        except QueryFailed:
+            return None
+        return None if len(rows) > limit else self._nodes.add(sorted(set(values_of(rows, "m"))))
 
     def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
         """Ask for the number of edges by node, relation, and whether they come in."""

@@ -78,6 +78,13 @@ def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | 
     return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else parts[0]
 
 
+def reached(iri: str, direction: Direction, relations: Sequence[str]) -> str:
+    """Match the nodes that edges of some relations lead to from a node, however many of them: ?m."""
+    steps = [f"<{relation}>" for relation in relations if direction is not Direction.IN]
+    steps += [f"^<{relation}>" for relation in relations if direction is not Direction.OUT]
+    return f"<{iri}> ({'|'.join(steps)})+ ?m . FILTER(isIRI(?m))"
+
+
 def touching_counts(iris: Sequence[str], reified: bool) -> str:
     """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in".
 

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql import enumerate as enumerated
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
-from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.moves import StoreMoves
 from byokg.graph.pathql.query import connecting
 from byokg.graph.store import Direction
@@ -217,9 +218,9 @@ def test_a_condition_holds_for_any_of_the_values_of_a_property(tmp_path: Path) -
     for alias in ('"Parigi"', '"Par\\"is"'):
         query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :alias ?n FILTER(STR(?n) = {alias}) }} VIA :r"
         assert len(paths(graph, query)) == 1
-    for year, count in ((1900, 0), (1901, 1), (1951, 2)):
+    for year, known in ((1900, 0), (1901, 1), (1951, 2)):
         query = f"PREFIX : <http://e/> PATHS START ?x = :a END ?y {{ ?y :born ?n FILTER(?n < {year}) }} VIA :r"
-        assert len(paths(graph, query)) == count
+        assert len(paths(graph, query)) == known
 
 
 def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -> None:
@@ -293,12 +294,31 @@ def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
         "PATHS ALL START ?x END ?y VIA :r",
         "PATHS SHORTEST 900 TRAIL START ?x = :c0 END ?y = :c1 VIA :r",
         "PATHS ALL START ?x = :c0 END ?y = :d0 VIA UNDIRECTED :r",
+        "PATHS ALL TRAIL CYCLIC START ?x END ?y VIA UNDIRECTED :r",
     ):
         began = time.perf_counter()
         found = paths(graph, query, limits)
         assert time.perf_counter() - began < 30, query
         assert found.truncated or len(found) == 0, query
         assert len(found) <= 500
+
+
+def test_no_regular_expression_takes_long() -> None:
+    pattern = "PATHS START ?x = :a END ?y {{ ?y rdfs:label ?n FILTER(regex(?n, '{}'{})) }} VIA :road"
+    graph = ColumnarGraph.from_records(
+        [Node(EntityId("a"), "a"), Node(EntityId("b"), "A" * 60 + "!")], [Triple(EntityId("a"), "road", EntityId("b"))]
+    )
+    for expression, flags, found in (("(a+)+$", ", 'i'", 0), ("(a+)+", ", 'i'", 1), ("a", "", 0), ("(", "", 0)):
+        assert len(paths(graph, pattern.format(expression, flags))) == found
+
+
+def test_trails_of_patterns_and_matches_end() -> None:
+    # A film with three actors has nine pairs of them, each an edge that a trail may walk once.
+    graph = ColumnarGraph.from_triples([("f", "stars", actor) for actor in "abc"])
+    every = paths(graph, "PATHS ALL TRAIL START ?x = :a END ?y = :b VIA { ?f :stars ?x , ?y }")
+    assert max(len(path.edges) for path in every) == 8 and not every.truncated
+    loop = ColumnarGraph.from_triples([("a", "r", "a")])
+    assert [path.nodes for path in paths(loop, "PATHS ALL TRAIL START ?x = :a END ?y = :a VIA :r/:r")] == [("a", "a")]
 
 
 def test_a_limit_of_the_query_is_no_truncation() -> None:
@@ -415,6 +435,56 @@ def test_searches_on_a_server_ask_together() -> None:
     ends = [EntityId(f"c{n}") for n in range(4)]
     assert len(paths(server, connecting([EntityId(f"a{n}") for n in range(4)], ends, 1, 2, None, Direction.OUT))) == 4
     assert asked == [4, 4]
+
+
+def test_what_lies_far_ahead_is_asked_about_in_one_call_where_the_engine_can_say() -> None:
+    #   n0 -> n1 -> … -> n20, and back to n5
+    names = [f"n{number}" for number in range(21)]
+    edges = [(one, "r", other) for one, other in pairwise(names)]
+    graph = ColumnarGraph.from_triples([*edges, ("n20", "r", "n5"), ("n20", "s", "n0")])
+    calls: list[str] = []
+
+    class Server:
+        found: Any = None
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(graph, name)
+
+        def edges(self, nodes: Any, *more: Any) -> object:
+            calls.append("edges")
+            return graph.edges(nodes, *more)
+
+        def reached(self, node: int, direction: Direction, relations: Any, limit: int, timeout_s: float) -> Any:
+            calls.append(f"reached {direction.value}")
+            return self.found
+
+    server: Any = Server()
+    for query, way in (("START ?x = :n0 END ?y VIA :r", "out"), ("START ?x END ?y = :n20 VIA :r", "in")):
+        server.found = None  # the engine gave up
+        expected = [path.nodes for path in paths(graph, f"PATHS {query}")]
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        assert calls.count("edges") > 10
+        calls.clear()
+        server.found = graph.numbers([EntityId(name) for name in names])
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        assert calls == ["edges"] * 3 + [f"reached {way}", "edges"]
+        calls.clear()
+        server.found = server.found[:9]  # what the engine left out is walked
+        assert [path.nodes for path in paths(server, f"PATHS {query}")] == expected
+        calls.clear()
+    for query in ("START ?x = :n0 END ?y VIA ?p", "START ?x = :n0 END ?y VIA :r MAX LENGTH 9"):
+        paths(server, f"PATHS {query}")
+    assert "edges" in calls and len(set(calls)) == 1
+
+
+def test_a_graph_with_an_engine_is_walked_in_its_arrays() -> None:
+    class Engine:
+        graph = roads()
+
+    query = "PATHS START ?x = :b END ?y = :a VIA :road"
+    found = paths(Engine(), query, rules="IF { ?x :road ?y } THEN { ?y :road ?x }")  # type: ignore[arg-type]
+    assert [path.nodes for path in found] == [("b", "a")]
+    assert count(Engine(), "PATHS ALL START ?x = :a END ?y = :d VIA :road") == (4, False)  # type: ignore[arg-type]
 
 
 # Outputs

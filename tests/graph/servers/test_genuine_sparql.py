@@ -12,6 +12,7 @@ from byokg.errors import QueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
 from byokg.graph.name_indexes import keep_names, kept_names
+from byokg.graph.pathql.evaluate import paths
 from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import Direction
@@ -143,3 +144,31 @@ def test_many_nodes_come_whole_whatever_the_server_cuts_off(server: RdfServer) -
         assert store.relation_counts(store.numbers([EntityId("hub")])).count.tolist() == [count, 1]
         assert np.unique(store.numbers([EntityId("n0"), EntityId("hub")])).size == 2
         assert node("hub") == store.nodes([EntityId("hub")])[0]
+
+
+def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = [edge(f"c{number}", "next", f"c{number + 1}") for number in range(30)]
+    edges = [*chain, edge("c30", "it's odd", "c0"), edge("c12", "next", "c3"), edge("a", "next", "c5", since=1990)]
+    edges.append(edge("a", "other", "c0"))
+    nodes = [node(name) for name in ["a", *(f"c{number}" for number in range(31))]]
+    server.fill(nodes, edges)
+    graph = ColumnarGraph.from_records(nodes, edges)
+    asked: list[str] = []
+    ask = SparqlEndpoint._ask
+
+    def recorded(self: SparqlEndpoint, text: str, *more: object) -> object:
+        asked.append(text)
+        return ask(self, text, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SparqlEndpoint, "_ask", recorded)
+    for query in (
+        "PATHS START ?x = :c0 END ?y VIA :next",
+        "PATHS ANY SHORTEST START ?x END ?y = :c30 VIA :next",
+        "PATHS START ?x = :c9 END ?y VIA UNDIRECTED :next",
+        "PATHS START ?x = :c9 END ?y VIA :next|<it's odd>",
+    ):
+        with SparqlEndpoint(server.address) as store:
+            found = sorted(path.nodes for path in paths(store, query))
+        assert found == sorted(path.nodes for path in paths(graph, query)), query
+        assert len([text for text in asked if ")+ ?m" in text]) == 1
+        asked.clear()

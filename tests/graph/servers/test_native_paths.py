@@ -136,6 +136,23 @@ def test_answers_are_those_of_the_walker(server: Server, seed: int) -> None:
                 assert sorted(native[0], key=str) == sorted(answer(graph, text, limits)[0], key=str), text
 
 
+def test_far_nodes_are_those_of_the_walker(server: Server) -> None:
+    chain = [edge(f"c{number}", "next", f"c{number + 1}") for number in range(30)]
+    edges = [*chain, edge("c30", "odd `kind", "c0"), edge("c12", "next", "c3"), edge("a", "next", "c5")]
+    nodes = [node(name) for name in ["a", *(f"c{number}" for number in range(31))]]
+    server.fill(nodes, edges)
+    graph = ColumnarGraph.from_records(nodes, edges)
+    for query in (
+        "PATHS START ?x = :c0 END ?y VIA :next",
+        "PATHS ANY SHORTEST START ?x END ?y = :c30 VIA :next",
+        "PATHS START ?x = :c9 END ?y VIA UNDIRECTED :next",
+        "PATHS START ?x = :c9 END ?y VIA :next|<odd `kind>",
+        "PATHS TRAIL START ?x = :c3 END ?y MATCHING (^:next)*",
+    ):
+        with server.open() as store:
+            assert sorted(answer(store, query)[0], key=str) == sorted(answer(graph, query)[0], key=str), query
+
+
 def test_every_shortest_path_comes_in_one_round_trip(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.fill(
         [node(name) for name in "abc"],

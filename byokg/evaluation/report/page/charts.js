@@ -40,6 +40,8 @@ function axis(values) {
 const taken = (run, measure) =>
   measure === "tokens" ? run.took.input_tokens + run.took.output_tokens : run.took[measure];
 
+const LEVELS = [0, 14, -14, 28, -28, 42, -42, 56, -56, 70, -70];
+
 // Accuracy against what it takes. Runs that no other run beats in both are joined: the frontier.
 function tradeoff(runs, metric, measure) {
   const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
@@ -78,23 +80,24 @@ function tradeoff(runs, metric, measure) {
     const line = frontier.map((point) => `${x(point.x)},${y(point.value)}`).join(" ");
     chart.append(svg("polyline", { points: line, class: "frontier" }));
   }
-  const labels = [];
+  const covered = points.map((point) => [x(point.x) - 6, y(point.value) - 6, x(point.x) + 6, y(point.value) + 6]);
   for (const point of points) {
     const [px, py] = [x(point.x), y(point.value)];
     const label = cut(plain(point.name), 30);
     const long = 6.6 * label.length;
     const near = px + 12 + long > width;
     const start = near ? px - 10 - long : px + 10;
-    let level = py - 7;
-    while (labels.some((other) => Math.abs(other.level - level) < 14 && other.start < start + long && start < other.end)) level += 14;
-    labels.push({ start, end: start + long, level });
+    // The nearest line that is free; a run without one is known by its colour, and named when it is pointed at.
+    const level = LEVELS.map((offset) => py - 7 + offset).find((each) =>
+      each > 12 && each < height - bottom && !covered.some((other) => start < other[2] && other[0] < start + long && each - 10 < other[3] && other[1] < each + 3));
+    if (level !== undefined) covered.push([start, level - 10, start + long, level + 3]);
     chart.append(
       svg(
         "g",
         { class: colour(point.at) },
         svg("line", { x1: px, x2: px, y1: y(point.ci95[0]), y2: y(point.ci95[1]), class: "interval" }),
         svg("circle", { cx: px, cy: py, r: 5, class: "point" }),
-        svg("text", { x: px + (near ? -10 : 10), y: level, class: `label${near ? " end" : ""}` }, label),
+        level === undefined ? null : svg("text", { x: px + (near ? -10 : 10), y: level, class: `label${near ? " end" : ""}` }, label),
         svg("title", {}, `${plain(point.name)}: ${percent(point.value)} %, ${MEASURES[measure].text(point.x)}`),
       ),
     );

@@ -34,8 +34,9 @@ function drawing(rounds, view) {
   );
   picture.style.minWidth = `${0.75 * width}px`;
   const labels = [];
+  const taken = [...nodes.values()].map((node) => [node.x, node.y - NODE_HEIGHT / 2, node.x + node.width, node.y + NODE_HEIGHT / 2]);
   for (const { head, tail, edges: its } of bundled(drawn)) {
-    const [path, [x, y]] = curve(nodes.get(head), nodes.get(tail));
+    const [path, places] = curve(nodes.get(head), nodes.get(tail));
     const says = ({ head: from, relation, tail: to, more, evidence: ids }) =>
       `${more?.id === from ? "more" : nameOf(from)} → ${relation} → ${more?.id === to ? "more" : nameOf(to)}  (${ids.join(", ")})`;
     const group = svg(
@@ -51,7 +52,10 @@ function drawing(rounds, view) {
     group.dataset.evidence = [...new Set(its.flatMap((edge) => edge.evidence))].join(" ");
     picture.append(group);
     const relations = [...new Set(its.map((edge) => lastPart(edge.relation)))].join(", ");
-    labels.push(svg("text", { x, y: y - 4, class: "relation" }, cut(plain(relations), RELATION_LENGTH)));
+    const said = cut(plain(relations), RELATION_LENGTH);
+    const free = room(said, places, taken);
+    // Where there is no room for it, the edge says what it is when it is pointed at, and evidence below does.
+    if (free) labels.push(svg("text", { x: free[0], y: free[1], class: "relation" }, said));
   }
   for (const node of nodes.values()) {
     const role = topics.has(node.id) ? "topic" : (roles.get(node.id) ?? "");
@@ -61,11 +65,16 @@ function drawing(rounds, view) {
         ? svg("circle", { cx: node.x + 6, cy: node.y, r: 5 })
         : svg("rect", { x: node.x, y: node.y - NODE_HEIGHT / 2, width: node.width, height: NODE_HEIGHT, rx: 5 });
     const text = svg("text", { x: node.x + node.width / 2, y: node.y + 4, class: "middle" }, node.label);
-    picture.append(svg("g", { class: `node ${role}${node.more ? " more" : ""}` }, shape, text, title));
+    const group = svg("g", { class: `node ${role}${node.more ? " more" : ""}` }, shape, text, title);
+    if (view.open && !node.more) {
+      const pressed = (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), view.open(node.id));
+      make(group, { tabindex: 0, role: "button", "aria-label": plain(nameOf(node.id)), click: () => view.open(node.id), keydown: pressed }, []);
+    }
+    picture.append(group);
   }
   picture.append(...labels);
   const rest = undrawn ? el("p", { class: "note" }, `${number(undrawn)} more edges are not drawn; all evidence is listed below.`) : null;
-  return el("figure", { class: "picture" }, el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Retrieved subgraph" }, picture), legend(), rest);
+  return el("figure", { class: "picture" }, el("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Retrieved subgraph" }, picture), legend(new Set([...roles.values(), "topic"])), rest);
 }
 
 // Edges between the same two nodes, drawn as one.
@@ -80,27 +89,49 @@ function bundled(edges) {
   return [...bundles.values()];
 }
 
-// The path of an edge, from its head to its tail, and where its label goes.
+const LETTER = 5.8; // pixels, of a label
+const LABEL_HEIGHT = 12;
+
+// The first place along an edge at which a label covers neither a node nor another label; nothing where it has none.
+function room(label, places, taken) {
+  const half = (LETTER * label.length) / 2;
+  for (const [x, y] of places) {
+    const box = [x - half, y - LABEL_HEIGHT, x + half, y + 2];
+    if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+    taken.push(box);
+    return [x, y - 2];
+  }
+  return null;
+}
+
+// Places along a cubic curve, the middle first.
+const along = (points) =>
+  [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74].map((t) => {
+    const parts = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
+    return [0, 1].map((axis) => parts.reduce((sum, part, at) => sum + part * points[at][axis], 0));
+  });
+
+// The path of an edge, from its head to its tail, and where its label may go.
 function curve(head, tail) {
   if (head === tail) {
     const [x, y] = [head.x + head.width, head.y];
-    return [`M${x},${y - 5} C${x + 34},${y - 24} ${x + 34},${y + 24} ${x + 2},${y + 5}`, [x + 44, y + 4]];
+    return [`M${x},${y - 5} C${x + 34},${y - 24} ${x + 34},${y + 24} ${x + 2},${y + 5}`, [[x + 44, y + 6]]];
   }
   if (head.layer === tail.layer) {
     const [x1, x2] = [head.x + head.width, tail.x + tail.width];
     const out = head.right + 40;
-    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, [out, (head.y + tail.y) / 2 + 8]];
+    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, along([[x1, head.y], [out, head.y], [out, tail.y], [x2, tail.y]])];
   }
   const forward = head.layer < tail.layer;
   const x1 = forward ? head.x + head.width : head.x;
   const x2 = forward ? tail.x : tail.x + tail.width;
   const middle = (x1 + x2) / 2;
-  return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, [middle, (head.y + tail.y) / 2]];
+  return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, along([[x1, head.y], [middle, head.y], [middle, tail.y], [x2, tail.y]])];
 }
 
-function legend() {
-  const entries = [["topic", "linked"], ["right", "right answer"], ["wrong", "wrong answer"], ["missed", "gold, not answered"]];
-  return el("figcaption", { class: "legend" }, entries.map(([role, title]) => el("span", {}, el("i", { class: role, "aria-hidden": "true" }), title)));
+function legend(used) {
+  const entries = [["topic", "linked"], ["right", "right answer"], ["wrong", "wrong answer"], ["missed", "gold, not answered"], ["given", "answer"]];
+  return el("figcaption", { class: "legend" }, entries.filter(([role]) => used.has(role)).map(([role, title]) => el("span", {}, el("i", { class: role, "aria-hidden": "true" }), title)));
 }
 
 // Scroll a picture that is taller than its frame to what was linked.
