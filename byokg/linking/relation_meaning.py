@@ -87,15 +87,17 @@ class Steps:
         self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
-        self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
+        words = max(64, _CACHE_BYTES // (16 * max(1, self.count)))
+        self._compared = lru_cache(words)(self._compute)
+        self._explained = lru_cache(words)(self._explain)
 
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
-        return self._compared(word)[0]
+        return self._explained(word)
 
     def kind(self, word: str) -> Float:
         """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
-        return self._compared(word)[1]
+        return self._compared(word)[0]
 
     def reach(self, word: str) -> Float:
         """Return how well each step leads to what a noun names: (S,) in [0, 1].
@@ -103,19 +105,27 @@ class Steps:
         That is its kind; besides, a relation's own name tells what its tail is (`capital`), and its namespace what
         its head is (`film.…`).
         """
-        return self._compared(word)[2]
+        return self._compared(word)[1]
 
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
-        return self._compared(word)[3]
+        return self._compared(word)[2]
 
-    def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
-        settings = self.settings
+    def _explain(self, word: str) -> Float:
+        return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
+
+    def _labelled(self, word: str) -> tuple[Float64, Float64]:
+        """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
         vector = exact(self._embedder.encode([word])[0])
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+
+    def _compute(self, word: str) -> tuple[Float, Float, Float]:
+        settings = self.settings
+        vector = exact(self._embedder.encode([word])[0])
+        own, namespace = self._labelled(word)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
@@ -123,7 +133,6 @@ class Steps:
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
         return (
-            self._stretched(np.repeat(np.maximum(own, namespace), 2)),
             self._stretched(end),
             self._stretched(reach),
             kinship.astype(np.float32),
