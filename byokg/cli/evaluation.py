@@ -300,20 +300,22 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     try:
         if settings.run.graph.per_question:
             return _subgraph_bench(settings, dataset, asks)
-        return _bench(settings, dataset, note, asks)
+        return _bench(settings, dataset, note, asks, together)
     except BaseException:
         if asks is not None:
             asks.close()
         raise
 
 
-def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None) -> Bench:
+def _bench(
+    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None, together: bool
+) -> Bench:
     store = open_store(settings, dataset, note)
     try:
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        pipeline = _pipeline(settings, store, embedder, entities, asks)
+        pipeline = _pipeline(settings, store, embedder, entities, asks, together)
     except BaseException:
         close(store)
         raise
@@ -344,9 +346,16 @@ def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | 
 
 
 def _pipeline(
-    settings: Settings, store: GraphStore, embedder: Embedder, entities: EntityLinker, asks: Asking | None
+    settings: Settings,
+    store: GraphStore,
+    embedder: Embedder,
+    entities: EntityLinker,
+    asks: Asking | None,
+    together: bool = False,
 ) -> Pipeline:
     given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
+    if together and settings.components["pipeline"].get("by_need") is None:
+        given["by_need"] = False  # many questions are worth a sample of the whole graph
     if asks is not None:
         given |= {"model": asks.model, "prompts": asks.prompts}
     takes = settings.takes("pipeline")

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +171,7 @@ class SchemaRenderer:
     """Renders one schema for one question after another; holds what its names mean.
 
     Args:
-        schema: what to render.
+        schema: what to render, or what reads it when it is first needed.
         embedder: measures how near a question is to a relation; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
         notes: lines that stand before every text, and count towards its budget.
@@ -179,15 +180,33 @@ class SchemaRenderer:
 
     def __init__(
         self,
-        schema: Schema,
+        schema: Schema | Callable[[], Schema],
         embedder: Embedder | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         notes: str = "",
         near: Nearness | None = None,
     ) -> None:
-        self._schema, self._embedder, self._count, self._notes = schema, embedder, count_tokens, notes
+        self._embedder, self._count, self._notes = embedder, count_tokens, notes
         self._near = near
         self._rendered = lru_cache(_HELD)(self._render)
+        self._read: Callable[[], Schema] | None = None
+        self._reading = Lock()
+        if isinstance(schema, Schema):
+            self._prepare(schema)
+        else:
+            self._read = schema
+
+    def _look(self) -> None:
+        """Read the schema, where that was put off."""
+        if self._read is not None:
+            with self._reading:
+                if self._read is not None:
+                    self._prepare(self._read())
+                    self._read = None
+
+    def _prepare(self, schema: Schema) -> None:
+        embedder, count_tokens = self._embedder, self._count
+        self._schema = schema
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]
@@ -223,9 +242,11 @@ class SchemaRenderer:
 
     def ranked(self, question: str) -> list[str]:
         """Return all relations, the most relevant to a question first."""
+        self._look()
         return [self._entries[at].relation.name for at in self._order(question, {}).tolist()]
 
     def _render(self, question: str, budget_tokens: int, around: tuple[EntityId, ...]) -> SchemaText:
+        self._look()
         near = self._near.around(around) if self._near is not None and around else {}
         nameless = self._near is not None and bool(self._near.company)
         draft = _Draft(self._schema, self._count, self._notes, _DATA_NODES if self._untyped and nameless else "")
