@@ -354,7 +354,9 @@ def _pipeline(
     together: bool = False,
 ) -> Pipeline:
     given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
-    if together and settings.components["pipeline"].get("by_need") is None:
+    own = cast("dict[str, Any]", settings.components["pipeline"])
+    if together and own.get("by_need") is None:
+        own.pop("by_need", None)  # it may stand there as None, and nothing is given twice
         given["by_need"] = False  # many questions are worth a sample of the whole graph
     if asks is not None:
         given |= {"model": asks.model, "prompts": asks.prompts}
