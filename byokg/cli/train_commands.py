@@ -39,7 +39,7 @@ def labels_(
     Candidates are enumerated around the annotated topic entities, and ranked by F1 against the answers. A line holds
     the question, its best queries, and their hits, totals, precision and recall.
     """
-    from byokg.cli.config import Grants, read_settings
+    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, narrowed, open_store, picked
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
@@ -59,7 +59,7 @@ def labels_(
     try:
         names = name_index(store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, Grants(), say)
+        examples = keyed(examples, store, lambda: names, say)
 
         def anchors(example: Example) -> Sequence[EntityId]:
             return [id for id in example.topic_ids if holds(store, [id])]
@@ -103,7 +103,7 @@ def ranker_(
 
     Right is a path whose ends are the gold answers; minutes on one core. Use it with: byokg eval pipeline.ranker=DIR
     """
-    from byokg.cli.config import Grants, read_settings
+    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, narrowed, picked, set_up
     from byokg.errors import ConfigError
     from byokg.graph.name_indexes import name_index
@@ -137,7 +137,7 @@ def ranker_(
             raise ConfigError("a ranker is trained for the pipeline that needs no language model; use pipeline=offline")
         store, names = bench.store, name_index(bench.store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, Grants(), say)
+        examples = keyed(examples, store, lambda: names, say)
         fit = FitSettings(seed=seed) if epochs is None else FitSettings(seed=seed, epochs=epochs)
         cases = list(chain_cases(linker, store, further[0], same))
         cases += answer_cases(linker, store, examples, _gold(store, names))
