@@ -1,29 +1,36 @@
 """Candidate queries: how fast they are found, whether all of them run, and how well ranking them answers.
 
-python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N] [--parts enumerate,execute,answer]
+python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N] [--parts enumerate,execute,write,link,answer]
 
 `enumerate`: all candidates with their statistics around the gold topics of N WebQSP dev questions on
-`freebase_core/graph_full`, and how good the best candidate is. `execute`: every candidate of some questions of MetaQA
-and WebQSP goes through the guard and runs in ArcadeDB as a language model would write it; beside it, the queries that
-a strong language model wrote freely (`llm_replies`). `answer`: `pipeline=graphraft_offline` on test questions with gold
+`freebase_core/graph_full`, and how good the best candidate is. `execute`: every candidate of `--executed` questions of
+MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as a model would write it and as it is run, and is
+walked in the arrays; each way to choose among them (beam search over tokens, likelihoods, guided requests, numbers,
+meaning) comes out with nothing else. Beside it, the queries that a strong language model wrote freely (`llm_replies`).
+`write`: a small model that learnt Cypher from weak labels of MetaQA's dev questions writes it for test questions, with
+the constraint and without. `link`: how good the best candidate is when entities are found by the words of the question,
+by exact names, or as the nodes nearest in meaning. `answer`: `pipeline=graphraft_offline` on test questions with gold
 topics.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from benchmarks.decoding import trained
 from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
 from byokg.errors import QueryFailed, QueryRefused
@@ -34,10 +41,38 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore, build_arcade
 from byokg.graph.guard.guard import lint_query
 from byokg.graph.store import QueryLimits
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.entities import EntityLinker, Method
+from byokg.llm.chat_models import Rule, ScriptedChatModel
+from byokg.llm.decoding import (
+    PROMPT,
+    ROOT,
+    ConstrainedRanker,
+    LikelihoodRanker,
+    NumberRanker,
+    TokenTrie,
+    encode,
+    guided_request,
+)
+from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
-from byokg.pipeline.graphraft import graphraft_offline_pipeline
+from byokg.pipeline.graphraft import Mentions, graphraft_offline_pipeline
+from byokg.pipeline.loop import Loop
 from byokg.retrieval.candidate_counts import CandidateFinder
-from byokg.retrieval.candidates import Candidate, Conditions, Templates
+from byokg.retrieval.candidates import (
+    TEMPLATES,
+    Candidate,
+    CandidateRanker,
+    Conditions,
+    Templates,
+    best_first,
+    meaning_ranker,
+)
+from byokg.retrieval.subgraph import results
+from byokg.training.labels import labels
+from byokg.training.sft import Pair, SftSettings, fine_tune
+from byokg.types import Context, EntityId, NodeCell, Question
+from byokg.types import best_first as best_entities
 
 WRITTEN = ("scoring_web", "scoring_cwq", "full_cwq")
 LIMITS = QueryLimits(timeout_s=30.0, max_rows=20_000)
@@ -71,39 +106,205 @@ def enumerate_(bench: Bench) -> None:
     bench.add(Row("best_candidate_recall", float(np.mean(recalls)), "share"))
 
 
-def sampled(finder: CandidateFinder, examples: list[Example], questions: int, each: int) -> Iterator[Candidate]:
-    """Yield some candidates of some questions, conditions included."""
-    draw = random.Random(0)
-    for example in draw.sample(examples, min(questions, len(examples))):
-        found = list(finder.find(example.topic_ids, (), Conditions.of(example.question)).items)
-        yield from draw.sample(found, min(each, len(found)))
+def trie_texts(trie: TokenTrie, tokenizer: Any) -> list[str]:
+    """Return every text that a trie lets through."""
+    texts: list[str] = []
+    waiting: list[tuple[int, list[int]]] = [(ROOT, [])]
+    while waiting:
+        state, tokens = waiting.pop()
+        for token in trie.allowed(state).tolist():
+            if token == trie.end:
+                texts.append(tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
+            else:
+                waiting.append((trie.step(state, token), [*tokens, token]))
+    return texts
+
+
+def emitted(
+    question: str, candidates: Sequence[Candidate], local: tuple[Any, Any], by_meaning: CandidateRanker
+) -> dict[str, list[str]]:
+    """Return all texts that each way to choose among candidates lets through, or comes out with."""
+    texts = [one.query for one in candidates]
+    tokenizer = local[1]
+    listed = "\n".join(str(number) for number in range(1, len(texts) + 1))
+    model = LanguageModel(ScriptedChatModel(rules=(Rule(listed),)))
+    rankers: dict[str, CandidateRanker] = {
+        "beam_search": ConstrainedRanker(local, beams=20),
+        "likelihood": LikelihoodRanker(local, batch=64),
+        "numbers": NumberRanker(model, len(texts), len(texts)),
+        "meaning": by_meaning,
+    }
+    found = {name: [texts[at] for at, _ in ranker.rank(question, candidates)] for name, ranker in rankers.items()}
+    found["trie"] = trie_texts(TokenTrie(encode(tokenizer, texts), tokenizer.eos_token_id), tokenizer)
+    found["guided"] = list(guided_request(texts, "vllm_guided")["guided_choice"])  # type: ignore[arg-type]
+    return found
+
+
+def writer(texts: Sequence[str], width: int = 16, layers: int = 1) -> tuple[Any, Any]:
+    """Return a language model of random weights that writes Cypher, with a byte-level tokenizer trained on texts."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    fast = PreTrainedTokenizerFast(tokenizer_object=trained(texts), eos_token="<end>", pad_token="<end>")
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(fast), n_positions=512, n_embd=width, n_layer=layers, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    return GPT2LMHeadModel(config).eval(), fast
 
 
 def execute(bench: Bench) -> None:
-    """Run candidates, and queries that were written freely."""
+    """Run all candidates of some questions, and queries that were written freely."""
     graph, examples = webqsp(bench, "dev")
     kb = bench.graph("metaqa", MetaQA(bench.options.data / "metaqa", hops=1).graph_source())
     hops = [one for count in (1, 2, 3) for one in MetaQA(bench.options.data / "metaqa", count, "dev").examples()[:2000]]
-    everything = Templates(("one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"))
     for name, store, finder, questions in (
-        ("metaqa", kb, CandidateFinder(kb, everything), hops),
+        ("metaqa", kb, CandidateFinder(kb, Templates(TEMPLATES)), hops),
         ("freebase", graph, CandidateFinder(graph), examples),
     ):
         build_arcade(store, bench.folder / f"{name}.arcade")
         with ArcadeStore.open(bench.folder / f"{name}.arcade", limits=LIMITS) as engine:
             engine.run("RETURN 1")
-            outcomes: Counter[str] = Counter()
-            for one in sampled(finder, list(questions), 60, 10):
-                outcomes[outcome(engine, one.query, one)] += 1
-            bench.add(Row(f"{name}_candidates_run", sum(outcomes.values()), "queries"))
-            bench.add(Row(f"{name}_candidates_right", outcomes["right"] / sum(outcomes.values()), "share"))
-            for problem in sorted(outcomes.keys() - {"right"}):
-                bench.add(Row(f"{name}_candidates_{problem}", outcomes[problem], "queries"))
+            drawn = random.Random(0).sample(list(questions), min(bench.options.executed, len(questions)))
+            executed(bench, name, store, finder, engine, drawn)
             if name == "freebase":
                 free: Counter[str] = Counter(outcome(engine, text) for text in written(bench.options.data))
-                bench.add(Row("free_queries_run", sum(free.values()), "queries"))
-                for problem in sorted(free):
-                    bench.add(Row(f"free_queries_{problem}", free[problem] / sum(free.values()), "share"))
+                shares(bench, "free_queries", free)
+
+
+def executed(
+    bench: Bench,
+    name: str,
+    graph: ColumnarGraph,
+    finder: CandidateFinder,
+    engine: ArcadeStore,
+    examples: Sequence[Example],
+) -> None:
+    """Run every candidate of some questions in all ways, and look up what each way to choose comes out with."""
+    by_meaning = meaning_ranker(graph)
+    outcomes: Counter[str] = Counter()
+    chosen: dict[str, Counter[str]] = defaultdict(Counter)
+    for example in examples:
+        found = finder.find(example.topic_ids, (), Conditions.of(example.question)).items
+        told: dict[str, str] = {}
+        for one in found:
+            told[one.query] = said = outcome(engine, one.query, one)
+            rows = engine.run(one.text, one.parameters, LIMITS).rows
+            walked = results(graph, one)
+            ids = [cell.id if isinstance(cell, NodeCell) else cell for (cell, *_) in rows]
+            if said == "right" and ids != ([len(walked)] if one.count else walked):
+                said = "differs"
+            outcomes[said] += 1
+        local = writer([one.query for one in found])
+        for way, texts in emitted(example.question, found, local, by_meaning).items():
+            chosen[way].update(told.get(text, "no_candidate") for text in texts)
+    shares(bench, f"{name}_candidates", outcomes)
+    for way in sorted(chosen):
+        shares(bench, f"{name}_{way}", chosen[way])
+
+
+def shares(bench: Bench, name: str, outcomes: Counter[str]) -> None:
+    """Keep how many queries there were, and the share of each outcome."""
+    bench.add(Row(f"{name}_run", outcomes.total(), "queries"))
+    for said in sorted(outcomes):
+        bench.add(Row(f"{name}_{said}", outcomes[said] / outcomes.total(), "share"))
+
+
+def write(bench: Bench) -> None:
+    """Train a small model on weak labels, and have it write with the constraint and without."""
+    root = bench.options.data / "metaqa"
+    kb = bench.graph("metaqa", MetaQA(root, hops=1).graph_source())
+    finder = CandidateFinder(kb)
+    dev, tested = (
+        [one for hops in (1, 2) for one in random.Random(0).sample(list(MetaQA(root, hops, split).examples()), count)]
+        for split, count in (("dev", 3000), ("test", 150))
+    )
+    made = labels(kb, dev, lambda one: one.topic_ids, lambda one: one.answer_ids)
+    pairs = [Pair(label.example.question, label.best[0].query) for label in made if label.best]
+    random.Random(0).shuffle(pairs)
+    build_arcade(kb, bench.folder / "metaqa-write.arcade")
+    with ArcadeStore.open(bench.folder / "metaqa-write.arcade", limits=LIMITS) as engine:
+        for share in (0.0, 0.1, 1.0):
+            local = writer([text for pair in pairs for text in (pair.question, pair.query)], width=128, layers=2)
+            if share:
+                few = pairs[: int(share * len(pairs))]
+                settings = SftSettings(
+                    rank=0,
+                    epochs=STEPS * 32 / len(few),
+                    batch=32,
+                    accumulate=1,
+                    rate=2e-3,
+                    save_every=STEPS,
+                    held_out=0.02,
+                    device="cpu",
+                )
+                fine_tune(few, bench.folder / f"writer-{share}", settings, local)
+            outcomes: dict[str, Counter[str]] = {"free": Counter(), "constrained": Counter()}
+            for one in tested:
+                found = finder.find(one.topic_ids, one.answer_ids).items
+                best = found[ConstrainedRanker(local).rank(one.question, found)[0][0]]
+                texts = {"free": freely(local, one.question), "constrained": best.query}
+                for way, text in texts.items():
+                    outcomes[way][outcome(engine, text)] += 1
+            for way, told in outcomes.items():
+                shares(bench, f"{way}_trained_on_{share:.0%}".replace("%", "_percent"), told)
+
+
+STEPS = 600
+
+
+def freely(local: tuple[Any, Any], question: str) -> str:
+    """Return what greedy decoding writes when nothing constrains it."""
+    import torch
+
+    model, tokenizer = local
+    ids = tokenizer(PROMPT.replace("{question}", question), return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        out = model.eval().generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=120, do_sample=False, pad_token_id=0
+        )
+    return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+
+
+def link(bench: Bench) -> None:
+    """Measure the best candidate's worth by how entities were found, as Figure 5 of the paper does."""
+    graph, of_webqsp = webqsp(bench, "dev")
+    root = bench.options.data / "metaqa"
+    kb = bench.graph("metaqa", MetaQA(root, hops=1).graph_source())
+    of_metaqa = [one for hops in (1, 2) for one in MetaQA(root, hops, "dev").examples()]
+    for name, store, examples in (("webqsp", graph, of_webqsp), ("metaqa", kb, of_metaqa)):
+        drawn = random.Random(0).sample(list(examples), min(bench.options.questions or 500, len(examples)))
+        embedder = StaticEmbedder()
+        ways: dict[str, Callable[[Example], Sequence[EntityId]]] = {"gold": lambda one: one.topic_ids}
+        for way, method, top_k, cutoff, mentions in LINKED:
+            linker = EntityLinker(store, method, top_k, dense_cutoff=cutoff, embedder=embedder)
+            pipeline = graphraft_offline_pipeline(store, embedder, linker, mentions=mentions)
+            ways[way] = functools.partial(linked, pipeline)
+        finder = CandidateFinder(store)
+        for way, anchors in ways.items():
+            best = []
+            for one in drawn:
+                found = best_first(finder.find(anchors(one), one.answer_ids).items)
+                best.append(found[0] if found and found[0].hits else None)
+            for metric in ("precision", "recall", "f1"):
+                value = float(np.mean([getattr(each, metric) if each else 0.0 for each in best]))
+                bench.add(Row(f"{name}_{way}_best_{metric}", value, "share"))
+
+
+LINKED: tuple[tuple[str, Method, int, float, Mentions], ...] = (
+    ("exact", "exact", 3, 0.5, "spotted"),
+    ("fuzzy", "fuzzy", 3, 0.5, "spotted"),
+    ("dense", "dense", 3, 0.5, "spotted"),
+    ("2nn", "dense", 2, 0.0, "question"),
+    ("5nn", "dense", 5, 0.0, "question"),
+)
+
+
+def linked(pipeline: Loop, example: Example) -> list[EntityId]:
+    """Return the entities that a pipeline starts from, ten at most."""
+    question = Question(example.id, example.question)
+    found = pipeline.entities.link(pipeline.stages[0].linker.propose(question, Context()), question.text)
+    return best_entities(found.entities)[:10]
 
 
 def outcome(engine: ArcadeStore, text: str, candidate: Candidate | None = None) -> str:
@@ -144,7 +345,7 @@ def answer(bench: Bench) -> None:
     bench.evaluate("webqsp", graphraft_offline_pipeline(graph), examples, "gold", metrics=("hits@1", "hit", "f1"))
 
 
-PARTS = {"enumerate": enumerate_, "execute": execute, "answer": answer}
+PARTS = {"enumerate": enumerate_, "execute": execute, "write": write, "link": link, "answer": answer}
 
 
 def main() -> None:
@@ -153,6 +354,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--executed", type=int, default=60, help="questions of each set whose candidates all run")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()

@@ -31,7 +31,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import Row, show  # noqa: E402
+from benchmarks.rows import Bar, Row, show, show_bars  # noqa: E402
 from byokg.errors import CallStopped  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
@@ -39,6 +39,20 @@ from byokg.graph.stopping import Stop  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
 
 WARM, BEGUN_S = 200, 0.2
+
+BARS = [
+    Bar("threads grown since", "≤", 0),
+    Bar("files grown since", "≤", 0),
+    Bar("memory grown since", "≤", 20),
+    Bar("memory grown by 16 intersections of 100 hubs at once", "≤", 5),
+    Bar("intersection of 100 hubs: ended after", "≤", 500),
+    Bar("search of 3 hops: ended after", "≤", 500),
+    Bar("paths between hubs: ended after", "≤", 500),
+    Bar("all paths: ended after", "≤", 500),
+    Bar("told to end amid 16 such intersections: gone after", "≤", 2),
+    Bar("first run_query, 0 s after the start", "≤", 1),
+    Bar("first run_query, 10 s after the start", "≤", 1),
+]
 
 
 def held(pid: int) -> tuple[int, int, float]:
@@ -116,6 +130,11 @@ async def load(url: str, pid: int, calls: Sequence[tuple[str, dict[str, Any]]], 
             Row(f"{name} after {WARM} calls", marks[0][place], unit),
             Row(f"{name} at the end", marks[-1][place], unit),
         ]
+    rows += [
+        Row("threads grown since", marks[-1][0] - marks[0][0]),
+        Row("files grown since", marks[-1][1] - marks[0][1]),
+        Row("memory grown since", 100 * (marks[-1][2] / marks[0][2] - 1), "%"),
+    ]
     return rows
 
 
@@ -217,8 +236,10 @@ def main() -> int:
         with served(place) as (process, url):
             rows += asyncio.run(load(url, process.pid, requests(store), options.calls, options.clients))
             intersection = heavy(store)["intersection of 100 hubs"]
+            before = held(process.pid)[2]
             asyncio.run(gathered(url, [intersection] * 16))
-            rows.append(Row("memory after 16 intersections of 100 hubs at once", held(process.pid)[2], "MB"))
+            grown = 100 * (held(process.pid)[2] / before - 1)
+            rows.append(Row("memory grown by 16 intersections of 100 hubs at once", grown, "%"))
             began = time.perf_counter()
             asyncio.run(gathered(url, [("neighbors", {"id": store.ids(np.array([0]))[0]})]))
             rows.append(Row("next call, with its connection", 1000 * (time.perf_counter() - began), "ms"))
@@ -226,6 +247,7 @@ def main() -> int:
             rows.append(Row("told to end amid 16 such intersections: gone after", took, "s"))
         rows += first_queries(Path(folder) / "small.graph")
     show(rows, "MCP server", options.json)
+    show_bars(rows, BARS)
     return 0
 
 

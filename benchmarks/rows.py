@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -24,6 +25,30 @@ class Row:
     low: float | None = None
     """Ends of its 95 % interval, if it has one."""
     high: float | None = None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure has to reach."""
+
+    name: str
+    """That of the row."""
+    sign: Literal["≤", "≥"]
+    value: float
+
+    def judge(self, row: Row) -> str:
+        """Say whether a row reaches it."""
+        met = row.value <= self.value if self.sign == "≤" else row.value >= self.value
+        unit = f" {row.unit}" if row.unit else ""
+        said = f"{shown(row.value)}{unit} (bar: {self.sign} {self.value:,g}{unit})"
+        return f"{'met' if met else 'MISSED':7}{self.name}: {said}"
+
+
+def show_bars(rows: Sequence[Row], bars: Sequence[Bar]) -> None:
+    """Print for each bar whether its row reaches it."""
+    found = {row.name: row for row in rows}
+    for bar in bars:
+        print(bar.judge(found[bar.name]))
 
 
 def labelled(subject: str, label: str, value: float) -> Row:

@@ -175,7 +175,7 @@ def main() -> None:
                     device="cpu",
                 )
                 began = time.perf_counter()
-                fine_tune(chosen, (model, tokenizer), Path(folder) / name, settings)
+                fine_tune(chosen, Path(folder) / name, settings, (model, tokenizer))
                 bench.add(Row(f"{name}_training", time.perf_counter() - began, "s"))
             else:
                 bench.add(Row("parameters", sum(part.numel() for part in model.parameters())))

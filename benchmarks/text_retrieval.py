@@ -156,7 +156,7 @@ def every_triple(
     nodes: Similarity, search: TripleSearch, question: Vectors, head: Numbers, relation: Numbers, tail: Numbers
 ) -> tuple[Numbers, Numbers]:
     """Add up three similarities for each of E triples; return number and score of the K best, equal ones by number."""
-    similar = nodes.all(question)
+    similar = nodes.of(question, np.arange(nodes.owners))
     scores = similar[head] + search.relations(question)[relation] + similar[tail]
     best = np.flatnonzero(scores >= np.partition(scores, -K)[-K])
     best = best[np.lexsort((best, -scores[best]))][:K]

@@ -234,6 +234,13 @@ def estimate_tokens(text: str) -> int:
     return (letters + 4 * marks + 5 * (len(text) - len(latin)) + 3) // 4
 
 
+def estimated_quarters(byte: int) -> int:
+    """Return what `estimate_tokens` takes a byte of UTF-8 for, in quarters of a token."""
+    if byte >= 0x80:
+        return 5 if byte >= 0xC0 else 0
+    return 1 if byte in _LETTERS else 0 if byte == ord(" ") else 4
+
+
 _FORGERY = re.compile(r"<(?=\s*[/!?|A-Za-z])|\[(?=\s*e?\d)")
 """What begins a tag, or a citation of a line of evidence."""
 

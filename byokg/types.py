@@ -6,6 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, NewType, Protocol, TypeAlias
 
@@ -171,9 +172,9 @@ class Path:
     triples: tuple[Triple, ...]
     inverse: tuple[bool, ...]
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[EntityId, ...]:
-        """Return the nodes visited, source first: one more than there are triples."""
+        """The nodes visited, source first: one more than there are triples."""
         visited = [self.source]
         for triple, inverse in zip(self.triples, self.inverse, strict=True):
             visited.append(triple.head if inverse else triple.tail)

@@ -59,7 +59,7 @@ from byokg.prompts import VARIABLES
 Requirement = Literal["answers_in_graph", "executable"]
 """What a question must fulfil to be asked, which only the graph can tell."""
 
-COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset")
+COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset", "train")
 """Groups whose chosen option may build something."""
 
 _SERVERS = frozenset(SCHEMES.values())
@@ -82,7 +82,7 @@ _PLACES_IN = {
 }
 _NOT_RECORDED = frozenset(
     {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
-    | {"budget", "replies", "prices", "prompts", "deadline_s", "tracing"}
+    | {"budget", "train", "replies", "prices", "prompts", "deadline_s", "tracing"}
 )
 """Left out of a run's record. Where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files). A run that has used up its budget is continued with a higher one, recorded

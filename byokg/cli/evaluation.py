@@ -301,7 +301,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         if settings.run.graph.per_question:
             bench = _subgraph_bench(settings, dataset, asks)
         else:
-            bench = _bench(settings, dataset, note, asks)
+            bench = _bench(settings, dataset, note, asks, together)
         return bench if tracing is None else replace(bench, pipeline=tracing.pipeline(bench.pipeline), tracing=tracing)
     except BaseException:
         if asks is not None:
@@ -309,13 +309,15 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         raise
 
 
-def _bench(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None) -> Bench:
+def _bench(
+    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None, together: bool
+) -> Bench:
     store = open_store(settings, dataset, note)
     try:
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        pipeline = _pipeline(settings, store, embedder, entities, asks)
+        pipeline = _pipeline(settings, store, embedder, entities, asks, together)
     except BaseException:
         close(store)
         raise
@@ -346,9 +348,16 @@ def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | 
 
 
 def _pipeline(
-    settings: Settings, store: GraphStore, embedder: Embedder, entities: EntityLinker, asks: Asking | None
+    settings: Settings,
+    store: GraphStore,
+    embedder: Embedder,
+    entities: EntityLinker,
+    asks: Asking | None,
+    together: bool = False,
 ) -> Pipeline:
     given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
+    if together and settings.components["pipeline"].get("by_need") is None:
+        given["by_need"] = False  # many questions are worth a sample of the whole graph
     if asks is not None:
         given |= {"model": asks.model, "prompts": asks.prompts}
     takes = settings.takes("pipeline")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print_line, stdout
 
 if TYPE_CHECKING:
+    from byokg.cli.config import Settings
     from byokg.evaluation.datasets.base import Example
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
@@ -25,29 +26,24 @@ def labels_(
     words: Words = None,
     config_dir: ConfigDir = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the JSON lines go.")] = Path("labels.jsonl"),
-    keep: Annotated[int, typer.Option(min=1, help="Queries kept for each question, best first.")] = 1,
-    min_f1: Annotated[float, typer.Option(min=0, max=1, help="F1 that a query has to exceed.")] = 0.0,
-    hops: Annotated[int, typer.Option(min=1, max=3, help="Edges in a path, at most.")] = 2,
-    directed: Annotated[bool, typer.Option("--directed", help="Keep the two ways of a relation apart.")] = False,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
 ) -> None:
     """Find for each question the query that returns its gold answers best.
 
-    byokg train labels dataset=atlas --out labels.jsonl
+    byokg train labels dataset=atlas train.keep=3 --out labels.jsonl
 
     Candidates are enumerated around the annotated topic entities, and ranked by F1 against the answers. A line holds
-    the question, its best queries, and their hits, totals, precision and recall.
+    the question, its best queries, and their hits, totals, precision and recall. Settings: train.keep, train.min_f1,
+    train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
-    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, narrowed, open_store, picked
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
-    from byokg.retrieval.candidates import PATHS, Templates
-    from byokg.training.labels import labels, write_labels
+    from byokg.training.labels import LabelSettings, labels, write_labels
 
-    settings = read_settings(words or [])
+    settings, wanted = _read(words, "labels", LabelSettings)
 
     def say(text: str) -> None:
         if not quiet:
@@ -64,9 +60,7 @@ def labels_(
         def anchors(example: Example) -> Sequence[EntityId]:
             return [id for id in example.topic_ids if holds(store, [id])]
 
-        templates = Templates((*PATHS[:hops], "between", "intersection", "mediated"), directed=directed)
-        made = labels(store, examples, anchors, _gold(store, names), templates, keep, min_f1)
-        questions, labelled = write_labels(made, out)
+        questions, labelled = write_labels(labels(store, examples, anchors, _gold(store, names), wanted), out)
     finally:
         close(store)
     if as_json:
@@ -90,8 +84,6 @@ def ranker_(
         Path | None,
         typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Times that each question is looked at.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another ranker.")] = 0,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
 ) -> None:
@@ -101,9 +93,9 @@ def ranker_(
 
     byokg train ranker dataset=metaqa dataset.root=DIR dataset.hops=all dataset.split=dev --out ranker
 
-    Right is a path whose ends are the gold answers; minutes on one core. Use it with: byokg eval pipeline.ranker=DIR
+    Right is a path whose ends are the gold answers; minutes on one core. Settings: train.epochs, train.rank, train.seed
+    and more (see all with: byokg eval train=ranker --show). Use it with: byokg eval pipeline.ranker=DIR
     """
-    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, narrowed, picked, set_up
     from byokg.errors import ConfigError
     from byokg.graph.name_indexes import name_index
@@ -120,7 +112,7 @@ def ranker_(
         write_ranker,
     )
 
-    settings = read_settings(words or [])
+    settings, fit = _read(words, "ranker", FitSettings)
 
     def say(text: str) -> None:
         if not quiet:
@@ -138,9 +130,8 @@ def ranker_(
         store, names = bench.store, name_index(bench.store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
         examples = keyed(examples, store, lambda: names, say)
-        fit = FitSettings(seed=seed) if epochs is None else FitSettings(seed=seed, epochs=epochs)
-        cases = list(chain_cases(linker, store, further[0], same))
-        cases += answer_cases(linker, store, examples, _gold(store, names))
+        cases = list(chain_cases(linker, store, further[0], same, most=fit.most))
+        cases += answer_cases(linker, store, examples, _gold(store, names), fit.most)
         fitted = fit_ranker(cases, store, linker.scorer.steps, bench.embedder, fit)
         source = " ".join(filter(None, [f"{dataset.name} {dataset.checksum}", further[1]]))
         write_ranker(out, fitted, bench.embedder, fit, source)
@@ -157,47 +148,54 @@ def ranker_(
 @app.command("sft")
 def sft_(
     file: Annotated[Path, typer.Argument(metavar="LABELS", help="JSON lines that byokg train labels wrote.")],
-    model: Annotated[str, typer.Option(help="Folder, or name on the model hub, of a causal language model.")],
+    words: Words = None,
+    config_dir: ConfigDir = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the adapter, or the model, goes.")] = Path("tuned"),
-    rank: Annotated[int, typer.Option(min=0, help="Rank of LoRA's matrices; 0 trains all weights.")] = 16,
-    epochs: Annotated[float, typer.Option(help="Times that each pair is looked at.")] = 3.0,
-    batch: Annotated[int, typer.Option(min=1, help="Pairs in memory together.")] = 4,
-    accumulate: Annotated[int, typer.Option(min=1, help="Batches between two changes of the weights.")] = 4,
-    rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-4,
-    held_out: Annotated[float, typer.Option(help="Share of pairs that only measure the loss.")] = 0.05,
-    seed: Annotated[int, typer.Option(min=0, help="Of order, dropout and first weights.")] = 0,
-    dtype: Annotated[str | None, typer.Option(help="bfloat16, float16 or float32; as saved unless given.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fine-tune a language model, with LoRA, to write the query that answers a question.
 
     byokg train labels dataset=atlas dataset.split=dev --out labels.jsonl
 
-    byokg train sft labels.jsonl --model google/gemma-2-9b-it --dtype bfloat16 --out tuned
+    byokg train sft labels.jsonl train=gemma2_9b train.epochs=1 --out tuned
 
-    The same command goes on with a training that was interrupted. Use what it makes with:
-    pipeline=graphraft pipeline.ranker._target_=byokg.llm.decoding.ConstrainedRanker pipeline.ranker.path=tuned
+    byokg train sft labels.jsonl train.model=DIR train.rank=0 --out tuned
+
+    The same command goes on with a training that was interrupted. Settings: train=gemma2_9b or llama3_8b, train.model,
+    train.rank, train.batch, train.accumulate, train.rate and more (see all with: byokg eval train=sft --show). Use what
+    it makes with: pipeline=graphraft pipeline.ranker._target_=byokg.llm.decoding.ConstrainedRanker
+    pipeline.ranker.path=tuned
     """
     from byokg.training.sft import SftSettings, fine_tune, read_pairs
 
-    settings = SftSettings(
-        rank=rank,
-        epochs=epochs,
-        batch=batch,
-        accumulate=accumulate,
-        rate=rate,
-        held_out=held_out,
-        seed=seed,
-        dtype=dtype,
-    )
+    _, settings = _read(words, "sft", SftSettings)
     pairs, _ = read_pairs(file)
-    told = fine_tune(pairs, model, out, settings)
+    told = fine_tune(pairs, out, settings)
     if as_json:
         print_json({**asdict(told), "folder": str(out)})
         return
     measured = f"{told.held_out:,} others" if told.held_out else "the same pairs"
     losses = f"{told.loss_before:.3f} before, {told.loss_after:.3f} after"
     print_line(stdout(), f"trained on {told.trained:,} pairs; loss of a token of {measured}: {losses}: {out}")
+
+
+T = TypeVar("T")
+
+
+def _read(words: Sequence[str] | None, command: str, kind: type[T]) -> tuple[Settings, T]:
+    """Read the settings of a command, and those of its training from the group `train`.
+
+    Raises:
+        ConfigError: a setting is wrong, or the option chosen is that of another command.
+    """
+    from byokg.cli.config import read_settings
+    from byokg.errors import ConfigError
+
+    settings = read_settings([f"train={command}", *(words or [])])
+    made = settings.build("train")
+    if not isinstance(made, kind):
+        raise ConfigError(f"train={settings.options['train']} is not for byokg train {command}; use train={command}")
+    return settings, made
 
 
 def _gold(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:

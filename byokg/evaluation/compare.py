@@ -35,12 +35,15 @@ from byokg.evaluation.significance import (
     intervals,
     paired_difference,
 )
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_score
 from byokg.prompts import PromptLibrary
 
 JUDGE = "judge"
+
+_VERDICT = reply_schema(["reason", "score"])
 """Name of its profile, of its prompt, and of the stage that it is counted under."""
 
 
@@ -221,7 +224,8 @@ def judge_cases(
     def judge(case: Case) -> float | None:
         filled = prompt.fill(question=case.question, expected=_expected(case), given=case.text)
         try:
-            return read_score(model.reply(prompt_messages(filled), stage=JUDGE, question_id=case.id).text)
+            reply = model.reply(prompt_messages(filled), stage=JUDGE, question_id=case.id, schema=_VERDICT)
+            return read_score(reply.text)
         except LlmUnusable:
             return None
 

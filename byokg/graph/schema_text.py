@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,9 @@ _GROUP = re.compile(r"^[^\s()]+: ", re.MULTILINE)
 _HELD = 64
 """Texts that are remembered: a question's next round has the same."""
 
+_AT_ONCE = 256
+"""Relations of which those that are too dear by then are passed over at once."""
+
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
 _CLOSE, _OTHER = "Relations at entities that the question may mean:\n", "Other relations:\n"
 _GROUPED, _MEDIATED, _FEW_EDGES = (
@@ -85,6 +89,7 @@ _GROUPED, _MEDIATED, _FEW_EDGES = (
 _BACKWARDS = "A relation leads from its head to its tail; paths may walk it backwards as well.\n"
 _NAMELESS = "Some nodes have no name: they stand for an event or a role, and join who, what and when.\n"
 _LITERALS = "Dates, numbers and texts are nodes as well, whose name is the value.\n"
+_DATA_NODES = _BACKWARDS + _NAMELESS + _LITERALS
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ class SchemaRenderer:
     """Renders one schema for one question after another; holds what its names mean.
 
     Args:
-        schema: what to render.
+        schema: what to render, or what reads it when it is first needed.
         embedder: measures how near a question is to a relation; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
         notes: lines that stand before every text, and count towards its budget.
@@ -175,19 +180,38 @@ class SchemaRenderer:
 
     def __init__(
         self,
-        schema: Schema,
+        schema: Schema | Callable[[], Schema],
         embedder: Embedder | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         notes: str = "",
         near: Nearness | None = None,
     ) -> None:
-        self._schema, self._embedder, self._count, self._notes = schema, embedder, count_tokens, notes
+        self._embedder, self._count, self._notes = embedder, count_tokens, notes
         self._near = near
         self._rendered = lru_cache(_HELD)(self._render)
+        self._read: Callable[[], Schema] | None = None
+        self._reading = Lock()
+        if isinstance(schema, Schema):
+            self._prepare(schema)
+        else:
+            self._read = schema
+
+    def _look(self) -> None:
+        """Read the schema, where that was put off."""
+        if self._read is not None:
+            with self._reading:
+                if self._read is not None:
+                    self._prepare(self._read())
+                    self._read = None
+
+    def _prepare(self, schema: Schema) -> None:
+        embedder, count_tokens = self._embedder, self._count
+        self._schema = schema
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]
-        self._least = min((entry.tokens for entry in self._entries), default=0)
+        self._tokens = np.array([entry.tokens for entry in self._entries], np.int64)
+        self._untyped = not any(schema.node_properties.values()) and not any(map(_typed, schema.relations))
         self._places = {relation.name: place for place, relation in enumerate(ordered)}
         self._properties = [
             (type_, detail)
@@ -218,19 +242,17 @@ class SchemaRenderer:
 
     def ranked(self, question: str) -> list[str]:
         """Return all relations, the most relevant to a question first."""
-        return [self._entries[at].relation.name for at in self._order(question, {})]
+        self._look()
+        return [self._entries[at].relation.name for at in self._order(question, {}).tolist()]
 
     def _render(self, question: str, budget_tokens: int, around: tuple[EntityId, ...]) -> SchemaText:
+        self._look()
         near = self._near.around(around) if self._near is not None and around else {}
         nameless = self._near is not None and bool(self._near.company)
-        draft = _Draft(self._schema, self._count, self._notes, nameless, self._least)
-        ranked = [
-            (self._entries[at], near.get(self._entries[at].relation.name) == 1) for at in self._order(question, near)
-        ]
-        share = budget_tokens if not self._properties else int(budget_tokens * _RELATION_SHARE)
-        draft.add_relations(ranked, share)
-        properties = [self._properties[at] for at in self._property_relevance.order(question)]
-        draft.add_properties(properties, budget_tokens)
+        draft = _Draft(self._schema, self._count, self._notes, _DATA_NODES if self._untyped and nameless else "")
+        ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near)
+        draft.add_relations(ranked, int(budget_tokens * _RELATION_SHARE) if self._properties else budget_tokens)
+        draft.add_properties([self._properties[at] for at in self._property_relevance.order(question)], budget_tokens)
         draft.add_relations(ranked, budget_tokens)
         draft.fill(ranked, budget_tokens)
         draft.shrink(budget_tokens)
@@ -249,9 +271,9 @@ class SchemaRenderer:
         ones, others = np.array(pairs, np.int64).reshape(-1, 2).T
         return ones, others
 
-    def _order(self, question: str, near: Mapping[str, int]) -> list[int]:
-        """Return the places of the relations, most relevant first."""
-        scores = self._relevance.scores(question)
+    def _order(self, question: str, near: Mapping[str, int]) -> npt.NDArray[np.int64]:
+        """Return the places of the relations, most relevant first: (R,)."""
+        scores = self._relevance.scores(question).copy()
         for name, steps in near.items():
             if name in self._places:
                 scores[self._places[name]] += _NEAR[steps - 1]
@@ -260,8 +282,7 @@ class SchemaRenderer:
             raised = scores.copy()
             np.maximum.at(raised, ones, scores[others] - _COMPANY)
             scores = raised
-        order: list[int] = np.argsort(-scores, kind="stable").tolist()
-        return order
+        return np.argsort(-scores, kind="stable")
 
 
 @dataclass(frozen=True)
@@ -307,6 +328,28 @@ class _Entry:
         )
 
 
+@dataclass(frozen=True)
+class _Ranked:
+    """Relations in the order in which they are taken."""
+
+    entries: Sequence[_Entry]
+    """R of them, and"""
+    tokens: npt.NDArray[np.int64]
+    """(R,) what each costs at least."""
+    order: npt.NDArray[np.int64]
+    """(R,) their places, the first first."""
+    near: Mapping[str, int]
+    """How near some of them are to the entities of the question."""
+
+    def within(self, left: Callable[[], int]) -> Iterator[tuple[_Entry, bool]]:
+        """Yield those that may cost no more than what is left by then, and whether they touch an entity."""
+        for start in range(0, len(self.order), _AT_ONCE):
+            part = self.order[start : start + _AT_ONCE]
+            for at in part[self.tokens[part] <= left()].tolist():
+                entry = self.entries[at]
+                yield entry, self.near.get(entry.relation.name) == 1
+
+
 class _Relevance:
     """Ranks N described things by how well they fit a question, and by how frequent they are where that is known."""
 
@@ -330,14 +373,15 @@ class _Relevance:
             for word in words:
                 self._with_word[word].append(at)
         self._whole = np.array([max(sum(self._weights[word] for word in words), 1e-9) for words in words_of])
+        self.scores = lru_cache(_HELD)(self._scores)
+        """Return how well each fits a question: (N,), all 0 where it says nothing."""
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
         order: list[int] = np.argsort(-self.scores(question), kind="stable").tolist()
         return order
 
-    def scores(self, question: str) -> npt.NDArray[np.float64]:
-        """Return how well each fits: (N,), all 0 where the question says nothing."""
+    def _scores(self, question: str) -> npt.NDArray[np.float64]:
         words = normalize_label(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
         if not asked or not len(self._whole):
@@ -371,25 +415,20 @@ def _log(number: int) -> float:
 class _Draft:
     """A text while it grows, and what its lines cost."""
 
-    def __init__(self, schema: Schema, count: Callable[[str], int], notes: str, nameless: bool, least: int) -> None:
-        """Begin a text; `nameless`: the graph has nodes without a name; `least`: what the cheapest relation costs."""
-        self._schema, self._count, self._notes = schema, count, notes
-        self._least = least
+    def __init__(self, schema: Schema, count: Callable[[str], int], notes: str, explained: str) -> None:
+        """Begin a text; `explained`: what stands above the relations of this graph, whichever they are."""
+        self._schema, self._count, self._notes, self._explained = schema, count, notes, explained
         self._relations: dict[str, tuple[_Entry, bool]] = {}
         self._types: dict[str, list[PropertySchema]] = {}
         self._groups: set[tuple[bool, tuple[str, str]]] = set()
-        untyped = not any(schema.node_properties.values()) and not any(map(_typed, schema.relations))
-        self._explained = (_BACKWARDS + _NAMELESS + _LITERALS) if untyped and nameless else ""
         # Headings, and the line that counts what is left out, are always paid for.
         self._spent = sum(
             map(count, (notes, self._explained, _NODE_TYPES, _RELATIONS, _left_out(len(schema.relations))))
         )
 
-    def add_relations(self, ranked: Sequence[tuple[_Entry, bool]], budget: int) -> None:
+    def add_relations(self, ranked: _Ranked, budget: int) -> None:
         """Take each relation that fits and is not there yet, with the node types at its ends."""
-        for entry, close in ranked:
-            if self._spent + self._least > budget:
-                return
+        for entry, close in ranked.within(lambda: budget - self._spent):
             if entry.relation.name in self._relations:
                 continue
             types = [type_ for type_ in entry.types if type_ and type_ not in self._types]
@@ -413,7 +452,7 @@ class _Draft:
                 self._spent += cost
                 self._types.setdefault(type_, []).append(detail)
 
-    def fill(self, ranked: Sequence[tuple[_Entry, bool]], budget: int) -> None:
+    def fill(self, ranked: _Ranked, budget: int) -> None:
         """Take what has room after all: lines that relations share cost less than each was charged."""
         self._spent = self._count(self._text())
         self.add_relations(ranked, budget)

@@ -87,7 +87,7 @@ class InducedEdges:
     """The E edges that have both ends among some nodes, each once, as four parallel arrays of shape (E,)."""
 
     head: npt.NDArray[np.integer]
-    """Where among the nodes the head stands."""
+    """Where among the nodes the head stands; ascending."""
     tail: npt.NDArray[np.integer]
     relation: RelationArray
     edge: npt.NDArray[np.integer]
@@ -202,7 +202,10 @@ class SavedGraph(Protocol):
 
 @runtime_checkable
 class InducingStore(Protocol):
-    """A store that finds the edges among many nodes without handing out all others that touch them."""
+    """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
+
+    def far_ends(self, nodes: NodeArray, direction: Direction) -> NodeArray:
+        """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
 
     def edges_among(self, nodes: NodeArray) -> InducedEdges:
         """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`."""

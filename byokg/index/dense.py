@@ -288,8 +288,8 @@ Millionths = npt.NDArray[np.int32]
 UNIT = 1_000_000
 """Similarities are whole millionths, so that sums of them are exact and equal ones are equal."""
 
-_SLACK = 10
-"""Millionths by which the scan's own sums may differ from those that count."""
+SLACK = 10
+"""Millionths by which sums in single precision may differ from those that count."""
 
 _IN_SINGLE = 1 << 26
 """Numbers of all vectors up to which they are kept in single precision, too: 256 MB."""
@@ -362,12 +362,13 @@ class Similarity:
             out[part] = millionths(self._stored[place[part]], question)
         return out
 
-    def all(self, question: Vectors) -> Millionths:
-        """Return what `of` would for every owner: (N,), each name compared once."""
+    def roughly(self, question: Vectors) -> Millionths:
+        """Return for every owner what `of` would, but for `SLACK` either way, and sooner: (N,)."""
+        asked = exact(question).astype(np.float32)
         products = np.zeros(len(self) + 1, np.int32)  # the last one is for owners without a name, whose place is -1
         for start in range(0, len(self), _ROWS_AT_ONCE):
             part = slice(start, min(start + _ROWS_AT_ONCE, len(self)))
-            products[part] = millionths(self._stored[part], question)
+            products[part] = np.rint((self._stored[part].astype(np.float32, copy=False) @ asked) * UNIT)
         return products.take(self._place, mode="wrap")
 
     def best(self, question: Vectors, names: int) -> Best:
@@ -385,7 +386,7 @@ class Similarity:
         chosen = np.sort(places)
         counts = self._bounds[chosen + 1] - self._bounds[chosen]
         at = np.repeat(self._bounds[chosen] - counts.cumsum() + counts, counts) + np.arange(counts.sum())
-        least = -UNIT if wanted == len(self) else int(np.ceil(float(cosines[-1]) * UNIT)) + _SLACK
+        least = -UNIT if wanted == len(self) else int(np.ceil(float(cosines[-1]) * UNIT)) + SLACK
         return Best(np.sort(self._bearers[at]), least)
 
     def share_above(self, question: Vectors, least: int) -> float:

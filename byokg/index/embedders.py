@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -98,6 +99,9 @@ USUAL_LENGTH = 100.0
 TEXTS_AT_ONCE = 4096
 """Bounds memory: about 20 tokens a text and 128 dimensions make 40 MB of gathered vectors."""
 
+_TEXTS_KEPT = 256
+"""Texts encoded alone whose vectors are kept."""
+
 _BY_WORD, _WORDS_KEPT = 1024, 20_000
 """Texts up to which words are looked up one by one, which is quicker for a few, and words whose tokens are kept."""
 
@@ -152,6 +156,8 @@ class StaticEmbedder:
         # Such a tokenizer never joins what a space parts, so the tokens of a text are those of its words.
         self._words_apart = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
         self._ids_of_word: dict[str, list[int]] = {}
+        # A question is encoded by everybody who has to do with it.
+        self._single = lru_cache(_TEXTS_KEPT)(lambda text: self._encoded([text]))
         self._unknown = _unknown_token(self._tokenizer)
         digest = hashlib.sha256(weights_file.read_bytes()).hexdigest()[:12]
         self._name = f"static-{self._rows.shape[1]}-{embeddings.dtype.name}-{digest}"
@@ -178,6 +184,11 @@ class StaticEmbedder:
         Returns:
             (N, D) float32, rows of length 1; zeros for a text without any known token.
         """
+        if len(texts) == 1:
+            return self._single(texts[0]).copy()
+        return self._encoded(texts)
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
         out = np.zeros((len(texts), self._rows.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             chunk = [encodable(text) for text in texts[start : start + TEXTS_AT_ONCE]]

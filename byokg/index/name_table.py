@@ -211,7 +211,7 @@ _SPACE = ord(" ")
 _BLOCK = 1 << 18
 """Names that are worked on at once."""
 
-_GROUPED = 1 << 24
+_GROUPED = 1 << 22
 """Words in names whose holders are collected at once, unless there are more of one word."""
 
 # What ASCII bytes become: letters small, digits as they are, all others a space. Bytes of other characters stay.

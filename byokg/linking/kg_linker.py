@@ -239,6 +239,7 @@ class OfflineLinker:
                 growth = growth.taken(np.flatnonzero((value < 0) | values[np.maximum(value, 0)]))
             if len(growth) == 0:
                 break
+            scorer.meet(growth)
             aligned = scorer.align(growth.steps)
             levels.append((growth, aligned))
             if hop < most:

@@ -86,14 +86,14 @@ class RankerWeights:
     """(L, r) one vector for each step label at each place that is known."""
 
 
-def describe_steps(steps: Steps) -> Float64:
-    """Describe the S steps of a graph: (S, 3 D).
+def describe_steps(steps: Steps, some: Int64 | None = None) -> Float64:
+    """Describe the S steps of a graph, or some of them: (S, 3 D).
 
     The relation's text in one of two places, by the way it is walked, and the names at the end.
     """
-    texts = np.repeat(steps.text_vectors, 2, axis=0)
-    inverse = (np.arange(steps.count) & 1)[:, None]
-    return np.concatenate((texts * (1 - inverse), texts * inverse, steps.name_vectors), axis=1)
+    some = np.arange(steps.count) if some is None else some
+    texts, inverse = steps.text_vectors[some >> 1], (some & 1)[:, None]
+    return np.concatenate((texts * (1 - inverse), texts * inverse, steps.name_vectors[some]), axis=1)
 
 
 def place_steps(metapaths: Int64, count: int) -> Int64:
@@ -129,15 +129,26 @@ class PathRanker:
         self._known = known
         self._embedder = embedder
         self._count = steps.count
-        described = describe_steps(steps)
-        self._table = np.concatenate([product(described, texts) for texts in weights.texts])
-        names = labels(store, np.arange(steps.count))
-        for place in range(PLACES):
-            for step, name in enumerate(names):
+        self._labels: dict[int, int] = {}
+        """Rows of the table whose label is known at their place, and which label that is."""
+        for step, name in enumerate(labels(store, np.arange(steps.count))):
+            for place in range(PLACES):
                 row = places.get(f"{place} {name}")
                 if row is not None:
-                    self._table[place * steps.count + step] += weights.labels[row]
-        self._table = on_grid(np.concatenate((self._table, np.zeros((1, weights.question.shape[1])))))
+                    self._labels[place * steps.count + step] = row
+        self._table = np.empty((0, 0)) if steps.by_need else self._rows(steps, np.arange(PLACES * steps.count))
+
+    def _rows(self, steps: Steps, placed: Int64) -> Float64:
+        """Return the vectors of placed steps, and a last row of zeros."""
+        described = describe_steps(steps, some := np.unique(placed % max(1, self._count)))
+        table = np.zeros((len(placed) + 1, self._weights.question.shape[1]))
+        for place, texts in enumerate(self._weights.texts):
+            rows = np.flatnonzero(placed // max(1, self._count) == place)
+            table[rows] = product(described, texts)[np.searchsorted(some, placed[rows] % max(1, self._count))]
+        for row, number in enumerate(placed.tolist()):
+            if (label := self._labels.get(number)) is not None:
+                table[row] += self._weights.labels[label]
+        return on_grid(table)
 
     @classmethod
     def load(cls, folder: str | Path, store: GraphStore, steps: Steps, embedder: Embedder) -> PathRanker:
@@ -172,19 +183,27 @@ class PathRanker:
         words = on_grid(self._weights.ngrams[rows]).sum(axis=0) / np.sqrt(max(1, len(rows)))
         return on_grid(product(vector, self._weights.question)[0] + words)
 
-    def scores(self, question: Float64, features: Float64, metapaths: Sequence[Int64]) -> Float64:
+    def scores(
+        self, question: Float64, features: Float64, metapaths: Sequence[Int64], steps: Steps | None = None
+    ) -> Float64:
         """Score metapaths against a question: logits, which say how much likelier one is than another.
 
         Args:
             question: (r,) from `question`.
             features: (P, F) features of all metapaths.
             metapaths: their steps in parts, each (P', L).
+            steps: what is known of them, where they are learnt by need.
 
         Returns:
             (P,) scores in natural logarithms.
         """
         placed = np.concatenate([place_steps(part, self._count) for part in metapaths])
-        scores = product(self._table[placed].sum(axis=1), question[:, None])[:, 0]
+        table = self._table
+        if steps is not None and steps.by_need:
+            used, place = np.unique(placed, return_inverse=True)  # -1 for none comes first
+            table, placed = np.roll(self._rows(steps, used[used >= 0]), 1, axis=0), place.reshape(placed.shape)
+            placed = placed if used[0] < 0 else placed + 1
+        scores = product(table[placed].sum(axis=1), question[:, None])[:, 0]
         return scores + product(features, self._weights.features[:, None])[:, 0]
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_meaning import Steps
 from byokg.text import Reading
@@ -120,7 +121,6 @@ class PathScorer:
         self.weights = weights or Weights()
         self.settings = settings or AlignmentSettings()
         self._embedder = embedder
-        self._joins = bool((steps.nameless > 0.5).any())
         # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
         self.cost = float(Decimal(max(_FEWEST_STEPS, steps.edges)).log10())
         """What it costs to name one step of the graph."""
@@ -129,12 +129,12 @@ class PathScorer:
         """Prepare to score metapaths against one question."""
         return QuestionScorer(self, reading, exact(self._embedder.encode([" ".join(reading.unmasked)])[0]))
 
-    def units(self, metapaths: Int64) -> list[tuple[tuple[int, ...], ...]]:
-        """Cut each metapath into hops: steps joined by a nameless node make one hop."""
+    def units(self, metapaths: Int64, steps: Steps | None = None) -> list[tuple[tuple[int, ...], ...]]:
+        """Cut each metapath into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
         rows = [tuple(row) for row in metapaths.tolist()]
-        if not self._joins:
+        nameless = (steps or self.steps).nameless
+        if not (nameless[metapaths[:, :-1]] > 0.5).any():
             return [tuple((step,) for step in row) for row in rows]
-        nameless = self.steps.nameless
         cut = []
         for row in rows:
             hops: list[tuple[int, ...]] = [(row[0],)]
@@ -154,11 +154,27 @@ class QuestionScorer:
         self._scorer = scorer
         self._vector = vector
         self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
-        steps, words = scorer.steps, reading.words
+        self._reading = reading
         self._orders = [order[:_MAX_WORDS] for order in reading.orders]
         self._phrase = reading.phrase
         self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
         self._row = {position: row for row, position in enumerate(self._content)}
+        words = reading.words
+        self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
+        self._focus_rows = [self._row[position] for position in reading.focus]
+        self._know(scorer.steps)
+
+    def meet(self, growth: Growth) -> None:
+        """Learn what lies at the ends of metapaths before they are scored, where steps are learnt by need."""
+        if self._steps.by_need:
+            known = self._steps.met(growth)
+            if known is not self._steps:
+                self._know(known)
+
+    def _know(self, steps: Steps) -> None:
+        """Compare the question's words with the steps."""
+        self._steps = steps
+        reading, words = self._reading, self._reading.words
         self._relation = self._rows([steps.relation(words[position]) for position in self._content])
         self._kind = self._rows([steps.kind(words[position]) for position in self._content])
         # After «who is» may come a noun (`who is the director`) or a verb (`who was born`), which no end is a kind of.
@@ -166,8 +182,6 @@ class QuestionScorer:
         self._reach = self._rows(
             [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
         )
-        self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
-        self._focus_rows = [self._row[position] for position in reading.focus]
         none = np.zeros(steps.count, np.float32)
         self._asked = (
             steps.kinship("who" if reading.asks == "whom" else reading.asks)
@@ -182,17 +196,17 @@ class QuestionScorer:
             self._asked_noun = np.maximum(self._asked_noun, steps.years)
 
     def _rows(self, rows: list[Float]) -> Float:
-        return np.stack(rows) if rows else np.empty((0, self._scorer.steps.count), np.float32)
+        return np.stack(rows) if rows else np.empty((0, self._steps.count), np.float32)
 
     def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
         """Tell which steps lead mostly to nodes without a name, which are no answers: (P,)."""
-        told: npt.NDArray[np.bool_] = self._scorer.steps.nameless[steps] > 0.5
+        told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
     def align(self, metapaths: Int64) -> Aligned:
         """Compute the features of P metapaths of equal length: (P, L) steps."""
         scorer = self._scorer
-        units = scorer.units(metapaths)
+        units = scorer.units(metapaths, self._steps)
         columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
         relation = np.stack([self._relation[:, list(unit)].max(axis=1) for unit in columns], axis=1)
         kind = np.stack([self._kind[:, list(unit)].max(axis=1) for unit in columns], axis=1)
@@ -211,7 +225,7 @@ class QuestionScorer:
             returns = returns.reshape(len(rows), count - 1)
             explained[rows], weakest[rows] = self._best_cut(relation, kind, reach, numbers, returns)
             back[rows] = returns.sum(axis=1)
-        text = unit_rows(scorer.steps.text_vectors[metapaths >> 1].sum(axis=1))
+        text = unit_rows(self._steps.text_vectors[metapaths >> 1].sum(axis=1))
         last = metapaths[:, -1]
         features = {
             "coverage": explained,
@@ -242,7 +256,7 @@ class QuestionScorer:
         if ranker is None or self._learnt is None:
             return self.promise(aligned)
         features = self.features(aligned).astype(np.float64)
-        scores = ranker.scores(self._learnt, features, [part.metapaths for part in aligned])
+        scores = ranker.scores(self._learnt, features, [part.metapaths for part in aligned], self._steps)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def promise(self, aligned: Sequence[Aligned]) -> list[Float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -18,11 +19,12 @@ import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
+from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
-from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, split_label, split_words
-from byokg.types import INVERSE
+from byokg.types import INVERSE, Node
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -33,6 +35,8 @@ _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 _SEPARATORS = re.compile(r"[./#:]+")
 
 _CACHE_BYTES = 64 << 20
+_NODES = 200_000
+"""Nodes remembered where steps are learnt by need."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class StepSettings:
 
     sample: int = 48
     """Edges of each relation looked at to learn what its ends are."""
+    near: int = 8
+    """Ends of each step looked at where it is learnt by need."""
     kinds: int = 8
     """Node kinds kept for a step, the most frequent ones."""
     derived: float = 0.6
@@ -68,10 +74,17 @@ class Steps:
         store: the graph.
         embedder: gives the vectors of words, names and relations.
         settings: weights and thresholds.
+        by_need: sample nothing; `met` tells of steps that were walked. For servers, where a sample of every relation
+            takes minutes.
     """
 
-    def __init__(self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None, by_need: bool = False
+    ) -> None:
         self.settings = settings or StepSettings()
+        self.by_need = by_need
+        self._store = store
+        self._remembered: dict[int, Node] = {}
         self.count = 2 * len(store.relations)
         self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(store.relations))
         """Steps along edges; the others lead to the values of properties."""
@@ -86,16 +99,43 @@ class Steps:
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
         self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
         """(R, D) one vector for each relation with its namespace."""
-        self._read_ends(store)
-        self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)
+        self._words = max(64, _CACHE_BYTES // (16 * max(1, self.count)))
+        self._explained = lru_cache(self._words)(self._explain)
+        nothing = np.empty(0, np.int64)
+        self._ends = (nothing, nothing, nothing) if by_need else self._sampled_ends()
+        self._read_ends()
+
+    def met(self, growth: Growth) -> Steps:
+        """Return these steps with what lies at the ends of those that metapaths end with, where it was not known.
+
+        A few ends of each are looked at: evenly spread over their ids, so that it depends on nothing but the graph.
+        """
+        steps, nodes, places = self._ends
+        owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
+        fresh = ~np.isin(owner, steps)
+        if not fresh.any():
+            return self
+        distinct, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self._store.ids(distinct), object), kind="stable"), kind="stable")
+        pairs = np.unique(owner[fresh] * len(distinct) + by_id[place])
+        step, rank = pairs // len(distinct), pairs % len(distinct)
+        first = np.searchsorted(step, step)
+        size, at = np.searchsorted(step, step, "right") - first, np.arange(len(step)) - first
+        kept = at * self.settings.near // size != (at - 1) * self.settings.near // size
+        step, new = step[kept], distinct[np.argsort(by_id)][rank[kept]]
+        nodes, places = np.unique(np.concatenate((nodes[places], new)), return_inverse=True)
+        other = copy(self)
+        other._ends = np.concatenate((steps, step)), nodes, places
+        other._read_ends()
+        return other
 
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
-        return self._compared(word)[0]
+        return self._explained(word)
 
     def kind(self, word: str) -> Float:
         """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
-        return self._compared(word)[1]
+        return self._compared(word)[0]
 
     def reach(self, word: str) -> Float:
         """Return how well each step leads to what a noun names: (S,) in [0, 1].
@@ -103,19 +143,27 @@ class Steps:
         That is its kind; besides, a relation's own name tells what its tail is (`capital`), and its namespace what
         its head is (`film.…`).
         """
-        return self._compared(word)[2]
+        return self._compared(word)[1]
 
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
-        return self._compared(word)[3]
+        return self._compared(word)[2]
 
-    def _compute(self, word: str) -> tuple[Float, Float, Float, Float]:
-        settings = self.settings
+    def _explain(self, word: str) -> Float:
+        return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
+
+    def _labelled(self, word: str) -> tuple[Float64, Float64]:
+        """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
         vector = exact(self._embedder.encode([word])[0])
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        namespace = settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+
+    def _compute(self, word: str) -> tuple[Float, Float, Float]:
+        settings = self.settings
+        vector = exact(self._embedder.encode([word])[0])
+        own, namespace = self._labelled(word)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
@@ -123,7 +171,6 @@ class Steps:
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
         return (
-            self._stretched(np.repeat(np.maximum(own, namespace), 2)),
             self._stretched(end),
             self._stretched(reach),
             kinship.astype(np.float32),
@@ -144,14 +191,31 @@ class Steps:
 
     # What lies at the ends
 
-    def _read_ends(self, store: GraphStore) -> None:
-        """Sample edges and learn of each step: a name vector, kinds, and the shares of identifiers and years."""
-        batch = store.sample_edges(self.settings.sample)
+    def _sampled_ends(self) -> tuple[Int64, Int64, Int64]:
+        """Sample edges: pairs of a step and the place of an end among nodes, as steps, nodes, places."""
+        batch = self._store.sample_edges(self.settings.sample)
         ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
         step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
         pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
-        step, place = pairs // max(1, len(ends)), pairs % max(1, len(ends))
-        nodes = store.nodes(store.ids(ends))
+        return pairs // max(1, len(ends)), ends.astype(np.int64), pairs % max(1, len(ends))
+
+    def _nodes_of(self, numbers: Int64) -> list[Node]:
+        """Return nodes; where steps are learnt by need, those that were met before are remembered."""
+        if not self.by_need:
+            return self._store.nodes(self._store.ids(numbers))
+        if len(self._remembered) > _NODES:
+            self._remembered.clear()
+        known = {number: self._remembered[number] for number in numbers.tolist() if number in self._remembered}
+        fresh = [number for number in numbers.tolist() if number not in known]
+        known |= zip(fresh, self._store.nodes(self._store.ids(np.array(fresh, np.int64))), strict=True)
+        self._remembered.update(known)
+        return [known[number] for number in numbers.tolist()]
+
+    def _read_ends(self) -> None:
+        """Learn of each step: a name vector, kinds, and the shares of identifiers and years."""
+        step, ends, place = self._ends
+        self._compared = lru_cache(self._words)(self._compute)
+        nodes = self._nodes_of(ends)
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
         years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
         size = np.maximum(1, np.bincount(step, minlength=self.count))
@@ -168,17 +232,30 @@ class Steps:
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
         elif any(self._namespace):
             names = sorted({" ".join(words) for words in self._namespace if words})
-            owner, kind = self._namespaces(store.edges(ends, Direction.OUT), names)
+            owner, kind = self._namespaces(self._outgoing(ends), names)
             self._set_kinds(names, owner, kind, step, place, size, self.settings.common)
         else:
-            self._set_profiles(store.edges(ends, Direction.OUT), len(ends), step, place, size)
+            self._set_profiles(self._outgoing(ends), len(ends), step, place, size)
 
-    def _namespaces(self, batch: EdgeBatch, names: Sequence[str]) -> tuple[Int64, Int64]:
+    def _outgoing(self, nodes: Int64) -> tuple[Int64, Int64]:
+        """Return pairs of a place in `nodes` and a relation out of that node, each pair once, ascending."""
+        if self.by_need:  # a server counts faster than it gives edges
+            counts = self._store.relation_counts(nodes)
+            owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
+        else:
+            batch = self._store.edges(nodes, Direction.OUT)
+            owner, relation = batch.origin, batch.relation
+        many = max(1, self.count)
+        pairs = np.unique(owner.astype(np.int64) * many + relation)
+        return pairs // many, pairs % many
+
+    def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:
         """Return pairs of an end and a namespace among its outgoing relations, each pair once."""
         number = {name: position for position, name in enumerate(names)}
         of_relation = np.array([number.get(" ".join(words), -1) for words in self._namespace], np.int64)
-        kind = of_relation[batch.relation]
-        pairs = np.unique((batch.origin * len(names) + kind)[kind >= 0])
+        owner, relation = outgoing
+        kind = of_relation[relation]
+        pairs = np.unique((owner * len(names) + kind)[kind >= 0])
         return pairs // len(names), pairs % len(names)
 
     def _set_kinds(
@@ -202,7 +279,9 @@ class Steps:
         keys, times = np.unique(step[row] * len(names) + found, return_counts=True)
         step_of, kind_of = keys // len(names), keys % len(names)
         share = times / size[step_of]
-        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(1, self.count)
+        spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(
+            1, len(np.unique(step)) if self.by_need else self.count
+        )
         kept = (spread <= common)[kind_of]
         step_of, kind_of, share = step_of[kept], kind_of[kept], share[kept]
         order = np.lexsort((kind_of, -share, step_of))
@@ -216,10 +295,9 @@ class Steps:
         self._kind_vectors = exact(self._embedder.encode(list(names)))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
 
-    def _set_profiles(self, batch: EdgeBatch, ends: int, step: Int64, place: Int64, size: Int64) -> None:
+    def _set_profiles(self, outgoing: tuple[Int64, Int64], ends: int, step: Int64, place: Int64, size: Int64) -> None:
         """Describe the ends of each step by their own relations, for want of types: one kind a step."""
-        pairs = np.unique(batch.origin * max(1, self.count) + batch.relation)
-        owner, relation = pairs // max(1, self.count), pairs % max(1, self.count)
+        owner, relation = outgoing
         profile = sum_rows(self._own_vectors[relation], owner, ends)
         having = np.bincount(owner, minlength=ends) > 0
         self._kind_vectors = exact(unit_rows(sum_rows(profile[place], step, self.count)))

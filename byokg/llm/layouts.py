@@ -198,9 +198,15 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)
 
 
-def reply_schema(tags: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON schema of a reply with one entry for each kind of result, as `blocks` finds them in JSON."""
-    entries = {tag: _ENTRIES.get(tag, _TEXT) for tag in tags}
+def reply_schema(tags: Iterable[str], cited: bool = True) -> dict[str, Any]:
+    """Return the JSON schema of a reply with one entry for each kind of result, as `blocks` finds them in JSON.
+
+    Args:
+        tags: the kinds, in the order in which they are to be written.
+        cited: whether answers come with citations.
+    """
+    kinds = _ENTRIES if cited else {**_ENTRIES, "answers": _TEXTS}
+    entries = {tag: kinds.get(tag, _TEXT) for tag in tags}
     return {
         "title": "results",
         "description": "What the tasks ask for, each result under the name of its tags.",

@@ -52,6 +52,7 @@ from byokg.service_errors import as_llm_error, filtered, known_secrets
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.messages import AIMessage
 
 T = TypeVar("T")
 
@@ -425,12 +426,10 @@ class LanguageModel:
                     "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
                 },
             )
-            message = answered["raw"] if isinstance(answered, dict) else answered
+            structured = answered if isinstance(answered, dict) else None
+            message = answered if structured is None else _told(structured)
             reply = from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
-            if schema and isinstance(answered, dict) and answered["parsed"] is not None:
-                said = json.dumps(answered["parsed"], ensure_ascii=False)
-                reply = replace(reply, text=said, tool_calls=(), stop="end" if reply.stop == "tool" else reply.stop)
-            return reply
+            return replace(reply, stop="end") if structured is not None and reply.stop == "tool" else reply
         except ByokgError:
             raise
         except Exception as error:  # every provider has its own exception tree
@@ -442,6 +441,22 @@ class LanguageModel:
     def _count(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
         if self._meter is not None:
             self._meter.after(call, reply, stage, question_id, replayed)
+
+
+def _told(answered: Mapping[str, Any]) -> AIMessage:
+    """Return a reply that was to hold to a schema as a message whose text is the result.
+
+    What does not hold to it is left as it was written, in the message or in the arguments of its call, and is read as
+    any reply is.
+    """
+    message: AIMessage = answered["raw"]
+    if answered["parsed"] is not None:
+        text = json.dumps(answered["parsed"], ensure_ascii=False)
+    else:
+        calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls]
+        broken = [str(call.get("args") or "") for call in message.invalid_tool_calls]
+        text = str(message.text) or next(iter([*calls, *broken]), "")
+    return message.model_copy(update={"content": text, "tool_calls": [], "invalid_tool_calls": []})
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from byokg.errors import ByokgError, at_least
 from byokg.graph.bfsql.protocol import clipped, compact
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
@@ -95,7 +95,7 @@ class BfsAgent:
         self._prompt = (prompts or PromptLibrary())["bfs_agent"]
         queries = query_engines(store)
         self._language: Language = queries[0].language if queries else "cypher"
-        schema = SchemaRenderer(store.schema(), embedder) if embedder is not None else None
+        schema = SchemaRenderer(store.schema(), embedder, near=Nearness(store)) if embedder is not None else None
         self._tools = GraphTools(store, entities, schema, queries, result_tokens, result_tokens)
         self._functions: list[Mapping[str, JSON]] = [
             {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}

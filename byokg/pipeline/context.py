@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import zip_longest
@@ -177,9 +177,9 @@ class ContextWriter:
 
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, beyond = self._ranked(context)
-        asked = [item.id for item in ranked if _asked(item)]
+        asked = {item.id for item in ranked if _asked(item)}
         lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
-        kept = self._fitting(self._ordered(lines, ranked, context), self._budget_tokens - self._count(told))
+        kept = self._fitting(self._ordered(lines, ranked, asked, context), self._budget_tokens - self._count(told))
         text = self._text(kept, told)
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
         while kept and self._count(text) > self._budget_tokens:
@@ -256,18 +256,24 @@ class ContextWriter:
 
     # Which lines
 
-    def _ordered(self, lines: Sequence[Line], ranked: Sequence[Evidence], context: Context) -> list[tuple[Line, int]]:
+    def _ordered(
+        self, lines: Sequence[Line], ranked: Sequence[Evidence], asked_for: Set[str], context: Context
+    ) -> list[tuple[Line, int]]:
         """Return the lines that matter, most important first, and how many of their entries to show."""
         by_id = {item.id: item for item in ranked}
-        asked = [line for line in lines if any(_asked(by_id[id]) for id in line.items)]
+        edges = {item.id for item in ranked if isinstance(item, TripleEvidence)}
+        asked = [line for line in lines if not asked_for.isdisjoint(line.items)]
         known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
         met = {one.id for earlier in context.rounds for one in earlier.linked.drafts}
         met |= {node for line in asked for node in line.nodes}
         met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
-        rest = [line for line in lines if not any(_asked(by_id[id]) for id in line.items)]
-        walked = [line for line in rest if any(isinstance(by_id[id], TripleEvidence) for id in line.items)]
-        while grown := {node for line in walked if line.nodes & (known | met) for node in line.nodes} - known - met:
-            met |= grown
+        rest = [line for line in lines if asked_for.isdisjoint(line.items)]
+        walked = [line for line in rest if not edges.isdisjoint(line.items)]
+        reached = known | met
+        while touched := [line for line in walked if not reached.isdisjoint(line.nodes)]:
+            walked = [line for line in walked if reached.isdisjoint(line.nodes)]
+            reached.update(*(line.nodes for line in touched))
+        met = reached - known
         scores = self._scores(rest, known, met, context.question)
         order = sorted(range(len(rest)), key=lambda at: -scores[at])
         least = max(scores, default=0.0) - _WITHIN
@@ -279,10 +285,12 @@ class ContextWriter:
         if self._embedder is None or not question.strip() or not lines:
             return [0.0] * len(lines)
         asked = exact(self._embedder.encode([question])[0])
+        meant = (np.stack([self._meaning(line.said) for line in lines]) @ asked).tolist()
         scores = []
-        for line in lines:
-            near = _LINKED if line.nodes & known else _MET if line.nodes & met else -_MET if known else _MET
-            scores.append(near + float(self._meaning(line.said) @ asked) if line.said else near)
+        for line, likeness in zip(lines, meant, strict=True):
+            about, above = not known.isdisjoint(line.nodes), not met.isdisjoint(line.nodes)
+            near = _LINKED if about else _MET if above else -_MET if known else _MET
+            scores.append(near + likeness if line.said else near)
         return scores
 
     def _encoded(self, words: str) -> npt.NDArray[np.float64]:

@@ -15,16 +15,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from byokg.retrieval.verbalize import Hop, clean, folded, more_rows, node_text, note, row_text, rows_head, walk_text
 from byokg.text import is_identifier, normalize_label
-from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, TripleEvidence
+from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, Triple, TripleEvidence
 
 _TABLE = 3
 """Facts of one relation, each about other nodes, from which on they are one line."""
 
 _ATTRIBUTES = 6
 """Other edges of a mediator written behind a fact."""
+
+_HELD = 1 << 13
+"""Names, and steps of walks, of which it is remembered how they are written: each stands in several contexts."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def fold_lines(
         if isinstance(item, PathEvidence):
             facts.add_path(item)
         elif isinstance(item, TripleEvidence):
-            facts.add_walk(Path(item.triple.head, (item.triple,), (False,)), item.id)
+            facts.add_edge(item.triple, item.id)
     for item in beyond:
         if isinstance(item, TripleEvidence):
             facts.count(item)
@@ -133,8 +137,7 @@ class _Fact:
 
     def about_face(self) -> _Fact:
         """Return the same fact, told from its end."""
-        steps = tuple(Hop(step.relation, not step.inverse) for step in reversed(self.steps))
-        return _Fact(self.end, steps, self.source, self.said, self.items)
+        return _Fact(self.end, _turned(self.steps), self.source, self.said, self.items)
 
 
 @dataclass
@@ -153,7 +156,7 @@ class _Facts:
         self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], asked: Collection[str]
     ) -> None:
         self._asked = frozenset(asked)
-        self._names = {node: None if _nameless(name) else clean(name) for node, name in names.items()}
+        self._names = {node: _written(name) for node, name in names.items()}
         """How each node is written; None for a mediator."""
         self._turned = turned
         self._facts: list[_Fact] = []
@@ -183,6 +186,13 @@ class _Facts:
         reached, items = self._chains.setdefault(next(same, (item.source, steps)), ({}, {}))
         reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
         items[item.id] = None
+
+    def add_edge(self, triple: Triple, item: str) -> None:
+        """Take an edge."""
+        if self._names[triple.head] is None or self._names[triple.tail] is None:
+            self.add_walk(Path(triple.head, (triple,), (False,)), item)
+        else:
+            self._add(_Fact(triple.head, (Hop(triple.relation),), triple.tail, note(triple.properties)), item)
 
     def add_walk(self, path: Path, item: str) -> None:
         """Take a walk, part by part between nodes that have names."""
@@ -222,14 +232,13 @@ class _Facts:
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        size: Counter[tuple[EntityId, tuple[Hop, ...]]] = Counter()
-        for fact in told:
-            size.update((each.source, each.steps) for each in (fact, fact.about_face()))
-        for fact in told:
-            turned = fact.about_face()
-            if size[turned.source, turned.steps] > size[fact.source, fact.steps]:
-                fact = turned
-            groups[fact.source, fact.steps].append(fact)
+        ways = [((fact.source, fact.steps), (fact.end, _turned(fact.steps))) for fact in told]
+        size = Counter(way for both in ways for way in both)
+        for fact, (way, back) in zip(told, ways, strict=True):
+            if size[back] > size[way]:
+                groups[back].append(fact.about_face())
+            else:
+                groups[way].append(fact)
         tables: dict[tuple[Hop, ...], list[_Fact]] = defaultdict(list)
         for (_, steps), facts in groups.items():
             if len(facts) == 1:
@@ -271,7 +280,7 @@ class _Facts:
         """Tell whether two steps mean the same."""
         if one.inverse == other.inverse:
             return one.relation == other.relation
-        return other.relation in self._turned.get(one.relation, ()) or _same_domain(one.relation, other.relation)
+        return other.relation in self._turned.get(one.relation, ())
 
     def _tell_mediators(self) -> None:
         """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
@@ -337,24 +346,26 @@ class _Facts:
                 yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
 
 
-def _same_domain(one: str, other: str) -> bool:
-    """Tell whether two relations are of one domain, as Freebase has them (`book.author.works`): between the same nodes,
-    one each way, they say the same there, whether or not enough edges show it."""
-    return one != other and one.count(".") == other.count(".") == 2 and one.split(".")[0] == other.split(".")[0]
-
-
-def _nameless(name: str) -> bool:
-    return is_identifier(name) or not name.strip()
+@lru_cache(_HELD)
+def _written(name: str) -> str | None:
+    """Return how a node of that name is written; None for a mediator."""
+    return None if is_identifier(name) or not name.strip() else clean(name)
 
 
 def _pair(fact: _Fact) -> tuple[EntityId, EntityId]:
     return (fact.source, fact.end) if fact.source < fact.end else (fact.end, fact.source)
 
 
+@lru_cache(_HELD)
+def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    """Return the steps of the same walk from its end."""
+    return tuple(Hop(step.relation, not step.inverse) for step in reversed(steps))
+
+
+@lru_cache(_HELD)
 def _forward(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
     """Return steps as a table tells them: from head to tail where that is possible."""
-    turned = tuple(Hop(step.relation, not step.inverse) for step in reversed(steps))
-    return min(steps, turned, key=lambda each: [(step.inverse, step.relation) for step in each])
+    return min(steps, _turned(steps), key=lambda each: [(step.inverse, step.relation) for step in each])
 
 
 def _items(facts: Iterable[_Fact]) -> tuple[str, ...]:
@@ -365,7 +376,8 @@ def _nodes(facts: Iterable[_Fact]) -> frozenset[EntityId]:
     return frozenset(node for fact in facts for node in (fact.source, fact.end))
 
 
-def _words(steps: Iterable[Hop]) -> str:
+@lru_cache(_HELD)
+def _words(steps: tuple[Hop, ...]) -> str:
     return " ".join(dict.fromkeys(word for step in steps for word in normalize_label(step.relation).split()))
 
 

@@ -28,37 +28,43 @@ from byokg.pipeline.loop import Answerer, KGLinker, Loop, Stage
 from byokg.pipeline.offline import reading_parts
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.candidates import (
-    PATHS,
     CandidateRanker,
     MeaningRanker,
     Shortlist,
-    Template,
     Templates,
     meaning_ranker,
 )
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, described, found_nodes
 from byokg.text import estimate_tokens, is_identifier, locate, normalize_name
-from byokg.types import AnswerItem, Artifacts, Context, Question, RowsEvidence
+from byokg.types import AnswerItem, Artifacts, Context, Mention, Question, RowsEvidence
 
 Ranking = Literal["numbers", "guided", "meaning"]
 
 ENTITY_STAGE = "entities"
 ANSWER_STAGE = "subgraph"
 
+Mentions = Literal["spotted", "question"]
+
 Taken = Literal["first", "all"]
 """Which results are answers: those of the likeliest query that found something, or all, likeliest first."""
 
 
 class SpottedEntities:
-    """Proposes the entities that came with the question, or else the mentions found in it; asks nobody."""
+    """Proposes the entities that came with the question, or else the mentions found in it; asks nobody.
 
-    def __init__(self, spotter: MentionSpotter) -> None:
+    Args:
+        spotter: finds mentions; None takes the whole question for one, to be linked with the nodes nearest to it.
+    """
+
+    def __init__(self, spotter: MentionSpotter | None) -> None:
         self._spotter = spotter
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions."""
         if question.topic_ids:
             return GivenEntities().propose(question, context)
+        if self._spotter is None:
+            return Artifacts(mentions=(Mention(question.text, 0, len(question.text)),))
         return Artifacts(mentions=tuple(self._spotter.spot(question.text)))
 
 
@@ -186,13 +192,6 @@ class SubgraphReasoner:
         ]
 
 
-def _templates(hops: int, directed: bool) -> Templates:
-    if not 1 <= hops <= len(PATHS):
-        raise ConfigError(f"hops={hops} is out of range; paths of candidates have 1 to {len(PATHS)} edges")
-    names: tuple[Template, ...] = (*PATHS[:hops], "between", "intersection", "mediated")
-    return Templates(names, directed=directed)
-
-
 def graphraft_pipeline(
     store: GraphStore,
     model: LanguageModel,
@@ -260,7 +259,7 @@ def graphraft_pipeline(
         linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
     else:
         linker = NamedEntities(model, entity_prompt, prompts)
-    retriever = SubgraphRetriever(store, made, None, _templates(hops, directed), queries, nodes, anchors)
+    retriever = SubgraphRetriever(store, made, None, Templates.of(hops, directed), queries, nodes, anchors)
     reasoner: Answerer = RankedNodes(taken)
     if answerer == "model":
         reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, taken)
@@ -272,6 +271,7 @@ def graphraft_offline_pipeline(
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
     ranker: str | Path | None = None,
+    mentions: Mentions = "spotted",
     hops: int = 2,
     directed: bool = False,
     queries: int = 10,
@@ -287,6 +287,8 @@ def graphraft_offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
+        mentions: what is linked: what the question mentions (`spotted`), or the `question` as a whole, for which
+            `linking=dense linking.top_k=2` finds the 2NN of the paper's Figure 5.
         hops: edges in a path at most, 1 to 3.
         directed: keep the two ways of a relation apart; the paper does not, and here it changes little.
         queries, nodes, anchors: see `SubgraphRetriever`.
@@ -295,9 +297,12 @@ def graphraft_offline_pipeline(
     Raises:
         ConfigError: a setting is out of range, or the ranker cannot be read or was trained with another embedder.
     """
+    if mentions not in get_args(Mentions):
+        raise ConfigError(f"mentions={mentions} is not known; use spotted or question")
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     spotter, scorer = reading_parts(store, embedder, entities, ranker)
     by_meaning = MeaningRanker(store.relations, scorer)
-    retriever = SubgraphRetriever(store, by_meaning, None, _templates(hops, directed), queries, nodes, anchors)
-    return Loop(entities, [Stage(SpottedEntities(spotter), (retriever,), rounds=1)], RankedNodes(taken, reranker))
+    retriever = SubgraphRetriever(store, by_meaning, None, Templates.of(hops, directed), queries, nodes, anchors)
+    linker = SpottedEntities(spotter if mentions == "spotted" else None)
+    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(taken, reranker))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, NamedStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
@@ -39,16 +39,20 @@ def offline_pipeline(
     top_k: int = 10,
     ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    by_need: bool | None = None,
 ) -> Loop:
     """Put the offline parts together for one graph.
 
     Args:
-        store: the graph; a sample of it is read at once.
+        store: the graph; a sample of one in files is read at once, a server is asked about what a question needs.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
         ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
+        by_need: learn what relations lead to from what each question walks over, and not from a sample of all of
+            them, which takes long on a server and answers better, also with values of properties. None does so on
+            servers.
 
     Raises:
         ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
@@ -56,8 +60,9 @@ def offline_pipeline(
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    graph, store = store, viewed(store)
-    spotter, scorer = reading_parts(store, embedder, entities, ranker)
+    by_need = isinstance(store, NamedStore) if by_need is None else by_need
+    graph, store = store, store if by_need else viewed(store)
+    spotter, scorer = reading_parts(store, embedder, entities, ranker, by_need)
     measures = Measures(embedder)
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked)
@@ -67,7 +72,7 @@ def offline_pipeline(
         entities=entities,
         prompts=PromptLibrary(),
         context=ContextWriter(store),
-        schema=SchemaRenderer(store.schema(), embedder),
+        schema=SchemaRenderer(store.schema, embedder),
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
@@ -88,7 +93,11 @@ def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinke
 
 
 def reading_parts(
-    store: GraphStore, embedder: Embedder, entities: EntityLinker, ranker: str | Path | None = None
+    store: GraphStore,
+    embedder: Embedder,
+    entities: EntityLinker,
+    ranker: str | Path | None = None,
+    by_need: bool | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
     """Return what finds mentions in a question, and what scores relation paths against it.
 
@@ -96,7 +105,7 @@ def reading_parts(
         ConfigError: the ranker cannot be read, or was trained with another embedder.
     """
     static = _shipped()
-    steps = Steps(store, embedder)
+    steps = Steps(store, embedder, by_need=isinstance(store, NamedStore) if by_need is None else by_need)
     importance = lru_cache(1 << 14)(static.importance)
     spotter = MentionSpotter(
         entities,

@@ -182,12 +182,13 @@ class Direct:
     def __init__(self, model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> None:
         self._model = model
         self._prompt = (prompts or PromptLibrary())["direct_cot" if thinking else "direct"]
+        self._schema = reply_schema(["reason", "answers"] if thinking else ["answers"], cited=False)
 
     def run(self, question: Question) -> Answer:
         """Answer one question. Raises `LlmError`."""
         began = time.perf_counter()
         messages = prompt_messages(self._prompt.fill(question=question.text))
-        reply = self._model.reply(messages, stage=DIRECT_STAGE, question_id=question.id)
+        reply = self._model.reply(messages, stage=DIRECT_STAGE, question_id=question.id, schema=self._schema)
         answers = read_answers(reply.text)
         items = tuple(AnswerItem(one.name, None, 1 / (1 + at)) for at, one in enumerate(answers))
         return Answer(question.id, items, (), {"answer": time.perf_counter() - began})
@@ -307,8 +308,11 @@ class QueryWriter:
             entities=self._described(linked),
             question=question.text,
         )
-        reply = self._model.reply(prompt_messages(filled), stage=QUERY_STAGE, question_id=question.id)
-        text = read_query(reply.text, TAGS[self._language])
+        tag = TAGS[self._language]
+        reply = self._model.reply(
+            prompt_messages(filled), stage=QUERY_STAGE, question_id=question.id, schema=reply_schema([tag])
+        )
+        text = read_query(reply.text, tag)
         return (GraphQuery(self._language, text),) if text else ()
 
     def _described(self, linked: Linked) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
@@ -23,6 +24,9 @@ from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.text import estimate_tokens, normalize_name, on_one_line
 from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
 
+_HELD = 64
+"""Questions of which it is remembered how near relations are: each is asked about several times."""
+
 
 class RelationRanker:
     """Orders relations by how near their words are to a question's."""
@@ -31,6 +35,7 @@ class RelationRanker:
         self._labels = store.relations
         self._embedder = embedder
         self._vectors = exact(embedder.encode([relation_text(label) for label in self._labels]))
+        self._near = lru_cache(_HELD)(self._nearness)
 
     def ranked(self, question: str, counts: Sequence[Mapping[int, object]]) -> list[list[int]]:
         """Return the relation numbers of each node, the nearest first, equally near ones by their labels.
@@ -39,8 +44,12 @@ class RelationRanker:
             question: its text.
             counts: what each node's relations count, by relation number.
         """
-        nearness = (self._vectors @ exact(self._embedder.encode([question])[0])).tolist()
+        nearness = self._near(question)
         return [sorted(of, key=lambda number: (-nearness[number], self._labels[number])) for of in counts]
+
+    def _nearness(self, question: str) -> list[float]:
+        nearness: list[float] = (self._vectors @ exact(self._embedder.encode([question])[0])).tolist()
+        return nearness
 
 
 def list_relations(

@@ -47,17 +47,6 @@ _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
 
 
-def find_candidates(
-    store: GraphStore,
-    anchors: Sequence[EntityId],
-    gold: Collection[EntityId] = (),
-    templates: Templates | None = None,
-    dialect: Dialect | None = None,
-) -> Candidates:
-    """Enumerate the candidates around some entities once; see `CandidateFinder`."""
-    return CandidateFinder(store, templates, dialect).find(anchors, gold)
-
-
 class CandidateFinder:
     """Enumerates the candidates of one graph; threads may share it.
 

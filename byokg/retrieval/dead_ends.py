@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byokg.errors import GraphError
-from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows
+from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows, Schema
 from byokg.graph.traversal import cap, relation_numbers
-from byokg.text import normalize_label
-from byokg.types import INVERSE, EntityId, Metapath
+from byokg.text import normalize_label, on_one_line
+from byokg.types import INVERSE, EntityId, Language, Metapath
 
 if TYPE_CHECKING:
     from byokg.graph.guard.tokens import Token
@@ -114,6 +115,111 @@ def emptied_by(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: fl
             way = " (it finds something without its arrows: a relation points the other way)"
             return f"{clause!r} leaves nothing{way if turned else ''}"
     return ""
+
+
+def emptied_sparql(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: float) -> str:
+    """Say which pattern or filter of a SPARQL query leaves nothing, by running those before it, one after the other.
+
+    Only the patterns and filters that stand in the outermost group are looked at, filters last, since what they compare
+    may be bound behind them; from OPTIONAL, UNION and the like on, nothing is. Empty where nothing can be said in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    prologue, patterns, filters = _patterns(text)
+    if len(patterns) + len(filters) < 2:
+        return ""  # it is the query
+    so_far = ""
+    for pattern in (*patterns, *filters):
+        so_far += f" {pattern}"
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return ""
+        try:
+            found = run(f"{prologue} SELECT * WHERE {{{so_far.rstrip('.; ')} }} LIMIT 1", QueryLimits(left, 1))
+        except GraphError:
+            return ""
+        if not len(found):
+            return f"{' '.join(pattern.split())!r} leaves nothing"
+    return ""
+
+
+_NO_PATTERN = frozenset("OPTIONAL UNION MINUS BIND VALUES SERVICE GRAPH SELECT EXISTS".split())
+
+
+def _patterns(text: str) -> tuple[str, list[str], list[str]]:
+    """Return what stands before SELECT or ASK, and the patterns and filters of the outermost group."""
+    from byokg.graph.guard.tokens import tokenise_sparql
+
+    tokens, _ = tokenise_sparql(text)
+    asks = next((token.start for token in tokens if token.key in ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")), 0)
+    patterns: list[str] = []
+    filters: list[str] = []
+    depth, begun, filtering = 0, -1, False
+
+    def take(stop: int) -> None:
+        nonlocal begun
+        part = text[begun:stop].strip() if begun >= 0 else ""
+        if part.strip(".; "):
+            (filters if filtering else patterns).append(part)
+        begun = stop
+
+    for token in tokens:
+        if token.key in "([{":
+            depth += 1
+            if depth == 1 and token.key == "{":
+                begun = token.stop
+            elif depth == 2 and token.key == "{":
+                take(token.start)
+                break
+        elif token.key in ")]}":
+            depth -= 1
+            if depth == 0 and token.key == "}":
+                take(token.start)
+                break
+            if depth == 1 and filtering and begun >= 0 and token.key == ")":
+                take(token.stop)
+                filtering = False
+        elif depth == 1 and begun >= 0:
+            if token.key in _NO_PATTERN:
+                take(token.start)
+                break
+            if token.key == "FILTER":
+                take(token.start)
+                filtering = True
+            elif token.key in (".", ";"):
+                take(token.stop)
+    return text[:asks], patterns, filters
+
+
+_FORMATS = 3
+"""Properties of which it is told what their values look like."""
+
+
+def value_formats(schema: Schema, text: str) -> list[str]:
+    """Say what the values of properties look like that a query names, where the schema has examples.
+
+    Args:
+        schema: of the graph.
+        text: the query, without its strings.
+    """
+    named = set(_NAME.findall(text))
+    known = [*schema.node_property_details.values(), *(relation.property_details for relation in schema.relations)]
+    told: dict[str, str] = {}
+    for detail in (detail for details in known for detail in details):
+        if detail.name in named and detail.examples and detail.name not in told:
+            values = ", ".join(repr(on_one_line(v)) if isinstance(v, str) else str(v) for v in detail.examples)
+            told[detail.name] = f"values of {detail.name!r} look like {values}"
+    return list(told.values())[:_FORMATS]
+
+
+def strings_left_out(language: Language, text: str) -> str:
+    """Return a query with nothing in the place of its strings."""
+    from byokg.graph.guard.tokens import tokenise_cypher, tokenise_sparql
+
+    tokens, _ = (tokenise_cypher if language == "cypher" else tokenise_sparql)(text)
+    return " ".join(text[token.start : token.stop] for token in tokens if token.key != "string")
+
+
+_NAME = re.compile(r"\w+")
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:

@@ -23,8 +23,9 @@ from pydantic.json_schema import SkipJsonSchema
 from byokg.errors import ByokgError, ConfigError, RequestInvalid
 from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
+from byokg.graph.bfsql.order import Ranks
 from byokg.graph.bfsql.pages import Position as Place
-from byokg.graph.bfsql.pages import Ranks, fingerprint, read_cursor, write_cursor
+from byokg.graph.bfsql.pages import fingerprint, read_cursor, write_cursor
 from byokg.graph.bfsql.protocol import (
     BfsRequest,
     IntersectRequest,
@@ -47,7 +48,7 @@ from byokg.graph.guard.guard import lint_query, strings_in
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.stopping import left_s
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.index.embedders import StaticEmbedder
@@ -484,7 +485,7 @@ class GraphTools:
 
     @cached_property
     def _schema(self) -> SchemaRenderer:
-        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder())
+        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder(), near=Nearness(self._store))
 
     def _ranked(self, question: str) -> Ranks:
         """Return for each relation of the store its place by relevance to a question."""

@@ -10,11 +10,12 @@ from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
+from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.dead_ends import emptied_by, quoted_relations
+from byokg.retrieval.dead_ends import emptied_by, emptied_sparql, quoted_relations, strings_left_out, value_formats
 from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
 
 RETRIEVER = "query"
@@ -23,6 +24,8 @@ REPAIR_STAGE = "query_repair"
 _TRIED = "it was tried"
 _NO_ROWS = "it returned no rows"
 _NO_VALUES = "it returned rows without a single value; a property may be missing, or have another name"
+
+_EMPTY_COUNT = "it counted nothing, since it asks for what this graph does not have: that says nothing about the answer"
 
 _VALUES = 5
 """Texts of a query that found nothing which are looked up among the names."""
@@ -146,13 +149,17 @@ class QueryRetriever:
             if language == "cypher":
                 text = quoted_relations(text)
             checked = (check_cypher if language == "cypher" else check_sparql)(text).text
-            problems += map(_told, lint_query(engine, text))
+            findings = lint_query(engine, text)
+            problems += map(_told, findings)
             rows = engine.run(checked, limits=self._limits)
         except QueryFailed as error:
             problems.append(str(error))
             request.note(RETRIEVER, given, {"problem": "; ".join(problems)})
         else:
-            if _holds_values(rows):
+            if _holds_values(rows) and any(one.kind != "direction" for one in findings) and not _holds_anything(rows):
+                # A count over what the graph does not have is no fact about the graph.
+                problems = [_EMPTY_COUNT, *problems]
+            elif _holds_values(rows):
                 found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
             else:
                 emptied = "" if rows.rows else self._emptied(engine, checked)
@@ -161,6 +168,7 @@ class QueryRetriever:
                     *([emptied] if emptied else []),
                     *problems,
                     *self._misnamed(language, text),
+                    *value_formats(engine.schema(), strings_left_out(language, checked)),
                 ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
@@ -171,9 +179,8 @@ class QueryRetriever:
 
     def _emptied(self, engine: QueryableGraph, text: str) -> str:
         """Say which clause of a query leaves nothing; empty where that cannot be said."""
-        if engine.language != "cypher":
-            return ""
-        return emptied_by(text, lambda part, limits: engine.run(part, limits=limits), self._limits.timeout_s)
+        emptied = emptied_by if engine.language == "cypher" else emptied_sparql
+        return emptied(text, lambda part, limits: engine.run(part, limits=limits), self._limits.timeout_s)
 
     def _misnamed(self, language: Language, text: str) -> list[str]:
         """Say which texts in a query are nobody's name though they resemble one."""
@@ -200,7 +207,12 @@ class QueryRetriever:
             problem=problem,
             question=request.question.text,
         )
-        reply = self._model.reply(prompt_messages(filled), stage=REPAIR_STAGE, question_id=request.question.id)
+        reply = self._model.reply(
+            prompt_messages(filled),
+            stage=REPAIR_STAGE,
+            question_id=request.question.id,
+            schema=reply_schema([TAGS[language]]),
+        )
         return read_query(reply.text, TAGS[language]) or ""
 
 
@@ -227,6 +239,11 @@ def _repeated(before: _Outcome) -> str:
 
 def _told(finding: Finding) -> str:
     return f"line {finding.line}, column {finding.column}: {finding.message}"
+
+
+def _holds_anything(rows: Rows) -> bool:
+    """Tell whether anything was returned that is not nothing: more than null, 0, false and empty lists."""
+    return any(bool(cell) for row in rows.rows for cell in row)
 
 
 def _holds_values(rows: Rows) -> bool:

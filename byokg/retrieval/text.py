@@ -25,7 +25,7 @@ from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join, select, triples
-from byokg.index.dense import UNIT, Millionths, Similarity, millionths
+from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.linking.relation_meaning import relation_text
@@ -140,7 +140,7 @@ class TripleSearch:
     def _scan(self, found: _Found, question: Vectors, relations: Millionths) -> None:
         """Go through all edges."""
         edges = self._all
-        similar = self._nodes.all(question)
+        similar = self._nodes.roughly(question)
         cuts = np.searchsorted(edges.bounds, np.arange(0, len(edges.tail), _EDGES_AT_ONCE)[1:])
         for first, last in pairwise([0, *distinct(cuts).tolist(), self._nodes.owners]):
             bounds = edges.bounds[first : last + 1]
@@ -148,12 +148,13 @@ class TripleSearch:
             scores = np.repeat(similar[first:last], np.diff(bounds))
             scores += relations.take(edges.relation[part])
             scores += similar.take(edges.tail[part])
-            found.expect(scores[::_EVERY])
-            rows = np.flatnonzero(scores >= found.least)
-            at = rows + part.start
+            found.expect(scores[::_EVERY] - 2 * SLACK)
+            at = np.flatnonzero(scores >= found.least - 2 * SLACK) + part.start
             head = np.searchsorted(edges.bounds, at, "right") - 1
+            relation, tail = edges.relation[at], edges.tail[at]
+            ends = self._nodes.of(question, np.concatenate((head, tail))).reshape(2, -1)
             number = at if edges.number is None else edges.number[at]
-            found.add(number, head, edges.relation[at], edges.tail[at], scores[rows])
+            found.add(number, head, relation, tail, ends[0] + ends[1] + relations.take(relation))
 
 
 class _Found:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
@@ -51,8 +51,7 @@ UNNAMED = "(unnamed)"
 _MARKS = re.compile(r" [|/] |[→←…]|; |^\[e\d")
 
 
-@dataclass(frozen=True)
-class Hop:
+class Hop(NamedTuple):
     """One step of a walk, as text shows it."""
 
     relation: str

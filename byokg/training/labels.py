@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from byokg.errors import ConfigError, at_least
 from byokg.evaluation.datasets.base import Example
 from byokg.files import json_line, write_file
 from byokg.graph.store import GraphStore
-from byokg.retrieval.candidate_counts import find_candidates
+from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import Candidate, Templates, best_first
 from byokg.types import EntityId
 
@@ -25,6 +26,29 @@ Anchors = Callable[[Example], Sequence[EntityId]]
 
 Gold = Callable[[Example], Sequence[EntityId]]
 """Gives the nodes that are a question's answers."""
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """Which queries may be labels.
+
+    Args:
+        keep: queries kept for each question, best first
+        min_f1: F1 that a query has to exceed
+        hops: edges in a path, at most
+        directed: keep the two ways of a relation apart
+    """
+
+    keep: int = 1
+    min_f1: float = 0.0
+    hops: int = 2
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        at_least(1, "keeps nothing", keep=self.keep)
+        if not 0 <= self.min_f1 < 1:
+            raise ConfigError(f"min_f1={self.min_f1} leaves nothing, or is no F1; use 0 up to below 1")
+        Templates.of(self.hops)
 
 
 @dataclass(frozen=True)
@@ -63,9 +87,7 @@ def labels(
     examples: Iterable[Example],
     anchors: Anchors,
     gold: Gold,
-    templates: Templates | None = None,
-    keep: int = 1,
-    min_f1: float = 0.0,
+    settings: LabelSettings | None = None,
 ) -> Iterator[Label]:
     """Yield a label for each question, in order.
 
@@ -74,13 +96,13 @@ def labels(
         examples: questions with answers.
         anchors: where candidates start.
         gold: which nodes are answers.
-        templates: which candidates are looked for; None takes the defaults.
-        keep: candidates kept for each question.
-        min_f1: F1 that a candidate has to exceed.
+        settings: which queries; None takes the defaults.
     """
+    settings = settings or LabelSettings()
+    finder = CandidateFinder(store, Templates.of(settings.hops, settings.directed))
     for example in examples:
-        found = find_candidates(store, anchors(example), gold(example), templates).items
-        best = best_first(one for one in found if one.hits and one.f1 > min_f1)[:keep]
+        found = finder.find(anchors(example), gold(example)).items
+        best = best_first(one for one in found if one.hits and one.f1 > settings.min_f1)[: settings.keep]
         yield Label(example, tuple(best), len(found))
 
 

@@ -52,24 +52,30 @@ LEARNT = 0.05
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How the ranker is trained; found on the dev splits of MetaQA and WebQSP."""
+    """How the ranker is trained; found on the dev splits of MetaQA and WebQSP.
+
+    Args:
+        rank: of the product of question and path
+        epochs: times that each question is looked at
+        batch: questions between two changes of the weights
+        rate: first learning rate; falls to zero in a straight line
+        decay: weight decay, of all but the features' weights
+        dropout: share of a question's n-grams that are left out each time
+        most: metapaths of a question at most: the most promising ones, and those that are right
+        least: questions that an n-gram must occur in
+        held_out: share of questions that are not trained on, but say how good the ranker is
+        seed: of the first weights, and of the order of questions
+    """
 
     rank: int = 32
     epochs: int = 8
     batch: int = 32
-    """Questions between two changes of the weights."""
     rate: float = 0.01
-    """First learning rate; falls to zero in a straight line."""
     decay: float = 0.1
-    """Weight decay, of all but the features' weights."""
     dropout: float = 0.3
-    """Share of a question's n-grams that are left out each time."""
     most: int = 200
-    """Metapaths of a question at most: the most promising ones, and those that are right."""
     least: int = 2
-    """Questions that an n-gram must occur in."""
     held_out: float = 0.05
-    """Share of questions that are not trained on, but say how good the ranker is."""
     seed: int = 0
 
     def __post_init__(self) -> None:

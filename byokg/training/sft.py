@@ -41,24 +41,26 @@ class Pair:
 class SftSettings:
     """How a model is fine-tuned.
 
-    Attributes:
-        rank: of LoRA's matrices; 0 trains all weights.
-        alpha: LoRA's scale.
-        dropout: LoRA's.
-        targets: modules that LoRA changes: `all-linear`, or names separated by commas.
-        epochs: times that each pair is looked at.
-        batch: pairs in memory together.
-        accumulate: batches between two changes of the weights.
-        rate: highest learning rate.
-        held_out: share of pairs that are not trained on, but give the evaluation loss.
-        longest: tokens of a pair at most; longer ones are left out.
-        save_every: changes of the weights between two checkpoints.
-        seed: of the order of pairs, of dropout and of LoRA's first weights.
-        prompt: what stands before a query.
-        device: `cpu` or `cuda`; None takes a GPU where there is one.
-        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+    Args:
+        model: folder or name on the model hub, which may be large: its weights are loaded as `dtype`
+        rank: of LoRA's matrices; 0 trains all weights
+        alpha: LoRA's scale
+        dropout: LoRA's
+        targets: modules that LoRA changes: `all-linear`, or names separated by commas
+        epochs: times that each pair is looked at
+        batch: pairs in memory together
+        accumulate: batches between two changes of the weights
+        rate: highest learning rate
+        held_out: share of pairs that are not trained on, but give the evaluation loss
+        longest: tokens of a pair at most; longer ones are left out
+        save_every: changes of the weights between two checkpoints
+        seed: of the order of pairs, of dropout and of LoRA's first weights
+        prompt: what stands before a query, with {question}; null takes that of ConstrainedRanker
+        device: cpu or cuda; null takes a GPU where there is one
+        dtype: bfloat16, float16, float32; null takes what the model was saved with
     """
 
+    model: str | None = None
     rank: int = 16
     alpha: int = 32
     dropout: float = 0.05
@@ -71,7 +73,7 @@ class SftSettings:
     longest: int = 512
     save_every: int = 200
     seed: int = 0
-    prompt: str = PROMPT
+    prompt: str | None = None
     device: str | None = None
     dtype: str | None = None
 
@@ -144,7 +146,7 @@ def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> l
 
 
 def fine_tune(
-    pairs: Sequence[Pair], model: str | tuple[Any, Any], out: str | Path, settings: SftSettings | None = None
+    pairs: Sequence[Pair], out: str | Path, settings: SftSettings | None = None, model: tuple[Any, Any] | None = None
 ) -> Tuned:
     """Fine-tune a model and write it, with its tokenizer, into a folder.
 
@@ -153,23 +155,30 @@ def fine_tune(
 
     Args:
         pairs: what to learn.
-        model: folder or name on the model hub; or model and tokenizer.
         out: the folder; with LoRA it holds the adapter, which names its base model.
         settings: how; None takes the defaults.
+        model: model and tokenizer, in the place of `settings.model`.
 
     Raises:
         MissingExtra: torch, transformers, peft or accelerate is not installed.
-        ConfigError: the model cannot be loaded, no pair is short enough, or the folder belongs to another run.
+        ConfigError: no model is named, or it cannot be loaded, no pair is short enough, or the folder belongs to
+            another run.
     """
     settings = settings or SftSettings()
+    if model is None and not settings.model:
+        raise ConfigError("there is no model to fine-tune; name one: train.model=FOLDER, or a name on the model hub")
     torch = import_extra("torch", "train", _PURPOSE)
     transformers = import_extra("transformers", "train", _PURPOSE)
     import_extra("accelerate", "train", _PURPOSE)
     out = Path(out)
-    _claim(out, pairs, model if isinstance(model, str) else type(model[0]).__name__, settings)
+    _claim(out, pairs, settings.model if model is None else type(model[0]).__name__, settings)
     transformers.set_seed(settings.seed)
-    network, tokenizer = _loaded(model, settings, torch, transformers)
-    rows = [row for row in token_rows(tokenizer, pairs, settings.prompt) if len(row["input_ids"]) <= settings.longest]
+    network, tokenizer = model or _loaded(settings, torch, transformers)
+    rows = [
+        row
+        for row in token_rows(tokenizer, pairs, settings.prompt or PROMPT)
+        if len(row["input_ids"]) <= settings.longest
+    ]
     if not rows:
         raise ConfigError(f"no pair has at most longest={settings.longest} tokens; allow more")
     random.Random(settings.seed).shuffle(rows)
@@ -220,19 +229,25 @@ def fine_tune(
         model=network, args=arguments, train_dataset=training, eval_dataset=checked, data_collator=collate
     )
     before = float(trainer.evaluate()["eval_loss"])
-    last = (
-        transformers.trainer_utils.get_last_checkpoint(str(out / _CHECKPOINTS))
-        if (out / _CHECKPOINTS).is_dir()
-        else None
-    )
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=_last_checkpoint(out / _CHECKPOINTS))
     after = float(trainer.evaluate()["eval_loss"])
     trainer.model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
 
 
-def _claim(out: Path, pairs: Sequence[Pair], model: str, settings: SftSettings) -> None:
+def _last_checkpoint(folder: Path) -> str | None:
+    """Return the last checkpoint that is whole: its state is written last, so one that lacks it was cut off."""
+    whole = []
+    for state in folder.glob("checkpoint-*/trainer_state.json"):
+        try:
+            whole.append((json.loads(state.read_text(encoding="utf-8"))["global_step"], str(state.parent)))
+        except (ValueError, KeyError):
+            continue
+    return max(whole, default=(0, None))[1]
+
+
+def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSettings) -> None:
     """Write down what a folder is for, or check that it is for this. Raises `ConfigError` if it is not."""
     digest = hashlib.sha256(b"".join(json_line(asdict(pair)) for pair in pairs)).hexdigest()
     record = {"schema": 1, "model": model, "pairs": len(pairs), "digest": digest, "settings": asdict(settings)}
@@ -248,17 +263,15 @@ def _claim(out: Path, pairs: Sequence[Pair], model: str, settings: SftSettings) 
     write_json(path, record)
 
 
-def _loaded(model: str | tuple[Any, Any], settings: SftSettings, torch: Any, transformers: Any) -> tuple[Any, Any]:
-    if not isinstance(model, str):
-        return model
+def _loaded(settings: SftSettings, torch: Any, transformers: Any) -> tuple[Any, Any]:
     dtype = "auto" if settings.dtype is None else getattr(torch, settings.dtype, None)
     if dtype is None:
         raise ConfigError(f"dtype={settings.dtype} is unknown to torch; give bfloat16, float16 or float32")
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-        return transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype), tokenizer
+        tokenizer = transformers.AutoTokenizer.from_pretrained(settings.model)
+        return transformers.AutoModelForCausalLM.from_pretrained(settings.model, dtype=dtype), tokenizer
     except (OSError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"model={model} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+        raise ConfigError(f"model={settings.model} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
 
 
 def _adapted(network: Any, settings: SftSettings) -> Any:

@@ -167,6 +167,8 @@ def test_unknown_names_are_told_on_standard_error(byokg: Run, bolt_films: str, s
     assert cypher.err == (
         "note: line 1, column 19: this graph has no relation type 'directd_by'; nearest: directed_by\n"
     )
+    label = byokg("graph", "query", bolt_films, "MATCH (f:Thingg) RETURN f.name")
+    assert "this graph has no label 'Thingg'; nearest: Thing" in label.err
     sparql = byokg("graph", "query", sparql_films, "SELECT ?p { ?f kg:directd_by ?p }", "--format", "json")
     assert sparql.code == 0
     assert "line 1, column 16: this graph has no predicate kg:directd_by; nearest: kg:directed_by" in sparql.err

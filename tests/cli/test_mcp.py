@@ -29,14 +29,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
 
 from byokg.cli.main import main
-from byokg.cli.mcp.commands import INTERRUPTED, TOKEN, _opened
+from byokg.cli.mcp.commands import INTERRUPTED, TOKEN, _opened, _starting
 from byokg.cli.mcp.server import SCHEMA_URI, GraphServer, Served
 from byokg.cli.terminal import WRONG
 from byokg.errors import MissingExtra
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.stopping import check
-from byokg.graph.store import EdgeBatch
+from byokg.graph.store import InducedEdges, NodeArray
 from byokg.retrieval.graph_tools import GraphTools
 
 CLIENTS = 16
@@ -256,7 +256,7 @@ def test_beyond_this_machine_only_with_a_token(
 class Broken(ColumnarGraph):
     """Fails with what it holds in the text of the error."""
 
-    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+    def edges_among(self, nodes: NodeArray) -> InducedEdges:
         raise KeyError("thing 15")
 
 
@@ -305,9 +305,9 @@ def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
 class Slow(ColumnarGraph):
     """Takes its time over edges."""
 
-    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+    def edges_among(self, nodes: NodeArray) -> InducedEdges:
         time.sleep(0.5)
-        return super().edges(*arguments, **more)
+        return super().edges_among(nodes)
 
 
 def test_a_call_ends_in_time_and_the_next_one_is_answered() -> None:
@@ -330,7 +330,7 @@ class Endless(ColumnarGraph):
 
     ended = threading.Event()
 
-    def edges(self, *arguments: Any, **more: Any) -> EdgeBatch:
+    def edges_among(self, nodes: NodeArray) -> InducedEdges:
         try:
             while True:
                 check()
@@ -491,7 +491,9 @@ def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(
 
     monkeypatch.setattr("byokg.open.refuse_missing", missing)
     with ExitStack() as stack:
-        served = _opened(str(tmp_path / "graph"), stack, lambda store, queries: GraphTools(store, queries=queries))
+        place = str(tmp_path / "graph")
+        engines = _starting(place, stack)
+        served = _opened(place, engines, stack, lambda store, queries: GraphTools(store, queries=queries))
         assert "run_query" not in served.tools.tools
         assert served.tools.call("bfs_query", {"seeds": ["client 15"]})["node_count"] == 2
     assert "served without run_query for cypher" in capsys.readouterr().err

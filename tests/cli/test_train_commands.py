@@ -34,7 +34,7 @@ def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> N
     data = questions(tmp_path / "data")
     common = ["dataset=folder", f"dataset.root={data}"]
     out = tmp_path / "ranker"
-    trained = byokg("train", "ranker", *common, "dataset.split=dev", "--out", out, "--epochs", "30", "--json")
+    trained = byokg("train", "ranker", *common, "dataset.split=dev", "train.epochs=30", "--out", out, "--json")
     assert trained.code == 0, trained.err
     told = json.loads(trained.out)
     assert told["questions"] + told["held_out"] == 16 and told["folder"] == str(out)
@@ -49,7 +49,7 @@ def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> N
 
 def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_path: Path) -> None:
     data, out = questions(tmp_path / "data"), tmp_path / "labels.jsonl"
-    told = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "--out", out, "--keep", "2", "--json")
+    told = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "train.keep=2", "--out", out, "--json")
     assert told.code == 0, told.err
     shown = json.loads(told.out)
     assert (shown["questions"], shown["labelled"]) == (24, 24)
@@ -59,8 +59,16 @@ def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_pat
     assert best["query"] == 'MATCH (x1 {name: "Film 0"})-[:directed_by]-(x2) WHERE x2 <> x1 RETURN DISTINCT x2'
     assert (best["metapath"], best["anchors"], best["f1"], best["total"]) == (["directed_by"], ["Film 0"], 1.0, 1)
     assert [each["metapath"] for each in second["queries"][:1]] == [["written_by"]]
-    strict = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "--out", out, "--min-f1", "1", "--json")
-    assert json.loads(strict.out)["labelled"] == 0
+    strict = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "train.min_f1=1", "--out", out)
+    assert strict.code == 2 and "min_f1=1" in strict.err
+
+
+def test_settings_of_another_training_are_refused(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.jsonl").write_text('{"question": "a", "queries": [{"query": "b"}]}\n')
+    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "train=ranker")
+    assert outcome.code == 2 and "use train=sft" in outcome.err
+    unnamed = byokg("train", "sft", tmp_path / "labels.jsonl")
+    assert unnamed.code == 2 and "train.model=" in unnamed.err
 
 
 def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp_path: Path) -> None:
@@ -76,11 +84,13 @@ def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp
 def test_a_model_that_is_not_there_is_named(byokg: Run, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: pip install 'byokg[train]'")
     (tmp_path / "labels.jsonl").write_text('{"question": "a", "queries": [{"query": "b"}]}\n')
-    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "--model", tmp_path / "no", "--out", tmp_path / "out")
+    outcome = byokg(
+        "train", "sft", tmp_path / "labels.jsonl", f"train.model={tmp_path / 'no'}", "--out", tmp_path / "out"
+    )
     assert outcome.code == 2
     assert "cannot be loaded" in outcome.err
 
 
 def test_labels_are_needed_for_fine_tuning(byokg: Run, tmp_path: Path) -> None:
-    outcome = byokg("train", "sft", tmp_path / "none.jsonl", "--model", "m", "--out", tmp_path / "out")
+    outcome = byokg("train", "sft", tmp_path / "none.jsonl", "train.model=m", "--out", tmp_path / "out")
     assert outcome.code == 2 and "none.jsonl" in outcome.err

@@ -18,9 +18,9 @@ from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 
-def linker(graph: ColumnarGraph, **settings: int) -> OfflineLinker:
+def linker(graph: ColumnarGraph, by_need: bool = False, **settings: int) -> OfflineLinker:
     entities = EntityLinker(graph)
-    steps = Steps(graph, EMBEDDER)
+    steps = Steps(graph, EMBEDDER, by_need=by_need)
     spotter = MentionSpotter(entities, lambda word: 1.0, lambda word: float(steps.relation(word).max(initial=0.0)))
     return OfflineLinker(graph, entities, spotter, PathScorer(steps, EMBEDDER), **settings)
 
@@ -38,6 +38,12 @@ class TestWhatIsProposed:
     def test_the_best_metapath_comes_first_with_its_start(self, film_linker: OfflineLinker) -> None:
         first = propose(film_linker, "who directed Alien").paths[0]
         assert (first.relations, first.source) == (("directed_by",), "Alien")
+
+    def test_relations_may_be_learnt_while_they_are_walked(self, film_linker: OfflineLinker) -> None:
+        by_need = linker(films(), by_need=True)
+        for text in ("who directed Alien", "when did the films directed by Ridley Scott come out"):
+            assert propose(by_need, text).paths[0].relations == propose(film_linker, text).paths[0].relations
+            assert propose(by_need, text) == propose(linker(films(), by_need=True), text)
 
     def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
         assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)

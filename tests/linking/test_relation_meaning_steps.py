@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.paths import grow, start
 from byokg.linking.relation_meaning import Steps
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
@@ -149,3 +150,21 @@ def test_two_instances_and_many_threads_say_the_same() -> None:
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(other.kind, words))
     assert all(np.array_equal(one, two) for one, two in zip(alone, together, strict=True))
+
+
+@pytest.mark.parametrize("make", [films, countries, marriages])
+def test_what_is_learnt_by_need_is_what_was_walked_over(make: Callable[[], ColumnarGraph]) -> None:
+    graph = make()
+    sampled, unread = Steps(graph, EMBEDDER), Steps(graph, EMBEDDER, by_need=True)
+    assert not unread.name_vectors.any() and np.array_equal(unread.text_vectors, sampled.text_vectors)
+    from_all = [grow(graph, start(node), [0], np.empty(0, np.int64), 9) for node in range(graph.node_count)]
+    first = unread.met(from_all[0])
+    walked = np.unique(from_all[0].steps)
+    others = np.setdiff1d(np.arange(unread.count), walked)
+    assert first.name_vectors[walked].any(axis=1).sum() + (first.nameless[walked] == 1).sum() >= len(walked)
+    assert not first.name_vectors[others].any() and not unread.name_vectors.any()
+    assert first.met(from_all[0]) is first
+    assert np.array_equal(first.nameless[walked] > 0.5, sampled.nameless[walked] > 0.5)
+    assert np.array_equal(first.relation("city"), sampled.relation("city"))
+    known = first.met(from_all[-1])
+    assert np.array_equal(known.name_vectors[walked], first.name_vectors[walked])

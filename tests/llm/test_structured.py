@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
 
 from byokg.errors import ConfigError
 from byokg.llm.chat_models import Rule, ScriptedChatModel
@@ -14,6 +16,7 @@ from byokg.llm.messages import Message
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
 from byokg.llm.providers import Anthropic
+from byokg.pipeline.prompted import Direct
 from tests.llm.conftest import model
 from tests.llm.memory import MemoryReplies
 from tests.llm.servers.model_server import ModelServer
@@ -98,3 +101,49 @@ def test_structured_replies_are_recorded_and_replayed(server: ModelServer) -> No
 def test_batches_have_no_structured_output() -> None:
     with pytest.raises(ConfigError, match="structured=true needs replies at once"):
         Anthropic("claude-test", batch=True, structured=True).language_model(pending=object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arguments", [{"answers": "Paris"}, {"results": {"answers": ["Paris"]}}])
+def test_a_call_that_does_not_hold_to_the_schema_is_read_as_any_reply(
+    arguments: dict[str, Any], server: ModelServer
+) -> None:
+    server.answer = lambda asked: Answered("", stop="tool", tool_calls=(("t1", SCHEMA["title"], arguments),))
+    reply = model("anthropic", server, structured=True).reply(
+        [Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA
+    )
+    assert [one.name for one in read_answers(reply.text)] == ["Paris"]
+    assert reply.stop == "end" and not reply.tool_calls
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_text_that_does_not_hold_to_the_schema_is_read_as_any_reply(provider: str, server: ModelServer) -> None:
+    server.answer = lambda asked: Answered("<answers>\nParis [e3]\n</answers>")
+    reply = model(provider, server, structured=True).reply(
+        [Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA
+    )
+    assert [(one.name, one.citations) for one in read_answers(reply.text)] == [("Paris", ("e3",))]
+
+
+class Broken(ScriptedChatModel):
+    """A chat model whose call breaks off."""
+
+    def with_structured_output(self, *args: Any, **kwargs: Any) -> Any:
+        call = {"name": "results", "args": '{"answers": ["Paris", "Ly', "id": "t1", "error": "no JSON"}
+        message = AIMessage("", invalid_tool_calls=[call], response_metadata={"finish_reason": "stop"})
+        return RunnableLambda(lambda asked: {"raw": message, "parsed": None, "parsing_error": ValueError("no JSON")})
+
+
+def test_a_call_that_breaks_off_is_read_as_far_as_it_goes() -> None:
+    asked = LanguageModel(Broken(rules=(Rule("never"),)), structured=True)
+    reply = asked.reply([Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA)
+    assert reply.text == '{"answers": ["Paris", "Ly' and not reply.tool_calls
+
+
+def test_every_prompt_that_asks_for_results_says_which(server: ModelServer) -> None:
+    server.answer = in_text
+    asked = model("openai", server, structured=True)
+    assert [item.name for item in Direct(asked).ask("Who directed Heat?").items] == ["Michael Mann", "Al Pacino"]
+    assert [item.name for item in Direct(asked, thinking=True).ask("Who?").items] == ["Michael Mann", "Al Pacino"]
+    schemas = [request.body["response_format"]["json_schema"]["schema"] for request in server.asked]
+    assert [list(schema["properties"]) for schema in schemas] == [["answers"], ["reason", "answers"]]
+    assert schemas[0]["properties"]["answers"]["items"] == {"type": "string"}

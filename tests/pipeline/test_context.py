@@ -360,3 +360,20 @@ def test_hostile_names_stay_data() -> None:
         assert line.startswith(("[e", "  ", "- ", PROBLEMS)) or not line
     assert ContextWriter(store)(gathered(found)).isprintable() is False  # line ends, and nothing else that hides
     assert all(character.isprintable() or character == "\n" for character in shown.text)
+
+
+def test_the_rest_of_a_list_that_was_cut_comes_with_its_path() -> None:
+    # One hub with thirty edges: cut where nobody asked for them, whole where their path was asked for.
+    store = ColumnarGraph.from_triples([("Hub", "leads_to", f"Place {at}") for at in range(30)])
+    edges = [
+        TripleEvidence("text", 1.0, Triple(EntityId("Hub"), "leads_to", EntityId(f"Place {at}"))) for at in range(30)
+    ]
+    writer = ContextWriter(store)
+    context = Context().add(Artifacts(), Linked(), [edges])
+    assert "… (+20 more)" in writer.write(context).text
+    mention = Mention("Hub")
+    linked = Linked((LinkedEntity(EntityId("Hub"), "Hub", mention, "exact", 1.0),))
+    artifacts = Artifacts((mention,), (ProposedPath(("leads_to",), 1.0, directed=False),))
+    found = PathRetriever(store).retrieve(Request(Question("q", "Where to?"), artifacts, linked, context))
+    text = writer.write(context.add(artifacts, linked, [found])).text
+    assert text.startswith("[e1] Hub → leads_to → ") and all(f"Place {at}" in text for at in range(30))

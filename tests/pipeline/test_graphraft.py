@@ -6,14 +6,25 @@ from functools import partial
 
 import pytest
 
+from benchmarks.graphraft import emitted, writer
+from byokg.errors import ConfigError
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import atlas, holds
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.guard.guard import check_cypher
+from byokg.graph.importers.choose import import_graph
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.entities import EntityLinker
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipeline.graphraft import NamedEntities, graphraft_offline_pipeline, graphraft_pipeline
 from byokg.pipeline.offline import offline_pipeline
-from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidates import Conditions, meaning_ranker
+from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
 from byokg.types import Answer, Context, EntityId, Node, NodeCell, Question, RowsEvidence, Triple
+from tests.pipeline.test_quality import needed
 
 # Ivermectin -target-> CYP3A4, -indication-> strongyloidiasis <-indication- Thiabendazole; Aspirin -target-> CYP3A4
 NODES = [
@@ -131,6 +142,38 @@ def test_queries_run_in_an_engine_find_what_is_walked_without_one() -> None:
             there = graphraft_offline_pipeline(store, taken=taken).run(ASKED)
             assert here.items == there.items
             assert here.rounds[0].evidence == there.rounds[0].evidence
+
+
+def test_a_whole_question_may_be_linked_with_what_is_nearest_to_it() -> None:
+    nearest = EntityLinker(GRAPH, "dense", top_k=2, dense_cutoff=0.0, embedder=StaticEmbedder())
+    answer = graphraft_offline_pipeline(GRAPH, entities=nearest, mentions="question").run(ASKED)
+    linked = answer.rounds[0].linked
+    assert [one.mention.text for one in linked.entities] == [ASKED.text] * 2
+    assert {one.name for one in linked.entities} == {"CYP3A4", "strongyloidiasis"}
+    with pytest.raises(ConfigError, match="mentions=none"):
+        graphraft_offline_pipeline(GRAPH, mentions="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["atlas", "metaqa"])
+def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
+    pytest.importorskip("arcadedb_embedded")
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install 'byokg[local]'")
+    dataset = atlas("dev") if source == "atlas" else MetaQA(needed("metaqa"), hops=2, split="dev")
+    graph = import_graph(dataset.graph_source())
+    examples = [one for one in dataset.examples() if one.topic_ids and holds(graph, one.topic_ids)][:400:200]
+    finder = CandidateFinder(graph)
+    with ArcadeStore.hold(graph) as engine:
+        for example in examples:
+            found = finder.find(example.topic_ids, (), Conditions.of(example.question)).items[:150]
+            for one in found:
+                check_cypher(one.query)
+                walked = results(graph, one)
+                rows = engine.run(one.query).rows
+                assert len(rows) == one.total and (one.count or {row[0].id for row in rows} == set(walked)), one.query  # type: ignore[union-attr]
+            local = writer([one.query for one in found])
+            for way, texts in emitted(example.question, found, local, meaning_ranker(graph)).items():
+                assert texts and set(texts) <= {one.query for one in found}, way
+                assert way in ("beam_search", "meaning") or len(texts) == len(found), way
 
 
 def test_it_is_a_retriever_of_any_loop() -> None:

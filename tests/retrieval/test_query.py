@@ -17,6 +17,7 @@ from byokg.graph.store import QueryableGraph
 from byokg.linking.entities import EntityLinker
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.retrieval.graph_tools import GraphTools
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
     Artifacts,
@@ -163,6 +164,50 @@ class TestFeedback:
         text = "SELECT ?city WHERE { ?c rdfs:label 'Perru' ; kg:capitol ?city }"
         told = problem(oxigraph, text, "sparql", entities=EntityLinker(oxigraph))
         assert "it returned no rows" in told and "kg:capital" in told and "nearest: 'Peru'" in told
+
+    def test_a_count_over_what_the_graph_lacks_is_no_fact(self, arcade: ArcadeStore, oxigraph: OxigraphStore) -> None:
+        lacking = "MATCH (c:Country {name: 'Peru'}) OPTIONAL MATCH (c)-[:president]->(p) RETURN count(p) AS n"
+        told = problem(arcade, lacking)
+        assert told.startswith("it counted nothing") and "no relation type 'president'" in told
+        told = problem(oxigraph, "SELECT (COUNT(?p) AS ?n) WHERE { ?c kg:president ?p }", "sparql")
+        assert told.startswith("it counted nothing") and "kg:president" in told
+        some = retrieved(arcade, "MATCH (c:Country)-[:capital|president]->(p) RETURN count(p) AS n")
+        assert isinstance(some[0], RowsEvidence) and some[0].rows != ((0,),)
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            (
+                "PREFIX x: <http://x/>\nSELECT ?city WHERE { ?c a kg:Country ; rdfs:label 'Peru' . "
+                "?c kg:borders ?d . ?d rdfs:label 'Spain' ; kg:capital ?city }",
+                "\"?d rdfs:label 'Spain' ;\" leaves nothing",
+            ),
+            (
+                "SELECT ?n { ?c a kg:Country . FILTER(CONTAINS(?n, 'zzz') && ?n != 'x') ?c rdfs:label ?n }",
+                "\"FILTER(CONTAINS(?n, 'zzz') && ?n != 'x')\" leaves nothing",
+            ),
+            ("SELECT ?n { ?c rdfs:label 'Spam' . OPTIONAL { ?c kg:capital ?n } }", ""),
+            ("SELECT ?n { { ?c rdfs:label 'Spam' } UNION { ?c rdfs:label 'Ham' } }", ""),
+        ],
+    )
+    def test_the_part_of_sparql_that_emptied_it(self, oxigraph: OxigraphStore, text: str, told: str) -> None:
+        found = problem(oxigraph, text, "sparql")
+        assert found.startswith("it returned no rows") and ("leaves nothing" in found) == bool(told) and told in found
+
+    def test_what_values_look_like_is_told(self, northwind_stores: tuple[ArcadeStore, OxigraphStore]) -> None:
+        arcade, oxigraph = northwind_stores
+        told = problem(arcade, "MATCH (o:Order) WHERE o.orderDate = 'July 4th, 1996' RETURN o.orderID")
+        assert "values of 'orderDate' look like" in told and "1996-07-04" in told
+        assert "shipCountry" not in told
+        told = problem(oxigraph, "SELECT ?o { ?o kg:orderDate 'July 4th, 1996' }", "sparql")
+        assert "values of 'orderDate' look like" in told
+
+    def test_the_nearest_label_is_told_wherever_a_query_is_asked(self, arcade: ArcadeStore) -> None:
+        text = "MATCH (n:Countri) RETURN n.name"
+        near = "this graph has no label 'Countri'; nearest: Country"  # tests/cli/test_graph_commands.py asks the CLI
+        assert near in problem(arcade, text)
+        of_mcp = GraphTools(arcade, queries=[arcade]).call("run_query", {"query": text})
+        assert any(near in told for told in of_mcp["notes"])
 
     def test_each_query_is_a_step(self, arcade: ArcadeStore) -> None:
         asked = request(CAPITAL, "MATCH (c) DELETE c")

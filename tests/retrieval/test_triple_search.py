@@ -15,7 +15,7 @@ from byokg.index.dense import UNIT, DenseNames, Similarity
 from byokg.index.embedders import Embedder, Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
 from byokg.linking.relation_meaning import relation_text
-from byokg.retrieval.text import TripleSearch
+from byokg.retrieval.text import SCAN_UP_TO, TripleSearch
 from tests.index.word_axes import WordAxes
 
 # Lima -capital_of-> Peru; Peru -borders-> Chile; Chile -borders-> Peru; m.0ab -mayor_of-> Lima; two edges alike:
@@ -136,13 +136,16 @@ class TestChoosingAmongNodes:
 
     @pytest.mark.parametrize("named", [1.0, 0.6, 0.01])
     @pytest.mark.parametrize("k", [1, 10, 200])
-    def test_the_answer_is_that_of_looking_at_every_triple(self, graph: CountingGraph, named: float, k: int) -> None:
+    @pytest.mark.parametrize("scan_up_to", [0, SCAN_UP_TO])
+    def test_the_answer_is_that_of_looking_at_every_triple(
+        self, graph: CountingGraph, named: float, k: int, scan_up_to: int
+    ) -> None:
         embedder = RandomVectors()
         nodes = self.nodes(graph, embedder, named)
-        search = TripleSearch(graph, embedder, nodes, scan_up_to=0)
+        search = TripleSearch(graph, embedder, nodes, scan_up_to)
         edges = graph.edges(np.arange(graph.node_count), Direction.OUT)
         for question in embedder.encode([""] * 12):
-            similar = nodes.all(question).astype(np.int64)
+            similar = nodes.of(question, np.arange(nodes.owners)).astype(np.int64)
             scores = similar[edges.head] + similar[edges.tail] + search.relations(question)[edges.relation]
             order = np.lexsort((edges.edge, -scores))[:k]
             best = search.best(question, k)

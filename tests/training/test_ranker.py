@@ -19,6 +19,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_ranker import PathRanker, ngrams, product
+from byokg.linking.relation_meaning import Steps
 from byokg.pipeline.offline import offline_pipeline
 from byokg.text import read_question
 from byokg.training.ranker import (
@@ -216,6 +217,21 @@ class TestRanker:
     def test_it_serves_a_graph_with_other_relations(self, ranker: Path) -> None:
         answer = offline_pipeline(marriages(), ranker=ranker).run(Question("q", "parents of Ann", (EntityId("Ann"),)))
         assert [item.name for item in answer.items] == ["Eva"]
+
+    def test_it_scores_what_was_learnt_by_need_as_what_was_sampled(self, ranker: Path) -> None:
+        graph = films()
+        linker = linker_of(graph)
+        steps = linker.scorer.steps
+        by_need = Steps(graph, EMBEDDER, by_need=True)
+        found = linker.considered(Question("q", "who zapped Alien", (EntityId("Alien"),)))
+        parts = [growth.steps for growth in found.growths]
+        for growth in found.growths:
+            by_need = by_need.met(growth)
+        by_need.name_vectors[:] = steps.name_vectors
+        whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, by_need))
+        vector, features = whole.question(found.reading), found.features.astype(np.float64)
+        scores = [one.scores(vector, features, parts, of) for one, of in ((whole, steps), (learnt, by_need))]
+        assert np.allclose(*scores, atol=1e-3)
 
     def test_its_scores_are_the_same_alone_and_together(self, ranker: Path) -> None:
         graph = films()

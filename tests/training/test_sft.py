@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,7 @@ def best(path: Path, question: str) -> str:
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sft") / "small"
-    told = fine_tune(PAIRS, tiny(), out, QUICK)
+    told = fine_tune(PAIRS, out, QUICK, tiny())
     assert (told.trained, told.held_out, told.left_out) == (44, 4, 0)
     assert told.loss_after < 0.2 < told.loss_before
     return out
@@ -53,44 +55,51 @@ def test_a_model_made_from_nothing_learns_which_words_ask_for_which_path(tuned: 
 
 
 def test_the_same_seed_makes_the_same_weights(tuned: Path, tmp_path: Path) -> None:
-    fine_tune(PAIRS, tiny(), tmp_path / "again", QUICK)
+    fine_tune(PAIRS, tmp_path / "again", QUICK, tiny())
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
 
 
-def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
-    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import transformers
+TRAINS = """
+import sys, time
+import transformers
+from tests.training import test_sft as t
 
-    class Killed(Exception):
-        pass
+class Slow(transformers.TrainerCallback):
+    def on_save(self, args, state, control, **more):
+        print("saved", state.global_step, flush=True)
+        time.sleep(600 if state.global_step > 20 else 0)
 
-    evaluated = transformers.Trainer.evaluate
+first = transformers.Trainer.__init__
+transformers.Trainer.__init__ = lambda self, *given, **more: first(self, *given, callbacks=[Slow()], **more)
+t.fine_tune(t.PAIRS, sys.argv[1], t.QUICK, t.tiny())
+"""
 
-    def stop(self: Any, *given: Any, **more: Any) -> Any:
-        if self.state.global_step > 20:
-            raise Killed
-        return evaluated(self, *given, **more)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(transformers.Trainer, "evaluate", stop)
-        with pytest.raises(Killed):
-            fine_tune(PAIRS, tiny(), tmp_path / "killed", QUICK)
-    assert (tmp_path / "killed" / "checkpoints" / "checkpoint-20").is_dir()
-    fine_tune(PAIRS, tiny(), tmp_path / "killed", QUICK)
-    assert (tmp_path / "killed" / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
+def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tuned: Path, tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    with subprocess.Popen([sys.executable, "-c", TRAINS, str(out)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        saved = [line for line in iter(process.stdout.readline, "saved 40\n") if line.startswith("saved")]
+        process.kill()
+    assert saved == ["saved 20\n"]
+    # The last checkpoint was cut off before its state was written.
+    (out / "checkpoints" / "checkpoint-40" / "trainer_state.json").unlink()
+    fine_tune(PAIRS, out, QUICK, tiny())
+    assert (out / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
 
 
 def test_a_folder_of_another_training_is_refused(tuned: Path) -> None:
     with pytest.raises(ConfigError, match="another pairs, digest"):
-        fine_tune(PAIRS[:8], tiny(), tuned, QUICK)
+        fine_tune(PAIRS[:8], tuned, QUICK, tiny())
 
 
 def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Path) -> None:
     pairs = [Pair(question, "written_by") for question in PATHS] * 8
-    settings = SftSettings(rank=4, epochs=8, batch=4, accumulate=2, rate=5e-2, held_out=0, prompt=PROMPT, device="cpu")
+    settings = SftSettings(
+        str(tuned), rank=4, epochs=8, batch=4, accumulate=2, rate=5e-2, held_out=0, prompt=PROMPT, device="cpu"
+    )
     before = (tuned / "model.safetensors").read_bytes()
-    told = fine_tune(pairs, str(tuned), tmp_path / "lora", settings)
+    told = fine_tune(pairs, tmp_path / "lora", settings)
     assert told.loss_after < told.loss_before
     assert (tuned / "model.safetensors").read_bytes() == before
     assert json.loads((tmp_path / "lora" / "adapter_config.json").read_text())["r"] == 4
@@ -128,6 +137,8 @@ def test_settings_out_of_range_and_models_that_are_not_there_are_named(tmp_path:
     with pytest.raises(ConfigError, match="held_out=1"):
         SftSettings(held_out=1)
     with pytest.raises(ConfigError, match="cannot be loaded"):
-        fine_tune(PAIRS, str(tmp_path / "nowhere"), tmp_path / "out")
+        fine_tune(PAIRS, tmp_path / "out", SftSettings(str(tmp_path / "nowhere")))
+    with pytest.raises(ConfigError, match=r"train\.model="):
+        fine_tune(PAIRS, tmp_path / "out")
     with pytest.raises(ConfigError, match="longest=2"):
-        fine_tune(PAIRS, tiny(), tmp_path / "short", SftSettings(longest=2, device="cpu"))
+        fine_tune(PAIRS, tmp_path / "short", SftSettings(longest=2, device="cpu"), tiny())

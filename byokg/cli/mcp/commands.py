@@ -5,6 +5,7 @@ What is heavy is imported when it runs.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ConfigError, MissingExtra
 
@@ -74,28 +76,27 @@ def serve(
 
     A folder's query engines, if it has any, answer run_query.
     """
-    from byokg.cli.mcp.server import LOOPBACK, GraphServer, LogLines, serve_stdio
-
     token = os.environ.get(TOKEN) or None
     if http and host not in LOOPBACK and token is None:
         raise ConfigError(f"--host {host} can be reached from other machines; set {TOKEN} to what clients shall send")
-    try:
-        import mcp  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("mcp", "mcp", "an MCP server") from error
-    import asyncio
-    import logging
-
-    from byokg.retrieval.graph_tools import GraphTools
-
-    logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
-    logs.setFormatter(LogLines())
-    logging.getLogger().addHandler(logs)
-    logging.getLogger("byokg.mcp").setLevel(logging.INFO)
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtra("mcp", "mcp", "an MCP server")
     with ExitStack() as stack:
+        engines = [_starting(place, stack) for place in places]  # before all that takes time to import
+        import asyncio
+        import logging
+
+        from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio
+        from byokg.retrieval.graph_tools import GraphTools
+
+        logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
+        logs.setFormatter(LogLines())
+        logging.getLogger().addHandler(logs)
+        logging.getLogger("byokg.mcp").setLevel(logging.INFO)
         served = [
             _opened(
                 place,
+                started,
                 stack,
                 lambda store, queries: GraphTools(
                     store,
@@ -106,7 +107,7 @@ def serve(
                     strict=strict,
                 ),
             )
-            for place in places
+            for place, started in zip(places, engines, strict=True)
         ]
         graph = GraphServer(served, timeout, budget_tokens)
         stack.callback(graph.close)
@@ -121,28 +122,37 @@ def serve(
             _leave(stack.close, 0)  # threads of calls that a store keeps busy are not waited for
 
 
-def _opened(place: str, stack: ExitStack, tools: Callable[[Any, list[QueryStore]], Any]) -> Served:
-    """Open a graph with its engines, which start in the background; without what an engine needs, it has none."""
-    from byokg.cli.mcp.server import Served, StartingEngine
-    from byokg.open import close, engines_in, is_address, open_graph, open_queryable, refuse_missing
+def _starting(place: str, stack: ExitStack) -> list[QueryStore]:
+    """Start the engines of a graph's folder in the background; without what an engine needs, it has none."""
+    from byokg.cli.mcp.engines import StartingEngine
+    from byokg.open import engines_in, is_address, refuse_missing
+
+    queries: list[QueryStore] = []
+    for language in () if is_address(place) else engines_in(place):
+        try:
+            refuse_missing([language])
+        except MissingExtra as error:
+            note(f"{place} is served without run_query for {language}: {error}")
+            continue
+        engine = StartingEngine(language, _starter(place, language))
+        stack.callback(engine.close)
+        queries.append(engine)
+    return queries
+
+
+def _opened(
+    place: str, queries: list[QueryStore], stack: ExitStack, tools: Callable[[Any, list[QueryStore]], Any]
+) -> Served:
+    """Open a graph that has some engines; at an address, one is there."""
+    from byokg.cli.mcp.server import Served
+    from byokg.open import close, is_address, open_graph, open_queryable
 
     store = open_graph(place)
     stack.callback(close, store)
-    queries: list[QueryStore] = []
     if is_address(place):
         server = open_queryable(place)
         stack.callback(close, server)
-        queries.append(server)
-    else:
-        for language in engines_in(place):
-            try:
-                refuse_missing([language])
-            except MissingExtra as error:
-                note(f"{place} is served without run_query for {language}: {error}")
-                continue
-            engine = StartingEngine(language, _starter(place, language))
-            stack.callback(engine.close)
-            queries.append(engine)
+        queries = [server]
     name = store.name if is_address(place) else Path(place).name or store.name
     return Served(name.removesuffix(".graph"), store, tools(store, queries))
 

@@ -9,7 +9,6 @@ what was asked.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import hmac
 import json
@@ -25,15 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.errors import ByokgError, CallStopped, ConfigError, RequestInvalid
 from byokg.graph.bfsql.protocol import Json, compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.stopping import Stop, check
-from byokg.graph.store import GraphStore, QueryStore
+from byokg.graph.store import GraphStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
 from byokg.text import estimate_tokens, normalize_name
-from byokg.types import Language
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -87,34 +86,6 @@ class Served:
         nodes = f"{sum(schema.node_types.values()):,} nodes, " if schema.node_types and not schema.sampled else ""
         edges = sum(relation.count for relation in schema.relations)
         return f"the knowledge graph {self.name}: {nodes}{edges:,} edges of {len(schema.relations):,} predicates"
-
-
-class StartingEngine:
-    """A query engine that starts in the background; whoever needs it earlier waits for it.
-
-    Args:
-        language: what it takes.
-        start: starts it, and has it answer something, so that the first query finds it warm.
-    """
-
-    def __init__(self, language: Language, start: Callable[[], QueryStore]) -> None:
-        self.language = language
-        self._pool = ThreadPoolExecutor(1, "engine-start")
-        self._engine = self._pool.submit(start)
-        self._pool.shutdown(wait=False)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the engine has."""
-        while not self._engine.done():
-            check()
-            with contextlib.suppress(TimeoutError):
-                self._engine.result(0.1)
-        return getattr(self._engine.result(), name)
-
-    def close(self) -> None:
-        """End it; one that is still starting is ended with this process."""
-        if self._engine.done() and self._engine.exception() is None:
-            self._engine.result().close()  # type: ignore[attr-defined]
 
 
 class GraphServer:
@@ -491,9 +462,6 @@ def http_app(graph: GraphServer, host: str, token: str | None, origins: Sequence
         methods, shown = ["GET", "POST", "DELETE"], ["Mcp-Session-Id", "WWW-Authenticate"]
         app = CORSMiddleware(app, list(origins), methods, ["*"], expose_headers=shown)
     return app
-
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class LogLines(logging.Formatter):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from byokg.errors import EntityNotFound, RequestInvalid
-from byokg.graph.bfsql.pages import Ranks, Relevance, fingerprint, page, read_cursor, write_cursor
+from byokg.graph.bfsql.order import Ranks, Relevance
+from byokg.graph.bfsql.pages import fingerprint, page, read_cursor, write_cursor
 from byokg.graph.bfsql.protocol import (
     BfsRequest,
     IntersectRequest,

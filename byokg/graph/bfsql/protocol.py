@@ -26,12 +26,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from byokg.errors import RequestInvalid
 from byokg.graph.guard.allowlist import nearest_names
-from byokg.text import estimate_tokens
+from byokg.text import estimate_tokens, estimated_quarters
 from byokg.types import EntityId, Node, Properties, Value
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -307,6 +308,11 @@ PREFIX = "property_"
 Json = dict[str, Any]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_APART = json.JSONEncoder(ensure_ascii=False, separators=("\0", ":"))
+"""Writes between items what stands within none, since JSON escapes it in texts."""
+_BETWEEN = b"}\0{"
+_QUARTERS = np.array([estimated_quarters(byte) for byte in range(256)], np.uint8)
+"""Quarters of a token that each byte of UTF-8 is estimated at."""
 
 
 def full_node(node: Node) -> Json:
@@ -390,6 +396,19 @@ _SHORTEST, _FEWEST = 16, 4
 """Characters of a text, and members of a list or object, that always stay."""
 _CHARACTERS_A_MEMBER = 16
 """A list or object keeps a member for so many characters that a text would keep."""
+
+
+def item_tokens(items: Sequence[Json]) -> list[int]:
+    """Return for each item what `estimate_tokens` says of it as `compact` writes it, from one look at all of them."""
+    text = np.frombuffer(_APART.encode(items).encode(errors="surrogatepass"), np.uint8)[1:-1]
+    between = [text[at : len(text) - 2 + at] == byte for at, byte in enumerate(_BETWEEN)]
+    starts = np.flatnonzero(between[0] & between[1] & between[2]) + 1
+    if len(starts) != len(items) - 1:  # lists of objects within an item look alike
+        return [estimate_tokens(compact(item)) for item in items]
+    sums = np.add.reduceat(_QUARTERS.take(text), np.concatenate(([0], starts)), dtype=np.int64)
+    sums[1:] -= _QUARTERS[0]  # what stands before an item
+    sizes: list[int] = ((sums + 3) // 4).tolist()
+    return sizes
 
 
 def fitting_items(items: Sequence[Any], budget_tokens: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.bfsql.protocol import Selection
-from byokg.graph.int_sets import contains, distinct, positions
+from byokg.graph.int_sets import changes, contains, distinct, positions
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
@@ -84,8 +84,10 @@ class Subgraph:
     @cached_property
     def degrees(self) -> Int64:
         """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
-        count = len(self.nodes)
-        return np.bincount(self.edges.head, minlength=count) + np.bincount(self.edges.tail, minlength=count)
+        head, found = self.edges.head, np.bincount(self.edges.tail, minlength=len(self.nodes))
+        starts = changes(head).nonzero()[0]
+        found[head[starts]] += np.diff(starts, append=len(head))
+        return found
 
     def batch(self, rows: Int64) -> EdgeBatch:
         """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
@@ -163,6 +165,8 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArr
 def _behind(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
     """Return the other ends of the edges that are walked from some nodes, ascending."""
     check()
+    if reach.min_confidence is None and isinstance(store, InducingStore):
+        return store.far_ends(nodes, reach.direction)
     batch = store.edges(nodes, reach.direction)
     if reach.min_confidence is not None:
         batch = select(batch, _confident(store, batch.edge, reach.min_confidence))
@@ -187,6 +191,8 @@ def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedE
     batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
     other = positions(nodes, batch.other)
     rows = np.flatnonzero(other >= 0)
+    if back:
+        rows = rows[np.argsort(other[rows], kind="stable")]
     far, near = other.take(rows), batch.origin.take(rows)
     head, tail = (far, near) if back else (near, far)
     return InducedEdges(head, tail, batch.relation.take(rows), batch.edge.take(rows))

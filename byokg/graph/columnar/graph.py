@@ -49,7 +49,16 @@ from byokg.graph.columnar.schema import (
     read_rows,
     text_column,
 )
-from byokg.graph.int_sets import changes, finder, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.int_sets import (
+    changes,
+    distinct,
+    finder,
+    first_of_each,
+    incoming_order,
+    ranges,
+    sort_distinct,
+    sort_order,
+)
 from byokg.graph.stopping import check
 from byokg.graph.store import (
     Direction,
@@ -74,7 +83,7 @@ _TRIES = 20
 _COUNTED_AT_ONCE = 1 << 20
 """Edges whose relations are counted together, unless one node has more."""
 
-_LOOKED_AT_ONCE = 1 << 16
+_LOOKED_AT_ONCE = 1 << 15
 """Edges whose far ends are looked up together, unless one node has more: as many as stay in a processor's cache."""
 
 _BISECT_FROM = 8192
@@ -391,6 +400,26 @@ class ColumnarGraph:
         far -= turn
         return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
 
+    def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
+        """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+        """
+        starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
+        counts = stops - starts
+        ends = counts.cumsum()
+        found: list[NodeArray] = [np.empty(0, np.int32)]
+        first = read = 0
+        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+            check()
+            last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
+            slot = np.arange(read, int(ends[last - 1]))
+            slot += (starts - ends + counts)[first:last].repeat(counts[first:last])
+            found.append(distinct(self._arrays.other.take(slot)))
+            first, read = last, int(ends[last - 1])
+        return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
+
     def edges_among(self, nodes: NodeArray) -> InducedEdges:
         """Return the edges with both ends among `nodes`, by position of the head, relation, tail, edge number.
 
@@ -408,23 +437,25 @@ class ColumnarGraph:
         shift = starts - ends + counts
         find = finder(numbers, total)
         width = edge_width(self.edge_count)
-        none = np.empty(0, np.int32)
-        parts: list[tuple[npt.NDArray[np.integer], ...]] = [(none, none, arrays.relation[:0], none.astype(width))]
-        first = read = 0
+        columns = [np.empty(total, kind) for kind in (np.int32, np.int32, arrays.relation.dtype, width)]
+        first = read = found = 0
         while read < total:
             check()
             stop = max(first + 1, int(np.searchsorted(ends, read + _LOOKED_AT_ONCE, "right")))
-            until = int(ends[stop - 1])
-            head = np.arange(first, stop, dtype=np.int32).repeat(counts[first:stop])
-            edge = np.arange(read, until, dtype=width)
-            edge += shift[first:stop].astype(width).repeat(counts[first:stop])
+            until, count = int(ends[stop - 1]), counts[first:stop]
+            edge = np.arange(read, until)
+            edge += shift[first:stop].repeat(count)
             tail = find(arrays.other.take(edge))
             kept = (tail >= 0).nonzero()[0]
             edge = edge.take(kept)
-            parts.append((head.take(kept), tail.take(kept), arrays.relation.take(edge), edge))
-            first, read = stop, until
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        return InducedEdges(*columns)
+            head = np.arange(first, stop, dtype=np.int32).repeat(count)
+            parts = ((head, kept), (tail, kept), (arrays.relation, edge))
+            fresh = slice(found, found + len(kept))
+            for column, (values, places) in zip(columns, parts, strict=False):
+                values.take(places, out=column[fresh], mode="clip")  # straight into its place; none is out of bounds
+            columns[-1][fresh] = edge
+            first, read, found = stop, until, fresh.stop
+        return InducedEdges(*(column[:found] for column in columns))
 
     def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
         """Return the positions of wanted relations."""

@@ -27,12 +27,14 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from byokg import errors
-from byokg.errors import ByokgError, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.errors import ByokgError, CallStopped, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.graph.stopping import check
 
 GRACE_S = 0.5
 """How long after its timeout a call may still answer, so that an engine can stop by itself, before it is killed."""
@@ -124,9 +126,10 @@ class Worker:
             QueryTimeout: the child was still busy and has been killed; the next call starts another.
             QueryTooLarge: the child grew beyond its memory, or the reply is too big; it has been killed likewise.
             StoreUnavailable: the child could not start, or died.
+            CallStopped: nobody waits any more (see `graph.stopping`); the child has been killed, and another starts.
             ByokgError: whatever the engine raised.
         """
-        with self._lock:
+        with self._turn():
             if self._closed:
                 raise StoreUnavailable(self._name, "it has been closed")
             child = self._started()
@@ -135,6 +138,10 @@ class Worker:
                 raise StoreUnavailable(self._name, "it has been closed")
             try:
                 return self._ask(child, (method, arguments, timeout_s), timeout_s)
+            except CallStopped:
+                self._drop()
+                threading.Thread(target=self._start_again, name="engine-restart", daemon=True).start()
+                raise
             except ByokgError:
                 raise
             except BaseException:  # Ctrl-C while waiting: the reply that is still to come belongs to nobody
@@ -156,6 +163,22 @@ class Worker:
             if self._child is not None:
                 self._child.finish()
                 self._drop()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, unless nobody waits for that any more."""
+        while not self._lock.acquire(timeout=_TICK_S):
+            check()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _start_again(self) -> None:
+        """Start a child for the next call; where that fails, the call will say why."""
+        with self._lock, suppress(ByokgError):
+            if not self._closed:
+                self._started()
 
     # Inside; the lock is held
 
@@ -324,6 +347,7 @@ class _Child:
                 raise TimeoutError
             if poller.poll(1000 * min(left, _TICK_S)):
                 return
+            check()
             resident, private = _memory_bytes(self.pid)
             self._peak = max(self._peak, resident)
             if private > memory * _CLOSE:

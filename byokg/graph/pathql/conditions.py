@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.moves import Bound
 from byokg.graph.pathql.query import Exists, Expression, FunctionCall, Group, LiteralTerm, NameTerm, Variable, variables
@@ -80,12 +82,14 @@ def _cast_bool(value: Any) -> bool:
 
 
 def _matches(text: Any, pattern: Any, flags: Any = "") -> bool:
-    if len(_text(pattern)) > 500:
-        raise Undefined
+    """Tell whether a pattern is found in a text, in time linear in the text: by RE2, which has no look-ahead."""
+    import pyarrow.compute as pc
+
+    chosen = "".join(sorted(set(_text(flags)) & set("ims")))
+    wanted = f"(?{chosen}){_text(pattern)}" if chosen else _text(pattern)
     try:
-        options = re.IGNORECASE if "i" in flags else re.NOFLAG
-        return re.search(_text(pattern), _text(text)[:10_000], options) is not None
-    except re.error as error:
+        return bool(pc.match_substring_regex(pa.scalar(_text(text)), wanted).as_py())
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         raise Undefined from error
 
 

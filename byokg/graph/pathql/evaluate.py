@@ -534,10 +534,11 @@ class _Run:
         """Return a bound on the length of paths under the restrictor."""
         if not isinstance(self._store, ColumnarGraph):
             return 1 << 20
+        nodes = self._store.node_count
         if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
-            return self._store.node_count
-        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, MatchMoves):
-            return self._store.edge_count
+            return nodes
+        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, PatternMoves):
+            return nodes * nodes if isinstance(self._moves, MatchMoves) else self._store.edge_count
         return 1 << 20
 
     def _fan(

@@ -20,6 +20,8 @@ _SMALL = 20_000
 """Steps up to which searches go together; a larger one takes most of the time by itself."""
 _A_FEW = 3
 """Steps after which looking ahead, which takes two calls, is likely to save some."""
+_NARROW = 30
+"""Vertices up to which a step takes a call's time; of more, what is sent takes the time, however it is asked for."""
 _MOST_VERTICES = 1 << 26
 """Vertices of all copies of the graph."""
 
@@ -48,7 +50,7 @@ def flood(
         cycles: let paths of one step or more come back to where they start.
         ends: the nodes at the other end, ascending; None for any.
         size: vertices of the graph; read where there are several starts.
-        look_ahead: called where the paths are longer than a few steps, with the vertices left but for the first.
+        look_ahead: called where few go on after a few steps, with the vertices left but for the first.
 
     Returns:
         The paths, those of each length together, by start. None where several searches do not stay small, or find more
@@ -76,7 +78,7 @@ def flood(
         arrivals: list[Int64] = []
         reached = 0
         while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            if look_ahead is not None and len(side.parents) == _A_FEW:
+            if look_ahead is not None and len(side.parents) == _A_FEW and len(side.frontier) <= _NARROW:
                 look_ahead(np.concatenate(side.levels[1:-1]))
             grown = side.grow(budget, every)
             if not (yield from _of_copies(grown, size) if several else grown):

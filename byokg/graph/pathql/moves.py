@@ -546,12 +546,14 @@ class PatternMoves:
     def _learn(self, nodes: Int64, backward: bool) -> None:
         near, far = (self._end, self._start) if backward else (self._start, self._end)
         table = self._patterns.solve(self._group, self._patterns.begun(near, nodes))
-        ends = table.column(far)
-        table = table.taken(np.flatnonzero((ends >= 0) & (table.column(near) >= 0))).distinct()
+        table = table.taken(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
         names = [self._start, self._end, *self.bound]
         rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
         labels = np.empty(table.rows, np.int64)
         for row, values in enumerate(rows):
+            if row % _LEARNED_TOGETHER == 0 and not self._spend(1):
+                table, labels = table.taken(np.arange(row)), labels[:row]
+                break
             key = tuple(values)
             label = self._solutions.setdefault(key, len(self._evidence))
             if label == len(self._evidence):
@@ -568,8 +570,7 @@ class PatternMoves:
         """Return what each solution binds, and the edges that lead from its start to its end."""
         spelled = []
         ids = self._patterns.bound(np.concatenate((near, far)))
-        for place, label in enumerate(labels.tolist()):
-            table, row = self._evidence[label]
+        for place, (table, row) in enumerate(self._evidence[label] for label in labels.tolist()):
             bindings = {}
             for name in self.bound:
                 value = self._patterns.bound(table.column(name)[row : row + 1])[0]

@@ -39,7 +39,6 @@ from byokg.errors import (
 from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
-    Catalogue,
     CypherServer,
     PropertyNames,
     Records,
@@ -173,6 +172,7 @@ class BoltServer(CypherServer):
 
     identity = "elementId"
     anchor = "UNWIND $ids AS i MATCH (n) WHERE elementId(n) = i"
+    samples_at_once = True
 
     def __init__(
         self,
@@ -289,17 +289,22 @@ class BoltServer(CypherServer):
             if self._background is background:
                 self._run(lambda: _close(session), timeout_s)
 
-    def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, by the server's own lists where it has them."""
+    def labels(self, timeout_s: float) -> list[str]:
+        """List the labels, by the server's own list where it has one."""
+        return self._own_list("CALL db.labels() YIELD label RETURN label", timeout_s) or super().labels(timeout_s)
+
+    def relations(self, timeout_s: float) -> list[str]:
+        """List the relation types, likewise."""
+        text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
+        return self._own_list(text, timeout_s) or super().relations(timeout_s)
+
+    def _own_list(self, text: str, timeout_s: float) -> list[str]:
         try:
-            labels = self.ask("CALL db.labels() YIELD label RETURN label", {}, timeout_s).rows
-            text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
-            relations = self.ask(text, {}, timeout_s).rows
+            return [row[0] for row in self.ask(text, {}, timeout_s).rows]
         except QueryTimeout:
             raise
         except QueryFailed:
-            return super().catalogue(timeout_s)
-        return Catalogue(*self.sizes(timeout_s), tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+            return []
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
         """List all property names with the procedures that a genuine Neo4j has; they look at the whole graph."""

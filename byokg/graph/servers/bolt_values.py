@@ -37,7 +37,7 @@ class BoltValues:
         if kind in _SCALARS:
             return value
         if kind is list:
-            return [self.plain(item) for item in value]
+            return [item if type(item) in _SCALARS else self.plain(item) for item in value]
         if kind is dict:
             return {key: self.plain(item) for key, item in value.items()} if value else value
         if isinstance(value, self._graph.Node):

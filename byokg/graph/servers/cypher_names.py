@@ -85,6 +85,7 @@ class CypherNames(NumberingStore):
         self._met = False
         self._listed_labels: Sequence[str] | None = None
         self._text_indexes: Sequence[str] | None = None
+        self._bare: bool | None = None
 
     # Asking
 
@@ -156,23 +157,38 @@ class CypherNames(NumberingStore):
         values = [*entities, *(int(entity) for entity in entities if _INTEGER.fullmatch(entity))]
         rows: list[Sequence[Any]] = []
         labels = self._labels()
-        if 0 < len(labels) <= _LABELS_TOGETHER and all(map(writable, labels)):
+        by_label = 0 < len(labels) <= _LABELS_TOGETHER and all(map(writable, labels))
+        if by_label:
             parts = [
                 f"MATCH (n:{quoted(label)}) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
                 for label in labels
             ]
             rows = [*self._ask("\nUNION\n".join(parts), {"values": values})]
-        if len({str(value) for _, value in rows}) < len(set(entities)):  # some have no label, or are not there
+        missing = len({str(value) for _, value in rows}) < len(set(entities))
+        if missing and not (by_label and self._all_labelled()):
             text = f"MATCH (n) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
             rows = [*self._ask(text, {"values": values})]
         return rows
+
+    def _all_labelled(self) -> bool:
+        """Tell whether every node has a label, so that none has to be looked for among all nodes."""
+        if self._bare is None:
+            text = "MATCH (n) WHERE size(labels(n)) = 0 RETURN 1 AS one LIMIT 1"
+            self._bare = bool(self._ask(text, {}))
+        return not self._bare
+
+    def refresh(self) -> None:
+        """Forget the schema, labels and edges, so that they are read anew when asked for next."""
+        super().refresh()
+        self._listed_labels = self._text_indexes = self._bare = None
 
     def _labels(self) -> Sequence[str]:
         """Return the labels that the server says it has."""
         if self._schema is not None:
             return sorted(label for label in self._schema.node_types if label)
         if self._listed_labels is None:
-            self._listed_labels = sorted(self._server.catalogue(self._timeout_s).labels)
+            labels = patiently(lambda left_s: self._server.labels(left_s), self._timeout_s, self._met)
+            self._listed_labels = sorted(labels)
         return self._listed_labels
 
     # Nodes

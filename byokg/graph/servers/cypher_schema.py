@@ -206,6 +206,8 @@ class CypherServer(ABC):
     """The function that gives the id of an element."""
     anchor: str
     """The clause that binds `n` to the nodes whose ids are in `$ids`, by look-up and not by a scan."""
+    samples_at_once = False
+    """All relations of a graph that is not large may be sampled by one query."""
 
     @abstractmethod
     def ask(self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None = None) -> Records:
@@ -235,11 +237,17 @@ class CypherServer(ABC):
         raise QueryTooLarge(f"{self.name} gives edges by their nodes only")
 
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, by looking at all of it where the server keeps no list."""
-        sizes = self.sizes(timeout_s)
-        labels = self.ask("MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label", {}, timeout_s).rows
-        relations = self.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows
-        return Catalogue(*sizes, tuple(row[0] for row in labels), tuple(row[0] for row in relations))
+        """Say what there is."""
+        return Catalogue(*self.sizes(timeout_s), tuple(self.labels(timeout_s)), tuple(self.relations(timeout_s)))
+
+    def labels(self, timeout_s: float) -> list[str]:
+        """List the labels, by looking at all nodes where the server keeps no list."""
+        text = "MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label"
+        return [row[0] for row in self.ask(text, {}, timeout_s).rows]
+
+    def relations(self, timeout_s: float) -> list[str]:
+        """List the relation types, likewise."""
+        return [row[0] for row in self.ask("MATCH ()-[r]->() RETURN DISTINCT type(r) AS type", {}, timeout_s).rows]
 
     def sizes(self, timeout_s: float) -> tuple[int, int]:
         """Count nodes and edges."""

@@ -6,7 +6,6 @@ are sent, how nodes and edges get their numbers, what identifies and names a nod
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -59,17 +58,11 @@ _TOGETHER = 10_000
 _SAMPLED_ROWS = 20_000
 """Rows of one round trip when edges are sampled."""
 
+_LISTED = 2_000_000
+"""Edges that a server may look at to sample all relations at once."""
+
 _SPREAD = 20
 """How many times as many edges as wanted are looked at, so that a sample is spread over them."""
-
-_NAMING = ("name", "title", "label")
-
-LABELS = "labels"
-"""Property that holds all labels of a node that has several, as JSON."""
-
-_LABELS_TOGETHER = 50
-
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
 class CypherStore(CypherNames):
@@ -118,7 +111,10 @@ class CypherStore(CypherNames):
         return self._relations.keys()
 
     def _list_relations(self) -> None:
-        self._known_schema()
+        """Number all relation types: those that the server lists, where the schema has not been read."""
+        if self._schema is None:
+            names = patiently(lambda left_s: self._server.relations(left_s), self._timeout_s, self._met)
+            self._relations.add(sorted(names))
 
     def schema(self) -> Schema:
         """Return labels and relation types with counts, read once; see `cypher_schema` and `refresh`.
@@ -247,11 +243,13 @@ class CypherStore(CypherNames):
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, by relation.
 
-        They are spread evenly over the first edges that the server gives, 20 times as many as are wanted: Cypher has
-        no quick way to the others.
+        They are spread evenly over the relation's edges in the order of the server; in a graph of more edges than
+        `_LISTED`, over the first of them, 20 times as many as are wanted: Cypher has no quick way to the others.
         """
         looked_at = max(per_relation, 0) * _SPREAD
         relations = [relation.name for relation in self._known_schema().relations] if looked_at else []
+        if relations and self._server.samples_at_once and self._sizes[1] <= _LISTED:
+            return self._as_batch(self._ask(self._spread_edges(), {"wanted": per_relation}))
         together = max(1, _SAMPLED_ROWS // max(looked_at, 1))
         found: dict[str, list[Sequence[Any]]] = {relation: [] for relation in relations}
         for start in range(0, len(relations), together):
@@ -372,6 +370,17 @@ class CypherStore(CypherNames):
             f"{self._server.anchor} MATCH {edge_pattern('n', 'm', None, 'types', inverse)} RETURN "
             f"{self._server.identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, "
             "type(r) AS relation, count(r) AS edges"
+        )
+
+    def _spread_edges(self) -> str:
+        """Write the query for some edges of each relation, by one look at all edges."""
+        identity, head, tail = self._server.identity, "startNode(r)", "endNode(r)"
+        return (
+            "MATCH ()-[r]->() WITH type(r) AS relation, collect(r) AS l "
+            "WITH relation, l, CASE WHEN size(l) < $wanted THEN size(l) ELSE $wanted END AS taken "
+            "UNWIND range(0, taken - 1) AS k WITH relation, l[k * size(l) / taken] AS r "
+            f"RETURN {identity}({head}), {self._entity(head)}, {identity}(r), relation, {identity}({tail}), "
+            f"{self._entity(tail)}, properties(r)"
         )
 
     def _some_edges(self, relation: str, number: int, count: int) -> str:

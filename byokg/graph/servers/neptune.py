@@ -186,13 +186,27 @@ class _NeptuneServer(CypherServer):
         plain = [[_plain(row.get(column)) for column in columns] for row in rows[:max_rows]]
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
+    def labels(self, timeout_s: float) -> list[str]:
+        """List the labels of Neptune's summary; by a query where there is none."""
+        summary = self._summarised(timeout_s)
+        return super().labels(timeout_s) if summary is None else list(summary.labels)
+
+    def relations(self, timeout_s: float) -> list[str]:
+        """List the relation types, likewise."""
+        summary = self._summarised(timeout_s)
+        return super().relations(timeout_s) if summary is None else list(summary.relations)
+
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, from the summary that Neptune keeps; by queries where there is none."""
+        """Say what there is, likewise."""
+        return self._summarised(timeout_s) or super().catalogue(timeout_s)
+
+    def _summarised(self, timeout_s: float) -> Catalogue | None:
+        """Return what the summary that Neptune keeps says."""
         try:
             summary = self._call(self._summary, timeout_s)
             found = summary["numNodes"], summary["numEdges"], summary["nodeLabels"], summary["edgeLabels"]
         except (QueryFailed, KeyError, TypeError):
-            return super().catalogue(timeout_s)
+            return None
         nodes, edges, labels, relations = found
         return Catalogue(int(nodes), int(edges), tuple(labels), tuple(relations))
 

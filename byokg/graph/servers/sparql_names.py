@@ -142,19 +142,26 @@ class SparqlNames(NumberingStore):
         keys: Sequence[Key],
         timeout_s: float | None = None,
         batch_size: int | None = None,
+        count: Callable[[Sequence[Key]], Mapping[Key, int]] | None = None,
     ) -> list[Binding]:
-        """Return all rows for all keys, whatever the store cuts off: keys are halved, and one key's rows paged."""
+        """Return all rows for all keys, whatever the store cuts off: keys are divided, and one key's rows paged.
+
+        Where `count` can tell how many rows each key has, keys are divided by that, else halved.
+        """
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         size = batch_size or self._batch
 
-        def ask(batch: Sequence[Key]) -> Sequence[Binding]:
+        def ask(batch: Sequence[Key], counted: bool = False) -> Sequence[Binding]:
             rows, whole = self._select(variables, where(batch), limit_s)
             if whole:
                 return rows
             if len(batch) == 1:
                 return [row for page in self._in_pages(variables, where(batch), max(len(rows), 1)) for row in page]
             middle = len(batch) // 2
-            return [*ask(batch[:middle]), *ask(batch[middle:])]
+            parts = [batch[:middle], batch[middle:]]
+            if count is not None and not counted and rows:
+                parts = _divided(batch, count(batch), len(rows))
+            return [row for part in parts for row in ask(part, True)]
 
         batches = [keys[start : start + size] for start in range(0, len(keys), size)]
         return [row for rows in self._map(ask, batches) for row in rows]
@@ -275,3 +282,16 @@ class SparqlNames(NumberingStore):
             if len(literals) > 1:
                 properties[label + ALL_VALUES] = listed(literals)
         return properties
+
+
+def _divided(keys: Sequence[Key], rows: Mapping[Key, int], most: int) -> list[Sequence[Key]]:
+    """Divide keys so that each part has fewer than so many rows, if it is not a single key; in order."""
+    parts: list[list[Key]] = [[]]
+    held = 0
+    for key in keys:
+        if parts[-1] and held + rows.get(key, 0) >= most:
+            parts.append([])
+            held = 0
+        parts[-1].append(key)
+        held += rows.get(key, 0)
+    return list(parts) if len(parts) > 1 else [keys[: len(keys) // 2], keys[len(keys) // 2 :]]

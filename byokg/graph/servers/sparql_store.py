@@ -267,9 +267,17 @@ class SparqlStore(SparqlNames):
                 "?s ?p ?o ?e" if reified else "?s ?p ?o",
                 lambda batch: sparql.edges(batch, direction, wanted, reified),
                 [iri for iri in iris if addressable(iri)],
+                count=self._degrees,
             )
         head, relation, tail, edge = self._numbered(rows)
         return around(asked, direction, head, relation, tail, edge, self._space)
+
+    def _degrees(self, iris: Sequence[str]) -> Mapping[str, int]:
+        """Return how many edges touch each node."""
+        degrees: dict[str, int] = {}
+        for iri, _, _, count in self._count_edges(iris):
+            degrees[iri] = degrees.get(iri, 0) + count
+        return degrees
 
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float

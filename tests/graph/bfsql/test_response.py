@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.bfsql.protocol import clipped, compact, fitting_items, within
+from byokg.graph.bfsql.protocol import clipped, compact, fitting_items, item_tokens, within
 from byokg.text import estimate_tokens
 
 values = st.recursive(
@@ -53,3 +53,16 @@ def test_the_first_items_that_fit_are_kept_and_one_always_is() -> None:
     assert fitting_items(items, 16) == 2 and fitting_items(items, 0) == 1 and fitting_items([], 0) == 0
     assert within(items, 16) == items[:2]
     assert within([{"t": "x" * 900}, *items], 50)[0]["t"].startswith("xxx")
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(st.text(), values, max_size=3), max_size=5))
+def test_many_items_are_as_large_as_each_by_itself(items: list[Any]) -> None:
+    assert item_tokens(items) == [estimate_tokens(compact(item)) for item in items]
+
+
+@pytest.mark.parametrize("text", ["}\0{", "\ud800", "é, 漢字", '"\\', ""])
+def test_no_text_is_taken_for_what_stands_between_items(text: str) -> None:
+    items = [{"id": text}, {text: [{"a": text}, {"b": text}]}, {"id": text}]
+    assert item_tokens(items[::2]) == [estimate_tokens(compact(item)) for item in items[::2]]
+    assert item_tokens(items) == [estimate_tokens(compact(item)) for item in items]

@@ -219,6 +219,31 @@ class TestEdgesAmongNodes:
             ColumnarGraph.from_triples([("a", "r", "b")]).edges_among(np.array([0, 3]))
 
 
+class TestFarEnds:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        at_once=st.integers(1, 5),
+        edges=st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.sampled_from("rs")), max_size=30),
+        asked=st.lists(st.integers(0, 9)),
+        direction=st.sampled_from(Direction),
+    )
+    def test_they_are_those_of_all_edges_that_touch_the_nodes(
+        self, at_once: int, edges: list[tuple[int, int, str]], asked: list[int], direction: Direction
+    ) -> None:
+        store = ColumnarGraph.from_records(
+            [node(str(at)) for at in range(10)], [edge(str(head), label, str(tail)) for head, tail, label in edges]
+        )
+        nodes = np.array(asked, np.int64)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columnar, "_COUNTED_AT_ONCE", at_once)
+            found = store.far_ends(nodes, direction)
+        assert found.tolist() == sorted(set(store.edges(nodes, direction).other.tolist()))
+
+    def test_a_node_number_out_of_range_raises(self) -> None:
+        with pytest.raises(EntityNotFound, match="number 3"):
+            ColumnarGraph.from_triples([("a", "r", "b")]).far_ends(np.array([0, 3]))
+
+
 class TestWidths:
     @pytest.mark.parametrize(("count", "width"), [(65_535, np.uint16), (65_536, np.int32)])
     def test_relation_numbers_take_two_bytes_while_they_fit(self, count: int, width: type) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from byokg.errors import EntityNotFound, QueryRefused, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.errors import CallStopped, EntityNotFound, QueryRefused, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.engines.worker import Worker
+from byokg.graph.stopping import Stop
 from tests.graph.query_engines import NAME
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -105,6 +106,27 @@ class TestLimits:
         first = worker.call("pid")
         with pytest.raises(QueryTimeout, match=r"0\.2 s"):
             worker.call(method, *([60] if method == "sleeps" else []), timeout_s=0.2)
+        assert gone(first)
+        assert worker.call("echo", "again", timeout_s=5) == "again"
+        assert worker.pid != first
+
+    def test_a_call_that_nobody_waits_for_is_killed_and_another_process_stands_ready(
+        self, start: Callable[..., Worker]
+    ) -> None:
+        worker = start()
+        first = worker.call("pid")
+        stops = [Stop(), Stop()]
+
+        def work(stop: Stop) -> None:
+            with stop.work():
+                worker.call("sleeps", 60)
+
+        with ThreadPoolExecutor(2) as pool:
+            calls = [pool.submit(work, stop) for stop in stops]  # one of them waits for its turn
+            for stop, call in zip(stops, calls, strict=True):
+                stop.end()
+                with pytest.raises(CallStopped):
+                    call.result(30)
         assert gone(first)
         assert worker.call("echo", "again", timeout_s=5) == "again"
         assert worker.pid != first

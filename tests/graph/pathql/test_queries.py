@@ -303,6 +303,24 @@ def test_pathological_queries_stop_at_a_bound_and_say_so() -> None:
         assert len(found) <= 500
 
 
+def test_no_regular_expression_takes_long() -> None:
+    pattern = "PATHS START ?x = :a END ?y {{ ?y rdfs:label ?n FILTER(regex(?n, '{}'{})) }} VIA :road"
+    graph = ColumnarGraph.from_records(
+        [Node(EntityId("a"), "a"), Node(EntityId("b"), "A" * 60 + "!")], [Triple(EntityId("a"), "road", EntityId("b"))]
+    )
+    for expression, flags, found in (("(a+)+$", ", 'i'", 0), ("(a+)+", ", 'i'", 1), ("a", "", 0), ("(", "", 0)):
+        assert len(paths(graph, pattern.format(expression, flags))) == found
+
+
+def test_trails_of_patterns_and_matches_end() -> None:
+    # A film with three actors has nine pairs of them, each an edge that a trail may walk once.
+    graph = ColumnarGraph.from_triples([("f", "stars", actor) for actor in "abc"])
+    every = paths(graph, "PATHS ALL TRAIL START ?x = :a END ?y = :b VIA { ?f :stars ?x , ?y }")
+    assert max(len(path.edges) for path in every) == 8 and not every.truncated
+    loop = ColumnarGraph.from_triples([("a", "r", "a")])
+    assert [path.nodes for path in paths(loop, "PATHS ALL TRAIL START ?x = :a END ?y = :a VIA :r/:r")] == [("a", "a")]
+
+
 def test_a_limit_of_the_query_is_no_truncation() -> None:
     assert not paths(roads(), "PATHS ALL START ?x = :a END ?y VIA :road LIMIT 2").truncated
     assert paths(roads(), "PATHS ALL START ?x = :a END ?y VIA :road", PathLimits(max_paths=2)).truncated

@@ -32,6 +32,7 @@ from byokg.graph.paths import follow
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers import sparql_text
 from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
+from byokg.graph.servers.sparql_names import _divided
 from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -512,3 +513,10 @@ def test_graphs_as_answers_come_as_rows_of_triples_up_to_the_limit(serve: Serve,
     endpoint.faults.extend([lambda handler: handler.reply(200, "application/n-triples", b"<http://e/a> <http://")])
     with pytest.raises(StoreUnavailable, match="N-Triples"):
         store.run("DESCRIBE <http://e/a>")
+
+
+def test_keys_are_divided_by_the_rows_that_they_have() -> None:
+    rows = {"a": 3, "b": 3, "c": 9, "d": 1}
+    assert _divided("abcd", rows, 8) == [["a", "b"], ["c"], ["d"]]
+    assert _divided("abcd", {}, 8) == ["ab", "cd"]
+    assert _divided("abcd", rows, 100) == ["ab", "cd"]
