@@ -26,11 +26,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import atlas_operator_patterns
+
 ATLAS = Path(__file__).resolve().parent.parent / "byokg" / "data" / "atlas"
 SEED = 7
 MOST_ANSWERS = 40
 
-Kind = Literal["1-hop", "2-hop", "3-hop", "multi-constraint", "count", "superlative", "temporal"]
+Kind = Literal[
+    "1-hop",
+    "2-hop",
+    "3-hop",
+    "multi-constraint",
+    "count",
+    "superlative",
+    "temporal",
+    "comparison",
+    "difference",
+    "union",
+    "properties",
+]
 Cell: TypeAlias = str | int | float | None
 Record: TypeAlias = dict[str, Any]
 
@@ -137,6 +151,9 @@ CREATE TEMP TABLE year (y INTEGER);
 CREATE TEMP VIEW reign (country, y, person) AS SELECT country, y, MIN(person) FROM led JOIN year
   ON y BETWEEN since AND until WHERE y BETWEEN 1990 AND 2023
   GROUP BY country, y HAVING COUNT(*) = 1 AND MIN(since) < y AND MAX(until) > y;
+CREATE TEMP VIEW near (a, b) AS SELECT x.head, y.head FROM edge x
+  JOIN edge y ON x.relation=y.relation AND x.tail=y.tail
+  WHERE x.relation IN ('in_region', 'flows_through', 'mountain_in', 'head_of_government_of') AND x.head<y.head;
 CREATE TEMP VIEW native (person, country) AS SELECT person, MIN(country) FROM born GROUP BY person HAVING COUNT(*) = 1;
 """
 
@@ -185,7 +202,8 @@ class Pattern:
     `{0}`, `{1}`; it returns node ids, or values where `values` is set. A superlative gives `rank`, by which its
     rows are ordered: the generator then demands that no candidate lacks that property and that the best leads the
     next by more than `margin` (a share of it), since populations and areas are estimates. A candidate question
-    for which `unless` returns a row is dropped. `take` topics are used, with `each` wordings for every one.
+    for which `unless` returns a row is dropped. The answer of a `choice` is one of its topics. `take` topics are used,
+    with `each` wordings for every one.
     """
 
     slug: str
@@ -200,6 +218,7 @@ class Pattern:
     rank: str = ""
     margin: float = 0.06
     unless: str = ""
+    choice: bool = False
 
     @property
     def query(self) -> str:
@@ -1647,7 +1666,8 @@ TEMPORAL = (
 )
 
 # fmt: on
-PATTERNS = (*ONE_HOP, *TWO_HOP, *THREE_HOP, *MULTI, *COUNT, *SUPERLATIVE, *TEMPORAL)
+MORE = tuple(Pattern(**{"take": 6, **pattern}) for pattern in atlas_operator_patterns.PATTERNS)
+PATTERNS = (*ONE_HOP, *TWO_HOP, *THREE_HOP, *MULTI, *COUNT, *SUPERLATIVE, *TEMPORAL, *MORE)
 
 
 def open_atlas(folder: Path) -> sqlite3.Connection:
@@ -1757,7 +1777,11 @@ def instances(
             continue
         if "capital" in pattern.gold and names.odd_capital.intersection(answers):
             continue
-        if not pattern.values and leaks([names.name[str(i)] for i in ids], [names.name[str(i)] for i in answers]):
+        if (
+            not pattern.values
+            and not pattern.choice
+            and leaks([names.name[str(i)] for i in ids], [names.name[str(i)] for i in answers])
+        ):
             continue
         # Each first topic once, where there are enough of them: a pattern should not circle round one country.
         if many and ids[0] in used:

@@ -9,7 +9,7 @@ from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.measures import Measures, looks_dated, measure
 from byokg.operators.reading import Demand
-from byokg.operators.words import adjectives, idea
+from byokg.operators.words import adjectives, idea, measured_by
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, Reading
 from byokg.types import Value
 
@@ -61,15 +61,17 @@ class AskedValues:
         focus = {reading.words[place] for place in reading.focus}
         if reading.asks == "when" or _DATES & focus:
             return self._dates.copy(), bool(self._dates.any())
-        nouns = _measured(reading)
+        nouns = _measured(reading) or _named_measures(focus)
         if nouns:
             like = np.array([max(self._measures.likeness(noun, label) for noun in nouns) for label in self._labels])
             allowed = self._numbers & (like >= _MEANT)
             return allowed, bool(allowed.any())
         if demand.count:
-            units = tuple(idea("order")["units"].get(demand.counted, ())) or (demand.counted,)
+            units = measured_by(demand.counted)
             like = np.array([max(self._measures.likeness(unit, label) for unit in units) for label in self._labels])
-            return self._numbers & (like >= _SAID), False
+            return self._numbers & (like >= _SAID), demand.counted != "people" and demand.counted in idea("order")[
+                "units"
+            ]
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
             allowed |= self._steps.relation(word)[2 * self.first :: 2] >= _SAID
@@ -85,11 +87,17 @@ def _measured(reading: Reading) -> tuple[str, ...]:
             adjective = adjectives().get(words[place + 1])
             if adjective is not None:
                 return adjective.nouns
-            if words[place + 1] == "many" and place + 2 < len(words):
-                units = idea("order")["units"].get(words[place + 2], ())
-                return tuple(units) if words[place + 2] not in ("people",) else ()
             if words[place + 1] == "much":
                 return ("price", "cost", "salary", "weight", "amount")
+    return ()
+
+
+def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
+    """Return what a measure is called besides: `altitude` is `elevation`, too."""
+    for group in idea("order")["adjective"]:
+        if "dates" not in group and not words.isdisjoint(group["nouns"]):
+            named = [noun for noun in group["nouns"] if noun in words]
+            return (*named, *(noun for noun in group["nouns"] if noun not in words))
     return ()
 
 

@@ -236,7 +236,10 @@ class OfflineLinker:
                 growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
-                growth = growth.taken(np.flatnonzero((value < 0) | values[np.maximum(value, 0)]))
+                allowed = (value < 0) | values[np.maximum(value, 0)]
+                if hop > 2:  # what was left is nothing to read a value off
+                    allowed &= (value < 0) | (growth.steps[:, -2] != growth.steps[:, -3] ^ 1)
+                growth = growth.taken(np.flatnonzero(allowed))
             if len(growth) == 0:
                 break
             scorer.meet(growth)

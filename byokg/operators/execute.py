@@ -17,14 +17,19 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import Period, passes, period, united
+from byokg.operators.times import Day, Period, passes, period, read_date, united
 from byokg.operators.walks import WalkTable, walk_table
+from byokg.operators.words import idea
+from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
 Int64 = npt.NDArray[np.int64]
 
 _LISTED = 10
 """Names written out in a line that says what was done."""
+
+_ALIKE = 0.3
+"""Likeness from which a noun may name nodes of a type."""
 
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
@@ -117,7 +122,7 @@ class Operators:
             return None
         names = self._named(state.ends)
         if demand.count:
-            if strict and not state.ends:
+            if strict and (not state.ends or not self._of_kind(state.ends, demand.counted)):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
@@ -147,7 +152,8 @@ class Operators:
             batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
             held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
             shared = self._store.ids(batch.other)
-            wanted = [place for place, other in enumerate(shared) if other in set(others)] or list(range(len(shared)))
+            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
+            wanted = [place for place in timed if shared[place] in others] or timed
             for place in wanted:
                 own = held[place]
                 if own is None or own.start is None:
@@ -178,12 +184,61 @@ class Operators:
                     best = score, Outcome("sequence", text, tuple(chosen))
         return best[1] if best else None
 
+    def between(self, demand: Demand, one: Sequence[EntityId], other: Sequence[EntityId]) -> Outcome | None:
+        """Return when what joins two nodes held, by the edges between them."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in one:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            far = self._store.ids(batch.other)
+            places = [place for place, id in enumerate(far) if id in other]
+            order = demand.order
+            ends = demand.when == "end" if order is None or order.edge == "any" else order.edge == "end"
+            told = self._dates(batch.edge[places], ends)
+            if not told:
+                continue
+            if order is not None:
+                told = told[-1:] if order.most else told[:1]
+            label = schema.relations[int(batch.relation[places[0]])].name
+            names = self._named([node, far[places[0]]])
+            text = f"{label} of {names[0]} and {names[1]}: {', '.join(map(str, told))}"
+            return Outcome("property", text, values=tuple(told))
+        return None
+
+    def _dates(self, edges: Int64, ends: bool) -> list[Value]:
+        """Return when edges begin or end, as they say it, in order; a single date is both."""
+        found: dict[Value, Day] = {}
+        roles = (idea("time")["end_keys" if ends else "begin_keys"], idea("time")["point_keys"])
+        for properties in self._store.edge_properties(edges):
+            for keys in roles:
+                own = {
+                    value: read[0]
+                    for key, value in properties.items()
+                    if set(split_words(split_label(key))) & set(keys) and (read := read_date(value)) is not None
+                }
+                if own:
+                    found |= own
+                    break
+        return sorted(found, key=lambda value: found[value])
+
     def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return which of some named nodes is the most; None where they have nothing to compare."""
         state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
         return Outcome("comparison", "; ".join([*state.done, _listing(self._named(state.ends))]), tuple(state.ends))
+
+    def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
+        """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
+        if noun not in idea("order")["units"]:
+            return True
+        likeness = {type: self._measures.likeness(noun, type) for type in self._store.schema().node_types if type}
+        best = max(likeness, key=lambda type: likeness[type], default="")
+        if not best or likeness[best] < _ALIKE:
+            return True
+        return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
 
     # One operation after the other
 
@@ -194,6 +249,8 @@ class Operators:
         if len(numbers) < len(values) or demand.times or demand.thresholds or demand.without or demand.lacking:
             return None
         if demand.order is not None:
+            if demand.order.edge != "any" and _role(candidates) not in ("", demand.order.edge):
+                return None
             chosen = (max if demand.order.most else min)(values, key=lambda value: numbers[value])
             text = f"{demand.order.words} of {len(values)}: {chosen}"
             return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
@@ -289,14 +346,29 @@ class Operators:
     def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
         """Take away what a path from another node reaches, the best path that reaches any of it."""
         before = frozenset(state.ends)
-        for path in sorted((path for path in paths if path.source in negated), key=lambda path: -path.score):
+        if before & frozenset(negated) or self._reached(state, negated):
+            state.ends = [end for end in state.ends if end not in negated]
+            state.done.append(f"without {_listing(self._named(negated))}")
+            state.operations.append("difference")
+            return True
+        own = [path for path in paths if path.source in negated]
+        for path in sorted(own, key=lambda path: (len(path.relations), -path.score)):
             common = before & frozenset(path.ends)
-            if common or before & frozenset(negated):
-                state.ends = [end for end in state.ends if end not in common and end not in negated]
+            if common:
+                state.ends = [end for end in state.ends if end not in common]
                 names = self._named([path.source])
                 state.done.append(f"without {len(common)} of {len(before)} that {names[0]} leads to")
                 state.operations.append("difference")
                 state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+                return True
+        return False
+
+    def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
+        """Tell whether a candidate's path leads to some nodes as well; as topic entities they were left out."""
+        numbers = np.asarray(self._store.numbers(list(nodes)), np.int64)
+        for path in state.candidates.paths:
+            table = walk_table(self._store, path.source, path.relations)
+            if table is not None and np.isin(table.nodes[:, -1], numbers).any():
                 return True
         return False
 
@@ -481,6 +553,16 @@ def _adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]
         return []
     nearest = max(start for start, _ in earlier)
     return [other for start, other in earlier if start == nearest]
+
+
+def _role(candidates: Candidates) -> str:
+    """Return which end of a period values are, by the name of their property; empty where it does not say."""
+    for path in candidates.paths:
+        words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
+        for role in ("begin", "end"):
+            if words & set(idea("time")[f"{role}_keys"]):
+                return role
+    return ""
 
 
 def _year(held: Period) -> str:

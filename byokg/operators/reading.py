@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, superlative
+from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, measured_by, superlative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -48,6 +48,8 @@ class Order:
     dates: bool = False
     """Whether dates are compared where no number is found."""
     words: str = ""
+    edge: Edge = "any"
+    """Which end of a period is ordered, where only that is asked for."""
     counted: bool = False
     """Whether the nouns may also name things to count (`the most neighbours`)."""
 
@@ -98,6 +100,8 @@ class Demand:
     """What the answers have none of (`no land border`)."""
     union: tuple[int, ...] = ()
     """Mentions of which either is enough."""
+    when: Edge | None = None
+    """Which end of a period is asked for, where the question asks when something was between two mentions."""
 
     @property
     def plain(self) -> bool:
@@ -111,7 +115,7 @@ _DATE = (
     r"|[12]\d{3}s?)(?![\d,.]*\d)"
 )
 _YEAR = re.compile(r"[12]\d{3},?")
-_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion|k|m|bn)\b)?"
+_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion)\b|(?:k|m|bn)\b)?"
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 
 
@@ -151,7 +155,10 @@ class _Patterns:
         self.by = _made(
             r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
         )
-        self.comparative = _made(r"\b(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\b")
+        self.comparative = _made(
+            rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
+        )
+        self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
         self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
         self.same = _made(any_of(time["same"]))
@@ -162,7 +169,7 @@ class _Patterns:
         self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
         self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
         self.year_asked = _made(any_of(idea("time")["asks"]))
-        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?P<b>{NAMED})")
+        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
         self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
 
 
@@ -183,7 +190,7 @@ _TRIGGERS = re.compile(
     r"\d{4}|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
-    r"without|except|excluding|leaving|other|apart|no|lacking|or|aside|\w+est|\w+n't)\b|n't",
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|\w+est|\w+n't)\b|n't",
     re.IGNORECASE,
 )
 """What a question has that asks for more than a path: a quick look that spares most questions the rest."""
@@ -223,15 +230,27 @@ class _Reader:
         whens = () if following else self._when()
         times = (*whens, *self._times())
         count, counted = self._count()
-        if order is None and following is None:
-            order = self._by_time()
         if order is None and pairs:
             order = self._compared()
+        if order is None and following is None:
+            order = self._by_time()
         without, lacking = self._difference()
-        union = pairs if pairs and self._says_or and (order is None or not order.words) else ()
+        union = pairs if pairs and self._says_or and (order is None or order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
-        return Demand("".join(self._kept), count, counted, order, times, thresholds, following, without, lacking, union)
+        return Demand(
+            "".join(self._kept),
+            count,
+            counted,
+            order,
+            times,
+            thresholds,
+            following,
+            without,
+            lacking,
+            union,
+            self._asks(),
+        )
 
     # What is taken out
 
@@ -266,6 +285,10 @@ class _Reader:
     # One thing after the other
 
     _says_or = False
+
+    def _until_other(self, start: int, last: int) -> int:
+        """Return where the words about a mention end: at the clause's end, or before another mention."""
+        return min([last, *(one.start for one in self._mentions if start <= one.start)])
 
     def _pair(self) -> tuple[int, ...]:
         """Read «A or B» and «A and B»."""
@@ -368,21 +391,21 @@ class _Reader:
         if match is not None:
             adjective = comparative(match["word"] or "")
             if match["noun"] or adjective is not None:
-                nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+                nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
                 most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
                 self._take(*match.span())
                 return Order(
-                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), adjective is None
+                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
         match = patterns.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
-            nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+            nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
             most = bool(match["most"]) != (adjective is not None and adjective.less)
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
             nouns = self._by(nouns)
-            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), adjective is None)
+            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
         for match in patterns.superlative.finditer(self._left):
             adjective = superlative(match["word"].lower())
             if adjective is None:
@@ -422,15 +445,31 @@ class _Reader:
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
-        return Order(nouns, match["first"] is None, 1, True, match.group().strip())
+        begins = match["first"] is not None or _patterns().begins.search(self._whole) is not None
+        edge: Edge = "begin" if begins else "end"
+        return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
     def _compared(self) -> Order | None:
         """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
         for match in _patterns().comparative.finditer(self._left):
+            if match["unit"]:
+                self._take(*match.span())
+                return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
             adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
             if adjective is not None:
+                noun = re.match(r"\s+(?P<noun>[a-z]+)", self._left[match.end() :])
+                if noun is not None and noun["noun"] in _measures():  # the larger population
+                    self._take(match.start(), match.end() + noun.end())
+                    return Order((noun["noun"],), not adjective.less)
                 self._take(*match.span())
-                return Order(adjective.nouns, not adjective.less, 1, adjective.dates)
+                return Order(
+                    adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
+                )
+        sooner = _patterns().sooner.search(self._left)
+        if sooner is not None:
+            self._take(*sooner.span())
+            nouns = ("birth", "born", "year") if sooner["born"] else ()
+            return Order(nouns, sooner["way"] == "later", 1, dates=True)
         return None
 
     def _when(self) -> tuple[TimeTest, ...]:
@@ -489,8 +528,19 @@ class _Reader:
             return "", ""
         words = WORD.findall(self._left[match.end() :])
         counted = next((word for word in words if word not in FUNCTION_WORDS), "")
+        units = idea("order")["units"]
+        counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
+
+    def _asks(self) -> Edge | None:
+        """Read «when did A win B»."""
+        asked = re.match(r"\W*when\b", self._whole) or _patterns().year_asked.search(self._whole)
+        if asked is None or len(self._mentions) < 2:
+            return None
+        first = asked.group().split()[0]
+        ends = first == "until" or _patterns().ends.search(self._whole[asked.end() :]) is not None
+        return "end" if ends else "begin" if _patterns().begins.search(self._whole) else "any"
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Read what is taken away: mentions, or things that the answers have none of."""
@@ -506,7 +556,14 @@ class _Reader:
                 mention = after[0] if after else before[-1] if before else None
                 if mention is not None and mention not in taken:
                     taken.append(mention)
-                    self._take(*match.span())
+                    own = self._mentions[mention]
+                    if pattern is patterns.without:
+                        self._take(*match.span())
+                    if own.start >= match.end():  # what is said of it is not said of what is asked for
+                        self._take(match.start(), own.end)
+                        self._take(own.end, self._until_other(own.end, last))
+                    else:
+                        self._take(own.start, last)
         lacking = ""
         thing = patterns.no.search(self._left) or patterns.not_done.search(self._left)
         if thing is not None and not taken:
@@ -521,10 +578,6 @@ class _Reader:
                 end = match.end() + (rest.end() if rest else 0)
                 self._take(match.start(), end)
         return tuple(taken), lacking
-
-
-def _measured(noun: str) -> tuple[str, ...]:
-    return tuple(idea("order")["units"].get(noun, ())) or (noun,)
 
 
 @cache
@@ -562,4 +615,10 @@ def asking_when(text: str) -> str:
 
     Where dates are the values of properties, the word `year` tells none of them from the others.
     """
-    return _patterns().year_asked.sub(lambda found: "when".ljust(len(found.group())), text, count=1)
+
+    def instead(found: re.Match[str]) -> str:
+        first = found.group().split()[0].lower()
+        said = "when end" if first == "until" else "when start" if first == "since" else "when"
+        return said.ljust(len(found.group()))
+
+    return _patterns().year_asked.sub(instead, text, count=1)

@@ -102,6 +102,11 @@ class OperatorRetriever:
             found = self._operators.among(demand.order, named)
             if found is not None:
                 return found, 0.0
+        if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
+            first, second, *_ = linked.values()
+            found = self._operators.between(demand, first, second)
+            if found is not None:
+                return found, 0.0
         if demand.next is not None:
             near = " ".join(word for word in split_words(demand.rest) if word not in FUNCTION_WORDS)
             for mention in demand.next.mentions:
@@ -114,7 +119,10 @@ class OperatorRetriever:
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         choices = self._choices(request.context, left_out)
         by_id = {path.id: path for path in paths}
-        likely = [choice for choice in choices[:_TRIED] if choice[0] >= choices[0][0] - self._margin]
+        best = max((choice[0] for choice in choices), default=0.0)
+        likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
+        if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
+            likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
         for strict in (True, False):
             for score, ends, citations in likely:
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))

@@ -47,6 +47,11 @@ class Adjective:
     """Whether it compares dates where no number is found."""
 
 
+def measured_by(thing: str) -> tuple[str, ...]:
+    """Return the nouns for what a unit measures, or the noun itself."""
+    return tuple(idea("order")["units"].get(thing, ())) or (thing,)
+
+
 @cache
 def adjectives() -> Mapping[str, Adjective]:
     """Return the adjectives by their plain, comparative and superlative forms."""

@@ -21,6 +21,7 @@ from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
+from byokg.operators.kinds import Kinds
 from byokg.pipeline.context import ContextWriter
 from byokg.prompts import PromptLibrary
 from byokg.text import estimate_tokens, is_identifier
@@ -115,11 +116,18 @@ class ExtractiveAnswerer:
     Args:
         store: gives the names of the nodes.
         agreement: worth of two topic entities leading to the same node, in the unit of path scores.
+        kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores no more
+            than `kind` better.
+        kind: see there.
     """
 
-    def __init__(self, store: GraphStore, agreement: float = 40.0) -> None:
+    def __init__(
+        self, store: GraphStore, agreement: float = 40.0, kinds: Kinds | None = None, kind: float = 25.0
+    ) -> None:
         self._store = store
         self._agreement = agreement
+        self._kinds = kinds
+        self._kind = kind
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return what was worked out, else the ends of the best path evidence; nothing when there is neither."""
@@ -142,12 +150,18 @@ class ExtractiveAnswerer:
             context: what was found.
             without: mentions whose metapaths are left out of account.
         """
-        left_out = {
-            entity.id for earlier in context.rounds for entity in earlier.linked.entities if entity.mention in without
-        }
+        linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
+        left_out = {one.id for one in linked if one.mention in without}
+        left_out -= {one.id for one in linked if one.mention not in without}
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
-        return sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
+        choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
+        asked = self._kinds.asked(context.question, context.rounds[0].artifacts.mentions) if self._kinds else ""
+        if not asked or self._kinds is None or not choices:
+            return choices
+        close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
+        fitting = [choice for choice in close if self._kinds.fits(choice[1], asked)]
+        return [*fitting, *(choice for choice in choices if choice not in fitting)]
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)

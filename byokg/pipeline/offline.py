@@ -18,6 +18,7 @@ from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.operators.execute import Operators
+from byokg.operators.kinds import Kinds
 from byokg.operators.measures import Measures
 from byokg.operators.stage import OperatorLinker, OperatorRetriever
 from byokg.pipeline.context import ContextWriter
@@ -76,7 +77,7 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    answerer = ExtractiveAnswerer(store)
+    answerer = ExtractiveAnswerer(store, kinds=Kinds(graph))
     operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
     return Loop(entities, [stage, Stage(OperatorLinker(), (operators,), rounds=1)], answerer)
 

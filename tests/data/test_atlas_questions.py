@@ -22,16 +22,20 @@ ROOT = Path(__file__).parents[2]
 ATLAS = ROOT / "byokg" / "data" / "atlas"
 SCRIPT = ROOT / "scripts" / "build_atlas_questions.py"
 
-COUNT = 833
-CHECKSUM = "5d67ebef8a36cd7e8f60b02bf7e292ed4baade9edaa28867be8080c9111d4804"
+COUNT = 1347
+CHECKSUM = "44d08e42e954a5d9b07b353f2cbd7e52e9efa4e6a79fffd05af682f97be0c737"
 TYPES = {
     "1-hop": 118,
     "2-hop": 116,
     "3-hop": 107,
-    "multi-constraint": 112,
-    "count": 106,
-    "superlative": 130,
-    "temporal": 144,
+    "multi-constraint": 148,
+    "count": 166,
+    "superlative": 198,
+    "temporal": 182,
+    "comparison": 108,
+    "difference": 60,
+    "union": 36,
+    "properties": 108,
 }
 FIRST: dict[str, object] = {
     "id": "capital-whose-8a66fe-1",
@@ -122,7 +126,7 @@ def test_the_file_is_the_one_that_was_reviewed(text: bytes, records: list[Record
     assert {field: records[-1][field] for field in LAST} == LAST
 
 
-def test_the_seven_types_are_about_equally_frequent(records: list[Record]) -> None:
+def test_there_are_as_many_questions_of_each_type_as_documented(records: list[Record]) -> None:
     assert Counter(record["type"] for record in records) == TYPES
 
 
@@ -164,15 +168,16 @@ def test_answers_and_topics_are_nodes_and_bear_their_names(records: list[Record]
             assert [names[id_] for id_ in record["answer_ids"]] == record["answers"]
 
 
-def test_answers_without_nodes_are_numbers(records: list[Record]) -> None:
+def test_answers_without_nodes_are_numbers_or_codes(records: list[Record]) -> None:
     for record in records:
         if not record["answer_ids"]:
-            assert all(answer.isdigit() for answer in record["answers"]), record["id"]
+            code = record["pattern"] == "code-of"
+            assert all(answer.isalpha() if code else answer.isdigit() for answer in record["answers"]), record["id"]
 
 
 def test_no_superlative_is_tied(records: list[Record], database: sqlite3.Connection) -> None:
-    ranked = [record for record in records if "ORDER BY" in record["gold_sql"]]
-    assert {record["type"] for record in ranked} == {"superlative", "temporal"}
+    ranked = [record for record in records if record["gold_sql"].count("ORDER BY") == 1]
+    assert {record["type"] for record in ranked} == {"superlative", "temporal", "comparison"}
     for record in ranked:
         parts = re.fullmatch(r"(.*?) FROM (.*) ORDER BY (.*) (ASC|DESC) LIMIT 1", record["gold_sql"])
         assert parts is not None, record["id"]
@@ -195,7 +200,8 @@ def test_every_topic_is_named_in_its_question(records: list[Record]) -> None:
 
 def test_no_question_contains_its_answer(records: list[Record]) -> None:
     for record in records:
-        for answer in record["answers"] if record["answer_ids"] else []:
+        given = record["type"] == "comparison" and len(record["topic_ids"]) > 1  # which of two
+        for answer in record["answers"] if record["answer_ids"] and not given else []:
             assert words(answer) not in words(record["question"]), record["id"]
 
 
@@ -216,7 +222,7 @@ def test_paraphrases_share_everything_but_their_words(records: list[Record]) -> 
 def test_both_splits_hold_every_type(records: list[Record]) -> None:
     held = Counter((record["type"], record["split"]) for record in records)
     assert set(held) == {(type_, split) for type_ in TYPES for split in ("dev", "test")}
-    assert min(held.values()) >= 30
+    assert min(held.values()) >= 15
 
 
 def test_the_split_follows_from_pattern_and_topics(records: list[Record]) -> None:
@@ -263,8 +269,8 @@ def test_the_readme_states_the_counts(records: list[Record]) -> None:
     for type_ in TYPES:
         splits = Counter(record["split"] for record in records if record["type"] == type_)
         assert f"| {type_} | {splits['dev']} | {splits['test']} |" in readme
-    assert f"{COUNT} questions" in readme
+    assert f"{COUNT:,} questions" in readme
 
 
-def test_the_folder_stays_below_one_megabyte() -> None:
-    assert sum(path.stat().st_size for path in ATLAS.iterdir()) <= 1_000_000
+def test_the_folder_stays_below_a_megabyte_and_a_half() -> None:
+    assert sum(path.stat().st_size for path in ATLAS.iterdir()) <= 1_500_000

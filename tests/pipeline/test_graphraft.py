@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
 from benchmarks.graphraft import emitted, writer
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, EntityNotFound
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import atlas, holds
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -174,6 +175,25 @@ def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
             for way, texts in emitted(example.question, found, local, meaning_ranker(graph)).items():
                 assert texts and set(texts) <= {one.query for one in found}, way
                 assert way in ("beam_search", "meaning") or len(texts) == len(found), way
+
+
+def test_a_graph_of_nothing_answers_nothing() -> None:
+    nothing = ColumnarGraph.from_records([], [])
+    assert graphraft_offline_pipeline(nothing).ask("who made Alien?").items == ()
+    assert CandidateFinder(nothing).find([]).items == ()
+    with pytest.raises(EntityNotFound, match="'x'"):
+        CandidateFinder(nothing).find([EntityId("x")])
+
+
+def test_names_of_control_characters_and_questions_in_other_languages_run() -> None:
+    odd = ["bell\x07", "nul\x00x", "del\x7f", "\u202ertl", "Wien", "Österreich"]
+    nodes = [Node(EntityId(name), name, "T\x07") for name in odd]
+    edges = [Triple(a.id, "Hauptstadt\x01 von", b.id) for a, b in pairwise(nodes)]
+    graph = ColumnarGraph.from_records(nodes, edges)
+    for one in CandidateFinder(graph).find([node.id for node in nodes]).items:
+        check_cypher(one.query)
+    assert names(graphraft_offline_pipeline(graph).ask("Столицей какой страны является Wien?"))
+    assert names(graphraft_offline_pipeline(graph).ask("東京はどの国の首都ですか")) == []
 
 
 def test_it_is_a_retriever_of_any_loop() -> None:

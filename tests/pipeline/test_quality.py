@@ -48,7 +48,7 @@ def table(hit: float, hits: float, precision: float, recall: float, f1: float, e
 def test_the_demo_prints_the_table_that_readme_shows(tmp_path: Path) -> None:
     dataset = atlas("test")
     found = figures(offline_pipeline(import_graph(dataset.graph_source())), dataset.examples(), tmp_path, "linked")
-    assert found == table(78.6842, 76.8421, 76.0514, 76.989, 75.5106, 68.6842)
+    assert found == table(85.6037, 83.7461, 83.3824, 84.4982, 83.0655, 78.6378)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,123 @@
+"""Operations over a small graph, compared with what is worked out by hand, and values of properties as answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.property_view import PropertyView, is_value, viewed
+from byokg.graph.store import Direction
+from byokg.operators.reading import TimeTest
+from byokg.operators.times import passes, period, read_date
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import ComputedEvidence
+
+NODES = """id,name,type,salary:int,founded:date,population:int
+p1,Ada,Person,5000,,
+p2,Ben,Person,4000,,
+p3,Cleo,Person,6500,,
+c1,Acme,Company,,1906-04-18,
+c2,Initech,Company,,1950-01-02,
+t1,Arlen,City,,,90000
+t2,Bergen,City,,,280000
+"""
+EDGES = """head,relation,tail,start:int,end:int
+p1,works_for,c1,2001,2005
+p1,works_for,c2,2006,
+p2,works_for,c1,1999,2003
+p3,works_for,c1,2010,
+c1,based_in,t1,,
+c2,based_in,t2,,
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> ColumnarGraph:
+    folder: Path = tmp_path_factory.mktemp("firm")
+    (folder / "nodes.csv").write_text(NODES, "utf-8")
+    (folder / "edges.csv").write_text(EDGES, "utf-8")
+    return import_graph(folder)
+
+
+@pytest.fixture(scope="module")
+def pipeline(graph: ColumnarGraph) -> Loop:
+    return offline_pipeline(graph)
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("What is Ada's salary?", ["5000"]),
+        ("When was Acme founded?", ["1906-04-18"]),
+        ("How many companies has Ada worked for?", ["2"]),
+        ("Which person that works for Acme has the highest salary?", ["Cleo"]),
+        ("Who worked for Acme in 2000?", ["Ben"]),
+        ("Who works for Acme with a salary above 4500?", ["Ada", "Cleo"]),
+        ("Who has the higher salary, Ada or Ben?", ["Ada"]),
+    ],
+)
+def test_questions_beyond_a_path_are_answered(pipeline: Loop, question: str, answers: list[str]) -> None:
+    answer = pipeline.ask(question)
+    assert sorted(item.name for item in answer.items) == answers
+    assert all(item.grounded for item in answer.items)
+
+
+def test_a_count_says_what_was_counted(pipeline: Loop) -> None:
+    answer = pipeline.ask("How many companies has Ada worked for?")
+    (item,) = [each for step in answer.rounds for each in step.evidence if isinstance(each, ComputedEvidence)]
+    assert item.operation == "count"
+    assert item.text.startswith("count of 2: ")
+    assert {"Acme", "Initech"} <= set(item.text.replace("|", " ").split())
+
+
+def test_values_are_nodes_that_nothing_leads_out_of(graph: ColumnarGraph) -> None:
+    view = viewed(graph)
+    assert isinstance(view, PropertyView)
+    ada = view.numbers(["p1"])
+    batch = view.edges(ada)
+    told = {
+        (view.relations[relation], node.name)
+        for relation, node in zip(batch.relation.tolist(), view.nodes(view.ids(batch.other)), strict=True)
+    }
+    assert ("salary", "5000") in told and ("works_for.start", "2001") in told and ("works_for", "Acme") in told
+    values = np.array([node for node in batch.tail.tolist() if is_value(view.ids(np.array([node]))[0])])
+    assert len(view.edges(values)) == 0
+    assert view.ids(view.numbers(['"5000"', "p1"])) == ['"5000"', "p1"]
+
+
+def test_real_edges_are_those_of_the_store(graph: ColumnarGraph) -> None:
+    view = viewed(graph)
+    everything = graph.numbers(list(graph.entities()))
+    real = graph.edges(everything, Direction.BOTH)
+    shown = view.edges(everything, Direction.BOTH, np.arange(len(graph.relations)))
+    for name in ("head", "relation", "tail", "edge", "origin", "inverse"):
+        assert getattr(shown, name).tolist() == getattr(real, name).tolist()
+
+
+def test_a_graph_without_properties_is_shown_as_it_is() -> None:
+    plain = ColumnarGraph.from_triples([("a", "r", "b")])
+    assert viewed(plain) is plain
+
+
+def test_dates_are_equal_across_precisions() -> None:
+    exact = read_date("1906-04-18T05:12:00")
+    assert exact == read_date("1906-04-18")
+    held = period({"date": "1906-04-18T05:12:00"})
+    assert held is not None and held.point
+    for text in ("1906", "1906-04", "1906-04-18"):
+        assert passes(held, TimeTest(text, text))
+    assert not passes(held, TimeTest("1907", "1907"))
+
+
+@pytest.mark.parametrize("year", range(1998, 2012))
+def test_a_period_holds_in_every_year_from_its_start_to_its_end(year: int) -> None:
+    held = period({"start": 2001, "end": 2005})
+    assert held is not None
+    assert passes(held, TimeTest(str(year), str(year))) == (2001 <= year <= 2005)
+    assert passes(held, TimeTest(str(year), None, strict=True)) == (year < 2001)
+    assert passes(held, TimeTest(None, str(year), strict=True)) == (year > 2001)

@@ -1,0 +1,93 @@
+"""What is read out of a question's words, and what of it is left for the path."""
+
+from __future__ import annotations
+
+import pytest
+
+from byokg.operators.reading import Demand, asking_when, read
+from byokg.text import locate
+
+
+def demand(text: str, *names: str) -> Demand:
+    return read(text, [locate(name, text) for name in names])
+
+
+def rest(found: Demand) -> str:
+    return " ".join(found.rest.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("How many countries does Austria border?", "which countries does Austria border?"),
+        ("What is the number of films by Austria?", "which films by Austria?"),
+    ],
+)
+def test_a_count_leaves_the_question_of_what_is_counted(text: str, left: str) -> None:
+    found = demand(text, "Austria")
+    assert found.count
+    assert rest(found) == left
+
+
+def test_a_superlative_says_what_is_compared_and_which_way() -> None:
+    found = demand("What is the second most populous country bordering Peru?", "Peru").order
+    assert found is not None
+    assert (found.nouns[0], found.most, found.place) == ("population", True, 2)
+    least = demand("Which neighbour of Peru is the smallest by area?", "Peru").order
+    assert least is not None
+    assert (least.nouns, least.most) == (("area",), False)
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last", "strict"),
+    [
+        ("in 1998", "1998", "1998", False),
+        ("between 1990 and 1995", "1990", "1995", False),
+        ("after 2001", "2001", None, True),
+        ("since 2001", "2001", None, False),
+        ("before May 1990", None, "1990-05", True),
+        ("in the 1990s", "1990", "1999", False),
+    ],
+)
+def test_times_are_read(words: str, first: str | None, last: str | None, strict: bool) -> None:
+    (test,) = demand(f"Who led Peru {words}?", "Peru").times
+    assert (test.first, test.last, test.strict) == (first, last, strict)
+
+
+def test_what_a_mention_covers_is_not_read() -> None:
+    assert demand("Who directed The Longest Day?", "The Longest Day").plain
+    assert demand("Who wrote 1984?", "1984").plain
+
+
+def test_a_plain_question_asks_for_nothing_more() -> None:
+    for text in ("Who directed Heat?", "What is the first name of Ada?", "Which films star Ada?"):
+        assert demand(text, "Heat", "Ada").plain or demand(text, "Ada").order is None
+
+
+def test_a_threshold_has_a_number_and_a_measure() -> None:
+    (bound,) = demand("Which neighbours of Peru have more than 20 million people?", "Peru").thresholds
+    assert (bound.nouns, bound.more, bound.value) == (("population",), True, 20e6)
+
+
+def test_a_difference_names_what_is_taken_away() -> None:
+    found = demand("Which neighbours of Peru do not have English as an official language?", "Peru", "English")
+    assert found.without == (1,)
+    assert "official" not in found.rest  # that is said of what is taken away
+
+
+def test_either_of_two_is_a_union_and_a_comparison_is_none() -> None:
+    assert demand("Which countries border Peru or Chad?", "Peru", "Chad").union == (0, 1)
+    larger = demand("Which is larger, Peru or Chad?", "Peru", "Chad")
+    assert larger.union == ()
+    assert larger.order is not None
+
+
+def test_who_comes_next_is_read_with_whom_it_comes_after() -> None:
+    found = demand("Who followed Ada as prime minister of Peru?", "Ada", "Peru").next
+    assert found is not None
+    assert (found.mentions, found.step) == ((0,), 1)
+
+
+def test_a_question_for_a_year_asks_when() -> None:
+    assert asking_when("In which year did Ada win?").split() == ["when", "did", "Ada", "win?"]
+    assert asking_when("Until what year was Ada there?").startswith("when end")
