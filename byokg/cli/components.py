@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from byokg.llm.providers import Anthropic, Provider
     from byokg.llm.replies import RecordedReplies
     from byokg.llm.usage import UsageMeter
+    from byokg.pipeline.tracing import Tracing
     from byokg.prompts import PromptLibrary
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
@@ -494,11 +495,14 @@ class Asking:
         return run_in_batches(once, self.pending, batches, self.meter, note)
 
 
-def asking(settings: Settings, note: Callable[[str], None], together: bool = False) -> Asking | None:
+def asking(
+    settings: Settings, note: Callable[[str], None], together: bool = False, tracing: Tracing | None = None
+) -> Asking | None:
     """Make the language model that the settings name, if the pipeline asks one.
 
     Args:
         settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
+        tracing: told of every call.
         note: told when traces leave the machine, or a price is not known.
         together: many questions are asked, so that calls may be put aside.
 
@@ -537,7 +541,9 @@ def asking(settings: Settings, note: Callable[[str], None], together: bool = Fal
         if waits and settings.run.replies.mode in ("off", "replay"):
             raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
         pending = PendingCalls(replies) if waits else None
-        model = provider.language_model(store=replies, meter=meter, pending=pending, note=note)
+        model = provider.language_model(
+            store=replies, meter=tracing.meter(meter) if tracing else meter, pending=pending, note=note
+        )
         meter.check(model.model)
     except BaseException:
         replies.close()

@@ -82,7 +82,7 @@ _PLACES_IN = {
 }
 _NOT_RECORDED = frozenset(
     {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
-    | {"budget", "train", "replies", "prices", "prompts", "deadline_s"}
+    | {"budget", "train", "replies", "prices", "prompts", "deadline_s", "tracing"}
 )
 """Left out of a run's record. Where files and services lie, and how patient one is with them, changes no answer
 (checksums say what was in the files). A run that has used up its budget is continued with a higher one, recorded
@@ -148,6 +148,7 @@ class RunOptions:
         shard: 3/16: every 16th of them from the third on; byokg merge puts all together
         seed: of the confidence intervals, and of what is drawn
         workers: questions answered at the same time
+        tracing: otlp sends a span of each question, stage and call to OTEL_EXPORTER_OTLP_ENDPOINT
         deadline_s: seconds that one question may wait for language models; null for any time
         prices: YAML file of what models cost, read before byokg's own (byokg/llm/prices.yaml)
         prompts: files that replace byokg's own by name; NAME.md in prompts.folder replaces the prompt NAME
@@ -163,6 +164,7 @@ class RunOptions:
     shard: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     workers: Annotated[int, Field(ge=1)] = 1
+    tracing: Literal["none", "otlp"] = "none"
     deadline_s: Annotated[float, Field(gt=0)] | None = None
     prices: Path | None = None
     graph: GraphPlace = field(default_factory=GraphPlace)

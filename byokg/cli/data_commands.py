@@ -106,7 +106,6 @@ def audit(
     """
     from dataclasses import asdict
 
-    from byokg.cli.config import Grants
     from byokg.cli.evaluation import keyed, open_store
     from byokg.evaluation.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
@@ -129,7 +128,7 @@ def audit(
         store = open_store(settings, dataset, note)
         try:
             names = name_index(store)
-            examples = keyed(examples, store, lambda: names, Grants(), note)
+            examples = keyed(examples, store, lambda: names, note)
             result = look(examples, lambda example: (store, names), hops, dataset.left_out())
         finally:
             close(store)

@@ -15,7 +15,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
-from byokg.cli.config import Grants, RunOptions, Settings
+from byokg.cli.config import RunOptions, Settings
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
     from byokg.evaluation.metrics import Metrics
     from byokg.evaluation.runner import Pipeline, Progress, RunSettings, Shard
+    from byokg.pipeline.tracing import Tracing
 
 _FILE = "@"
 
@@ -115,23 +116,13 @@ def keyed(
     examples: Sequence[Example],
     store: GraphStore,
     names: Callable[[], NameIndex],
-    grants: Grants,
     note: Callable[[str], None],
 ) -> list[Example]:
-    """Return the questions with the ids by which the graph holds their topics.
-
-    Raises:
-        ConfigError: topic entities are granted, and what the data set calls their ids are not those of the graph.
-    """
+    """Return the questions with the ids by which the graph holds their topics."""
     from byokg.evaluation.datasets.base import by_name
     from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
 
     if graph_keys(examples, store) == "names":
-        if grants.entities == "gold":
-            raise ConfigError(
-                f"the graph {store.name} holds the questions' topics under their names, not their ids; "
-                "add dataset.ids=names"
-            )
         note("the graph holds the questions' topics under their names, so these are the ids asked for")
         examples = [by_name(example) for example in examples]
     named = with_nodes_of_names(examples, store, names)
@@ -256,6 +247,8 @@ class Bench:
     """The language model, where the pipeline asks one."""
     subgraphs: SubgraphDataset | None = None
     """Where each question is asked of its own graph. `store` and `entities` are then the first question's."""
+    tracing: Tracing | None = None
+    """Who is told of every stage and call."""
 
     def graph(self, example: Example) -> tuple[GraphStore, NameIndex]:
         """Return the graph that a question is asked of, and the names in it."""
@@ -282,6 +275,8 @@ class Bench:
         close(self.store)
         if self.asks is not None:
             self.asks.close()
+        if self.tracing is not None:
+            self.tracing.close()
 
 
 def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], together: bool = False) -> Bench:
@@ -296,11 +291,18 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Raises:
         ConfigError: there is neither a graph nor a data set, or the language model's settings are wrong.
     """
-    asks = asking(settings, note, together)
+    tracing = None
+    if settings.run.tracing == "otlp":
+        from byokg.pipeline.tracing import Tracing
+
+        tracing = Tracing()
+    asks = asking(settings, note, together, tracing)
     try:
         if settings.run.graph.per_question:
-            return _subgraph_bench(settings, dataset, asks)
-        return _bench(settings, dataset, note, asks, together)
+            bench = _subgraph_bench(settings, dataset, asks)
+        else:
+            bench = _bench(settings, dataset, note, asks, together)
+        return bench if tracing is None else replace(bench, pipeline=tracing.pipeline(bench.pipeline), tracing=tracing)
     except BaseException:
         if asks is not None:
             asks.close()
@@ -418,7 +420,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
     with set_up(settings, dataset, note, together=True) as bench:
         examples = narrowed(candidates, settings.run, bench.graph, note)
         if bench.subgraphs is None:  # these come with the names that they use
-            examples = keyed(examples, bench.store, lambda: bench.entities.names, grants, note)
+            examples = keyed(examples, bench.store, lambda: bench.entities.names, note)
         if estimate is not None:
             _print_estimate(settings, examples, bench, estimate, out, note)
             return

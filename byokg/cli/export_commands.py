@@ -74,7 +74,7 @@ def export(
 
 def _asked_of(store: Opened, words: list[str] | None) -> tuple[Dataset, list[Example]]:
     """Return a data set and its questions, their topics as ids of the graph."""
-    from byokg.cli.config import Grants, read_settings
+    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, selected
     from byokg.graph.name_indexes import name_index
 
@@ -83,7 +83,7 @@ def _asked_of(store: Opened, words: list[str] | None) -> tuple[Dataset, list[Exa
         raise ConfigError("no data set is named; add dataset=NAME dataset.root=DIR (byokg data list shows all)")
     dataset: Dataset = settings.build("dataset")
     examples = selected(dataset, settings.run, note)
-    return dataset, keyed(examples, store, lambda: name_index(store), Grants(), note)
+    return dataset, keyed(examples, store, lambda: name_index(store), note)
 
 
 def coverage(

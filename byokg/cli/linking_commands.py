@@ -249,7 +249,7 @@ def evaluate_linking(
     the offline pipeline). Settings of linking apply to all methods.
     """
 
-    from byokg.cli.config import Grants, read_settings
+    from byokg.cli.config import read_settings
     from byokg.cli.evaluation import keyed, narrowed, open_store, picked
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.linking_quality import MentionSource
@@ -270,7 +270,7 @@ def evaluate_linking(
     store = open_store(settings, dataset, say)
     try:
         examples = narrowed(candidates, settings.run, lambda example: (store, name_index(store)), say)
-        examples = keyed(examples, store, lambda: name_index(store), Grants(), say)
+        examples = keyed(examples, store, lambda: name_index(store), say)
         lacking = sum(not example.topic_ids for example in examples)
         if lacking:
             say(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")

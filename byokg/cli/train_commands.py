@@ -37,7 +37,6 @@ def labels_(
     the question, its best queries, and their hits, totals, precision and recall. Settings: train.keep, train.min_f1,
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
-    from byokg.cli.config import Grants
     from byokg.cli.evaluation import keyed, narrowed, open_store, picked
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
@@ -56,7 +55,7 @@ def labels_(
     try:
         names = name_index(store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, Grants(), say)
+        examples = keyed(examples, store, lambda: names, say)
 
         def anchors(example: Example) -> Sequence[EntityId]:
             return [id for id in example.topic_ids if holds(store, [id])]
@@ -97,7 +96,6 @@ def ranker_(
     Right is a path whose ends are the gold answers; minutes on one core. Settings: train.epochs, train.rank, train.seed
     and more (see all with: byokg eval train=ranker --show). Use it with: byokg eval pipeline.ranker=DIR
     """
-    from byokg.cli.config import Grants
     from byokg.cli.evaluation import keyed, narrowed, picked, set_up
     from byokg.errors import ConfigError
     from byokg.graph.name_indexes import name_index
@@ -131,7 +129,7 @@ def ranker_(
             raise ConfigError("a ranker is trained for the pipeline that needs no language model; use pipeline=offline")
         store, names = bench.store, name_index(bench.store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, Grants(), say)
+        examples = keyed(examples, store, lambda: names, say)
         cases = list(chain_cases(linker, store, further[0], same, most=fit.most))
         cases += answer_cases(linker, store, examples, _gold(store, names), fit.most)
         fitted = fit_ranker(cases, store, linker.scorer.steps, bench.embedder, fit)

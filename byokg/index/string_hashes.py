@@ -28,6 +28,9 @@ _LONG = 512
 _FEW = 12
 """Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
 
+_REMEMBERED = 1 << 14
+"""Ids that are remembered with their positions: questions ask for the same ones again and again."""
+
 
 # pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
 
@@ -113,6 +116,7 @@ class IdIndex:
         self.order = order
         self._ids = ids
         self._offsets, self._bytes = string_buffers(ids)
+        self._known: dict[str, int] = {}
 
     @classmethod
     def build(cls, ids: pa.LargeStringArray) -> IdIndex:
@@ -134,10 +138,20 @@ class IdIndex:
         found: npt.NDArray[np.int32] = self.order[slots]
         unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
         others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
-        found[others] = self._find_few([entities[position] for position in others.tolist()])
+        found[others] = self._search([entities[position] for position in others.tolist()])
         return found
 
     def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
+        try:
+            return np.array([self._known[entity] for entity in entities], np.int32)
+        except KeyError:
+            found = self._search(entities)
+        if len(self._known) >= _REMEMBERED:
+            self._known = {}
+        self._known.update(zip(entities, found.tolist(), strict=True))
+        return found
+
+    def _search(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
         texts = [entity.encode(errors="surrogatepass") for entity in entities]
         values = np.array([hash_one(text) for text in texts], np.uint64)
         starts = self.hashes.searchsorted(values).tolist()

@@ -225,15 +225,15 @@ def test_a_grant_of_what_is_not_annotated_is_told(byokg: Run, films: Path) -> No
     assert "linking.hops=gold grants nothing: no question of this data set has its hop count annotated" in none.err
 
 
-def test_a_graph_keyed_by_name_asks_for_names(byokg: Run, films: Path) -> None:
+def test_a_graph_keyed_by_name_is_asked_by_name_whatever_is_granted(byokg: Run, films: Path) -> None:
     line = '{"id": "q", "question": "Who directed Heat?", "answers": ["Michael Mann"], "hops": 1, '
     line += '"topic_entities": ["Heat"], "topic_ids": ["m.0f4vx"]}\n'
     (films / "questions.jsonl").write_text(line, "utf-8")
     words = ["eval", "dataset=folder", f"dataset.root={films}", "linking.entities=gold"]
-    refused = byokg(*words)
-    assert refused.code == WRONG
-    assert refused.err.endswith("under their names, not their ids; add dataset.ids=names\n")
-    assert byokg(*words, "dataset.ids=names").code == 0
+    for more in ([], ["dataset.ids=names"], ["linking.entities=linked"]):
+        out = films.parent / f"run{len(more)}{'=names' in str(more)}"
+        assert byokg(*words, *more, f"out={out}", "-q").code == 0
+        assert json.loads((out / "metrics.json").read_text("utf-8"))["hit"]["value"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -330,9 +330,8 @@ class ColumnarGraph:
         """Return the node number of each id: (N,) int32. Raises `EntityNotFound` for an unknown one."""
         asked = list(ids)
         numbers = self._ids.find_all(asked)
-        unknown = np.flatnonzero(numbers < 0)
-        if len(unknown):
-            raise EntityNotFound(asked[unknown[0]], self._name)
+        if asked and numbers.min() < 0:
+            raise EntityNotFound(asked[int(numbers.argmin())], self._name)
         return numbers
 
     def ids(self, nodes: NodeArray) -> list[EntityId]:
