@@ -28,13 +28,17 @@ from byokg.graph.store import (
     RelationCounts,
     Schema,
 )
+from byokg.index.string_hashes import hash_one
 from byokg.text import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 
 FIRST_VALUE = 1 << 31
-"""Number of the first value; a graph has fewer nodes."""
+"""Numbers of values are this and more; a graph has fewer nodes."""
+
+_VALUE_BITS = 46
+"""Bits of a value's hash, which is its number from there on, so that it is the same in every run and in any order."""
 
 FIRST_EDGE = 1 << 48
 """Number of the first edge to a value."""
@@ -121,7 +125,7 @@ class PropertyView:
         self._space = NumberSpace(store.name)
         self._lock = RLock()
         self._number: dict[EntityId, int] = {}
-        self._value: list[EntityId] = []
+        self._value: dict[int, EntityId] = {}
         self._values_of: dict[int, tuple[Int64, Int64]] = {}
         self._edge_values: dict[int, tuple[Int64, Int64]] = {}
 
@@ -171,9 +175,7 @@ class PropertyView:
         if not value.any():
             return self.store.ids(numbers)
         known = iter(self.store.ids(numbers[~value]))
-        return [
-            self._value[number - FIRST_VALUE] if number >= FIRST_VALUE else next(known) for number in numbers.tolist()
-        ]
+        return [self._value[number] if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked; of a value its text. Raises `EntityNotFound`."""
@@ -269,8 +271,10 @@ class PropertyView:
     def _numbered(self, id: EntityId) -> int:
         number = self._number.get(id)
         if number is None:
-            number = self._number[id] = FIRST_VALUE + len(self._value)
-            self._value.append(id)
+            number = FIRST_VALUE + (hash_one(id.encode(errors="surrogatepass")) >> 64 - _VALUE_BITS)
+            while number in self._value:  # hardly ever
+                number += 1
+            self._number[id], self._value[number] = number, id
         return number
 
     def _led_to(

@@ -356,6 +356,7 @@ def test_the_defaults_choose_the_offline_pipeline_and_no_data_set() -> None:
         "llm": "none",
         "pipeline": "offline",
         "subset": None,
+        "train": None,
     }
     assert settings.run == RunOptions()
 
