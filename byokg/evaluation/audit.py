@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from byokg.errors import QueryFailed
 from byokg.evaluation.datasets.base import Example, as_cell
 from byokg.evaluation.datasets.benchmarks import first_column
@@ -19,6 +21,7 @@ from byokg.evaluation.datasets.folder import holds
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.store import GraphStore, QueryLimits, QueryStore
+from byokg.graph.traversal import k_hop_edges
 from byokg.index.names import NameIndex
 from byokg.text import read_literal
 from byokg.types import Cell, EntityId, NodeCell
@@ -43,6 +46,8 @@ KINDS = {
 """Kinds of findings, in the order in which they are listed, with what they mean."""
 
 _SLOT = re.compile(r"\{\w+\}")
+_LOOKED_AT = 5000
+"""Nodes whose properties are compared with an answer."""
 _TARGETS = 20
 """Gold answers tried for one question; one within reach is enough."""
 
@@ -143,7 +148,8 @@ def audit(
     """Look at all questions, and at their graph.
 
     Answers that are times (`answer_type`) are no nodes, and neither are those of a gold query; they are not looked for.
-    Nor are numbers and dates without an id that no node is called: the question asks to work them out.
+    Nor are numbers and dates without an id that no node is called: the question asks to work them out. Other texts
+    without an id may be the value of a property within reach of a topic entity.
 
     Args:
         examples: the questions.
@@ -188,14 +194,22 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     nodes = _answer_nodes(example, store, names)
     present = [each for each in nodes if each]
     if not present:
-        counted = not example.answer_ids and all(map(is_value, example.answers))
-        return kinds if counted else [*kinds, "answer not in graph"]
+        worked_out = not example.answer_ids and all(map(is_value, example.answers))
+        told = not example.answer_ids and not _values(store, topics, max_hops).isdisjoint(example.answers)
+        return kinds if worked_out or told else [*kinds, "answer not in graph"]
     if len(present) < len(nodes):
         kinds.append("some answers not in graph")
     targets = list(dict.fromkeys(id for each in present for id in each))[:_TARGETS]
     if topics and not paths(store, connecting(topics, targets, max_hops=max_hops)):
         kinds.append("answer out of reach")
     return kinds
+
+
+def _values(store: GraphStore, topics: Sequence[EntityId], max_hops: int) -> set[str]:
+    """Return the texts of the properties of nodes within reach; their properties are the last step."""
+    near = k_hop_edges(store, topics, max_hops - 1, per_hop_cap=_LOOKED_AT).edges
+    ends = store.ids(np.unique(np.concatenate((near.head, near.tail)))[:_LOOKED_AT])
+    return {str(value) for node in store.nodes(list({*topics, *ends})) for value in node.properties.values()}
 
 
 def is_value(answer: str) -> bool:

@@ -57,6 +57,15 @@ def test_answers_that_are_missing_or_too_far_are_found() -> None:
     assert looked(example("5", "d"), max_hops=2) == {"answer out of reach": ("5",)}
 
 
+def test_the_value_of_a_property_is_in_the_graph_where_it_is_within_reach() -> None:
+    nodes = [Node(EntityId(id), id, "", {"code": f"X-{id}"}) for id in "abc"]
+    graph = ColumnarGraph.from_records(nodes, [Triple(EntityId("a"), "r", EntityId("b"))])
+    names = name_index(graph)
+    asked = [replace(example(answer, answer), answer_ids=()) for answer in ("X-a", "X-b", "X-c")]
+    assert dict(audit(asked, lambda each: (graph, names), 2).findings) == {"answer not in graph": ("X-c",)}
+    assert audit(asked, lambda each: (graph, names), 1).findings == {"answer not in graph": ("X-b", "X-c")}
+
+
 def test_topics_that_are_missing_are_found() -> None:
     assert looked(example("1", "b", topic=""), example("2", "b", topic="nobody")) == {
         "no topic entity": ("1",),
