@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import atlas_operator_patterns
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts import atlas_operator_patterns
 
 ATLAS = Path(__file__).resolve().parent.parent / "byokg" / "data" / "atlas"
 SEED = 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_build_says_how_far_it_is_how_long_it_takes_and_what_space_it_needs(
     source = tmp_path / "graph.tsv"
     source.write_bytes(b"x" * 1000)
     monkeypatch.setattr(terminal, "_EVERY_S", 0.0)
-    monkeypatch.setattr(terminal.shutil, "disk_usage", lambda _: type("Disk", (), {"free": 10**9}))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Disk", (), {"free": 10**9}))
     said: list[str] = []
     told = building([source], tmp_path / "graph", said.append)
     with source.open("rb", buffering=0) as file:

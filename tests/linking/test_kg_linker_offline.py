@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 
-def linker(graph: ColumnarGraph, by_need: bool = False, **settings: int) -> OfflineLinker:
+def linker(graph: ColumnarGraph, by_need: bool = False, **settings: Any) -> OfflineLinker:
     entities = EntityLinker(graph)
     steps = Steps(graph, EMBEDDER, by_need=by_need)
     spotter = MentionSpotter(entities, lambda word: 1.0, lambda word: float(steps.relation(word).max(initial=0.0)))
@@ -171,4 +172,4 @@ class TestConsidered:
 )
 def test_settings_out_of_range_are_named(setting: str, value: int) -> None:
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
-        linker(films(), **{setting: value})
+        linker(films(), False, **{setting: value})

@@ -15,7 +15,7 @@ from byokg.operators.reading import TimeTest
 from byokg.operators.times import passes, period, read_date
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
-from byokg.types import ComputedEvidence
+from byokg.types import ComputedEvidence, EntityId
 
 NODES = """id,name,type,salary:int,founded:date,population:int
 p1,Ada,Person,5000,,
@@ -78,7 +78,7 @@ def test_a_count_says_what_was_counted(pipeline: Loop) -> None:
 def test_values_are_nodes_that_nothing_leads_out_of(graph: ColumnarGraph) -> None:
     view = viewed(graph)
     assert isinstance(view, PropertyView)
-    ada = view.numbers(["p1"])
+    ada = view.numbers([EntityId("p1")])
     batch = view.edges(ada)
     told = {
         (view.relations[relation], node.name)
@@ -87,7 +87,7 @@ def test_values_are_nodes_that_nothing_leads_out_of(graph: ColumnarGraph) -> Non
     assert ("salary", "5000") in told and ("works_for.start", "2001") in told and ("works_for", "Acme") in told
     values = np.array([node for node in batch.tail.tolist() if is_value(view.ids(np.array([node]))[0])])
     assert len(view.edges(values)) == 0
-    assert view.ids(view.numbers(['"5000"', "p1"])) == ['"5000"', "p1"]
+    assert view.ids(view.numbers([EntityId('"5000"'), EntityId("p1")])) == ['"5000"', "p1"]
 
 
 def test_real_edges_are_those_of_the_store(graph: ColumnarGraph) -> None:

@@ -230,8 +230,8 @@ class TestRanker:
         by_need.name_vectors[:] = steps.name_vectors
         whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, by_need))
         vector, features = whole.question(found.reading), found.features.astype(np.float64)
-        scores = [one.scores(vector, features, parts, of) for one, of in ((whole, steps), (learnt, by_need))]
-        assert np.allclose(*scores, atol=1e-3)
+        known, learned = (one.scores(vector, features, parts, of) for one, of in ((whole, steps), (learnt, by_need)))
+        assert np.allclose(known, learned, atol=1e-3)
 
     def test_its_scores_are_the_same_alone_and_together(self, ranker: Path) -> None:
         graph = films()

@@ -63,6 +63,6 @@ def test_many_items_are_as_large_as_each_by_itself(items: list[Any]) -> None:
 
 @pytest.mark.parametrize("text", ["}\0{", "\ud800", "é, 漢字", '"\\', ""])
 def test_no_text_is_taken_for_what_stands_between_items(text: str) -> None:
-    items = [{"id": text}, {text: [{"a": text}, {"b": text}]}, {"id": text}]
+    items: list[Any] = [{"id": text}, {text: [{"a": text}, {"b": text}]}, {"id": text}]
     assert item_tokens(items[::2]) == [estimate_tokens(compact(item)) for item in items[::2]]
     assert item_tokens(items) == [estimate_tokens(compact(item)) for item in items]
