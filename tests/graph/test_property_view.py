@@ -9,6 +9,8 @@ import pytest
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.query import connecting
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, is_value, name_of_value, value_id, viewed
 from byokg.graph.store import Direction
 from byokg.graph.traversal import neighbours
@@ -119,6 +121,14 @@ def test_edges_are_those_of_the_graph_and_of_the_properties(seed: int) -> None:
             if "start" in properties:
                 expected.add((id, "won.start", value_id(properties["start"])))
         assert spelled(view, id) == expected
+
+
+def test_a_shared_value_is_no_connection_for_paths(stored: ColumnarGraph) -> None:
+    nodes = [Node(EntityId(id), id, "", {"size": 7}) for id in "ab"]
+    apart = ColumnarGraph.from_records(nodes, [])
+    assert len(paths(PropertyView(apart), connecting(["a"], ["b"], max_hops=3))) == 0
+    found = [str(path) for path in paths(PropertyView(stored), connecting(["ann"], ["bob"], max_hops=3))]
+    assert found == [str(path) for path in paths(stored, connecting(["ann"], ["bob"], max_hops=3))]
 
 
 def test_a_graph_without_properties_is_left_as_it_is() -> None:

@@ -50,6 +50,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.search import Sides, deviations, shortest
+from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -109,7 +110,12 @@ def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[Infere
 
 
 def _arrays(store: GraphStore) -> GraphStore:
-    """Return the arrays of a graph that an engine in this process holds beside them; other stores as they are."""
+    """Return the arrays of a graph that an engine in this process holds beside them; other stores as they are.
+
+    Of a view of properties it is the graph itself: a shared value is no connection, and conditions look at properties.
+    """
+    if isinstance(store, PropertyView):
+        return _arrays(store.store)
     held = getattr(store, "graph", None)
     return held if isinstance(held, ColumnarGraph) else store
 
