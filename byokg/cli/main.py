@@ -47,7 +47,7 @@ COMMANDS = {
     "score": ("score_commands:score", "Score predictions again, under one metric profile or all of them side by side."),
     "table": ("score_commands:table", "Write the table of runs that goes into a paper: LaTeX, Markdown or CSV."),
     "report": ("data_commands:report", "Write a report about runs as one HTML file that needs no network."),
-    "view": ("data_commands:view", "Show runs in the browser, live, and ask questions of a graph there."),
+    "view": ("data_commands:view", "Show runs in the browser, also while they run."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "testset": ("data_commands:make", "Make questions with gold answers from a graph."),
     "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),

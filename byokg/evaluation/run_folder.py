@@ -151,7 +151,11 @@ def read_questions(folder: Path) -> tuple[Example, ...]:
 
 
 def _line(example: Example) -> bytes:
-    fields = {name: value for name, value in dataclasses.asdict(example).items() if value not in ("", (), None)}
+    fields = {
+        name: value
+        for name, value in dataclasses.asdict(example).items()
+        if value not in ("", (), None) or name == "answers"
+    }
     return json_line(fields)
 
 

@@ -366,6 +366,11 @@ def viewed(store: GraphStore) -> GraphStore:
     return store if view.empty else view
 
 
+def without_values(store: GraphStore) -> GraphStore:
+    """Return the graph behind a view of properties; any other store as it is."""
+    return store.store if isinstance(store, PropertyView) else store
+
+
 def _node_properties(schema: Schema) -> list[str]:
     names = dict.fromkeys(name for named in schema.node_properties.values() for name in named)
     return [name for name in names if not name.endswith(ALL_VALUES) and WORD.search(name)]

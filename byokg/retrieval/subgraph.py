@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
+from byokg.graph.property_view import without_values
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
 from byokg.index.embedders import Embedder
@@ -72,7 +73,7 @@ class SubgraphRetriever:
         timeout_s: float = 10.0,
     ) -> None:
         at_least(1, "finds nothing", queries=queries, nodes=nodes, anchors=anchors)
-        self._store = store
+        self._store = store = without_values(store)
         self._finder = CandidateFinder(store, templates)
         self._ranker = ranker or meaning_ranker(store, embedder)
         self._queries = queries

@@ -50,7 +50,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.search import Sides, deviations, shortest
-from byokg.graph.property_view import PropertyView
+from byokg.graph.property_view import without_values
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -114,8 +114,7 @@ def _arrays(store: GraphStore) -> GraphStore:
 
     Of a view of properties it is the graph itself: a shared value is no connection, and conditions look at properties.
     """
-    if isinstance(store, PropertyView):
-        return _arrays(store.store)
+    store = without_values(store)
     held = getattr(store, "graph", None)
     return held if isinstance(held, ColumnarGraph) else store
 

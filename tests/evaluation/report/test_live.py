@@ -172,7 +172,10 @@ def test_a_question_is_answered_stage_by_stage(server: ViewServer) -> None:
     status, text = requested(server, "/{secret}/ask", "POST", {"Content-Type": "application/json"}, body)
     *stages, last = map(json.loads, text.splitlines())
     assert status == 200
-    assert [one["stage"] for one in stages if "brought" in one] == ["propose", "link", "retrieve path", "answer"]
+    assert [one["stage"] for one in stages if "brought" in one] == [
+        *("propose", "link", "retrieve path"),
+        *("propose", "link", "answer"),  # nothing is left to count or compare
+    ]
     assert [one["name"] for one in last["record"]["runs"][0]["its"]["answers"]] == ["Mann"]
     assert last["record"]["runs"][0]["its"]["answers"][0]["right"] is None
     assert (
