@@ -1,15 +1,16 @@
-"""`byokg score` and `byokg compare`. What is heavy is imported when a command runs."""
+"""`byokg score`, `compare`, `table`, `report` and `view`. What is heavy is imported when a command runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import Anchor, Measured, measured, part_anchors
 from byokg.evaluation.tables import (
     anchor_json,
@@ -19,11 +20,14 @@ from byokg.evaluation.tables import (
     score_json,
     score_tables,
 )
+from byokg.llm.replies import RecordedReplies
 
 if TYPE_CHECKING:
     from byokg.evaluation.cases import Case
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.profiles import Profile
+    from byokg.evaluation.run_folder import Run
+    from byokg.open import Opened
 
 _JUDGE = "judge"
 
@@ -299,3 +303,126 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
             f"no score in {len(verdicts.unreadable):,} replies, which count as 0: {', '.join(verdicts.unreadable[:5])}"
         )
     return judge_profile(verdicts)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of finished runs over one data set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run that others are compared with; the first unless given.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="GRAPH", help="The runs' graph, to show names where traces hold ids.")
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
+    ] = None,
+) -> None:
+    """Write a report about runs as one HTML file that needs no network.
+
+    byokg report runs/a runs/b --out report.html
+
+    byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
+    """
+    from byokg.evaluation.report.page import build_page, write_page
+    from byokg.evaluation.report.summary import asked_by, read_reported
+    from byokg.open import close
+
+    first = _position(runs, baseline)
+    read = read_reported(runs)
+    examples = asked_by(read)
+    with ExitStack() as opened:
+        store = None if graph is None else _graph_of(read[0], graph)
+        if store is not None:
+            opened.callback(close, store)
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        page = build_page(read, examples, first, store, recorded)
+    write_page(page, out)
+    print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
+
+
+def view(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN|KEY=VALUE]…",
+            help="Run folders, or folders that hold some; settings open a graph, to look at nodes and ask questions.",
+        ),
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On this machine; 0 takes one that is free.")] = 0,
+    browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Show runs in the browser, also while they run: figures, search, traces side by side, questions to a graph.
+
+    byokg view runs
+
+    byokg view runs/a runs/b graph.path=DIR pipeline=byokg llm=anthropic llm.model=MODEL
+
+    Nothing is written, and the page is for this machine alone. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    from byokg.cli.config import read_settings
+    from byokg.cli.evaluation import set_up
+    from byokg.evaluation.report.asking import asker
+    from byokg.evaluation.report.live import LiveRuns
+    from byokg.evaluation.report.server import Describe, ViewServer
+    from byokg.retrieval.graph_tools import GraphTools
+
+    settings = [word for word in words or [] if "=" in word]
+    places = [Path(word) for word in words or [] if "=" not in word] or [Path("runs")]
+    for place in places:
+        if not place.is_dir():
+            raise RunError(f"there is no folder {str(place)!r}; name run folders, or a folder that holds them")
+    with ExitStack() as opened:
+        recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
+        store = ask = None
+        describe: Describe | None = None
+        if settings:
+            read = read_settings(settings)
+            dataset = read.build("dataset") if read.options["dataset"] else None
+            bench = opened.enter_context(set_up(read, dataset, note))
+            store, tools = bench.store, GraphTools(bench.store, bench.entities)
+            meter = None if bench.asks is None else bench.asks.meter
+            ask, describe = (
+                asker(bench.pipeline, bench.store, meter),
+                lambda id: tools.call("describe_entity", {"id": id}),
+            )
+        try:
+            server = opened.enter_context(ViewServer(LiveRuns(places, store, recorded), port, ask, describe))
+        except OSError as error:
+            raise ConfigError(f"--port {port}: {error.strerror or error}; leave it out to take a free one") from error
+        print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        if browse:
+            webbrowser.open(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _position(runs: Sequence[Path], baseline: Path | None) -> int:
+    """Return which of the runs is the baseline."""
+    if baseline is None:
+        return 0
+    places = [run.resolve() for run in runs]
+    if baseline.resolve() not in places:
+        raise ConfigError(f"--baseline {baseline} is none of the runs; name one of {', '.join(map(str, runs))}")
+    return places.index(baseline.resolve())
+
+
+def _graph_of(run: Run, place: str) -> Opened:
+    """Open a graph, and refuse one that is not the run's."""
+    from byokg.open import close, identity, open_graph
+
+    store = open_graph(place)
+    recorded, found = str((run.config.get("graph") or {}).get("checksum")), identity(store)
+    if recorded != found:
+        close(store)
+        raise RunError(
+            f"{str(run.folder)!r} is a run over a graph with checksum {recorded[:12]}, that of --graph {place} is "
+            f"{found[:12]}; name the graph of the run, or leave --graph out"
+        )
+    return store

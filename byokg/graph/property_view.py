@@ -207,7 +207,7 @@ class PropertyView:
             origin, relation, value = self._led_to(some, virtual)
             added = origin
         if len(added):
-            edge = FIRST_EDGE + (some[added] << 14) + (relation - self.real_relations)
+            edge = FIRST_EDGE + (some[added] << 16) + (relation - self.real_relations)
             more = [some[added], relation, value, edge, place[added]]
             columns = [np.concatenate(pair) for pair in zip(columns, more, strict=True)]
             inverse = np.concatenate((inverse, np.zeros(len(added), np.bool_)))

@@ -31,6 +31,9 @@ _LISTED = 10
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
 
+_RIVALRIES = 100
+"""Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
+
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
 
@@ -154,7 +157,7 @@ class Operators:
             shared = self._store.ids(batch.other)
             timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
             wanted = [place for place in timed if shared[place] in others] or timed
-            for place in wanted:
+            for place in wanted[:_RIVALRIES]:
                 own = held[place]
                 if own is None or own.start is None:
                     continue
@@ -431,7 +434,8 @@ class Operators:
                     when[end] = start if known is None else (max if order.most else min)(known, start)
             if when:
                 break
-        when = {end: day for end, day in when.items() if end in set(state.ends)}
+        left = frozenset(state.ends)
+        when = {end: day for end, day in when.items() if end in left}
         if not when:
             found = self._measures.find(self._store.nodes(state.ends), (), True)
             if found is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, measured_by, superlative
+from byokg.operators.words import HIDDEN, adjectives, comparative, idea, measured_by, patterns, superlative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -109,82 +109,8 @@ class Demand:
         return self == Demand(self.rest)
 
 
-_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-_DATE = (
-    rf"(?:\d{{1,2}}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+\d{{1,2}},?\s+\d{{4}}|{_MONTH}\s+\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?"
-    r"|[12]\d{3}s?)(?![\d,.]*\d)"
-)
 _YEAR = re.compile(r"[12]\d{3},?")
-_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion)\b|(?:k|m|bn)\b)?"
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
-
-
-class _Patterns:
-    """The patterns that are made of the word lists."""
-
-    def __init__(self) -> None:
-        count, order, time, sets = idea("count"), idea("order"), idea("time"), idea("sets")
-        self.count = _made(rf"{any_of(count['asks'])}")
-        dates = rf"(?P<a>{_DATE})"
-        self.between = _made(
-            rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"
-        )
-        self.years = _made(rf"{dates}\s*{_loose(time['and'])}\s*(?P<b>{_DATE})")
-        self.after = _made(
-            rf"(?P<since>{any_of(time['since'])})?(?P<after>{any_of(time['after'])})?\s+{dates}(?:\s+{any_of(time['on'])})?"
-        )
-        self.before = _made(rf"(?P<until>{any_of(time['until'])})?(?P<before>{any_of(time['before'])})?\s+{dates}")
-        self.at = _made(rf"(?:{any_of(time['at'])}\s+)?(?:the\s+)?{dates}")
-        self.begins, self.ends = _made(any_of(time["begins"])), _made(any_of(time["ends"]))
-        comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
-        units = any_of(order["units"])
-        self.threshold = _made(
-            rf"(?:{comparison})\s+(?P<number>{_NUMBER})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
-        )
-        self.than = _made(rf"(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?P<named>{NAMED})")
-        most, least = any_of(order["most"]), any_of(order["least"])
-        ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
-        self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
-        self.any_other = _made(
-            r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
-        )
-        self.superlative = _made(rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:\s+(?P<noun>[a-z]+))?")
-        self.first = _made(
-            rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
-        )
-        self.by = _made(
-            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
-        )
-        self.comparative = _made(
-            rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
-        )
-        self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
-        self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
-        self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
-        self.same = _made(any_of(time["same"]))
-        self.shared = _made(any_of(time["shared"]))
-        self.when = _made(rf"{any_of(time['when'])}\s+(?P<named>{NAMED})(?P<rest>[^,?.;]*)")
-        self.without = _made(any_of(sets["without"]))
-        self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
-        self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
-        self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
-        self.year_asked = _made(any_of(idea("time")["asks"]))
-        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
-        self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
-
-
-def _made(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _loose(phrases: Sequence[str]) -> str:
-    return "(?:" + "|".join(re.escape(each) for each in sorted(phrases, key=lambda each: -len(each))) + ")"
-
-
-@cache
-def _patterns() -> _Patterns:
-    return _Patterns()
-
 
 _TRIGGERS = re.compile(
     r"\d{4}|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
@@ -195,6 +121,9 @@ _TRIGGERS = re.compile(
 )
 """What a question has that asks for more than a path: a quick look that spares most questions the rest."""
 
+_LONGEST = 1000
+"""Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
+
 
 def read(text: str, mentions: Sequence[Mention]) -> Demand:
     """Read what a question asks beyond a path.
@@ -202,8 +131,11 @@ def read(text: str, mentions: Sequence[Mention]) -> Demand:
     Args:
         text: the question.
         mentions: what in it names something; those without a place in the text are left out of account.
+
+    Returns:
+        What it asks; nothing beyond a path of a text of more than a thousand characters.
     """
-    if _TRIGGERS.search(text) is None:
+    if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
         return Demand(text)
     return _Reader(text, mentions).demand()
 
@@ -292,7 +224,7 @@ class _Reader:
 
     def _pair(self) -> tuple[int, ...]:
         """Read «A or B» and «A and B»."""
-        for pattern, says_or in ((_patterns().either, True), (_patterns().pair, False)):
+        for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
             found = pattern.search(self._left)
             if found is not None:
                 one = self._mention_at(found.start("a"), found.end("a"))
@@ -304,7 +236,7 @@ class _Reader:
 
     def _next(self) -> Next | None:
         """Read who comes next to a mention."""
-        for pattern, step in _patterns().year:
+        for pattern, step in patterns().year:
             found = pattern.search(self._left)
             if found is not None and any(mention.start >= 0 for mention in self._mentions):
                 starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
@@ -312,8 +244,8 @@ class _Reader:
                 order += [n for start, n in starts if start < found.end() - 1]
                 self._take(*found.span())
                 return Next(tuple(order), 1 if step > 0 else -1, 1, found.group())
-        same = _patterns().same.search(self._left)
-        shared = _patterns().shared.search(self._left)
+        same = patterns().same.search(self._left)
+        shared = patterns().shared.search(self._left)
         placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
         if placed and (same or (shared and len(placed) < 3)):
             found = same or shared
@@ -321,7 +253,7 @@ class _Reader:
             if same:
                 self._take(*same.span())
             return Next((placed[-1] if same else placed[0],), 0, None, found.group())
-        for pattern, step in _patterns().next:
+        for pattern, step in patterns().next:
             found = pattern.search(self._left)
             if found is not None:
                 mention = self._mention_at(*found.span())
@@ -334,7 +266,7 @@ class _Reader:
         """Read numbers that something has to be above or below."""
         found = []
         order = idea("order")
-        for match in _patterns().threshold.finditer(self._left):
+        for match in patterns().threshold.finditer(self._left):
             number = _number(match["number"])
             adjective = comparative(match["word"]) if match["word"] else None
             unit = (match["unit"] or "").lower()
@@ -374,7 +306,7 @@ class _Reader:
 
     def _than(self) -> tuple[Threshold, ...]:
         """Read «larger than Austria»."""
-        match = _patterns().than.search(self._left)
+        match = patterns().than.search(self._left)
         if match is None:
             return ()
         adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
@@ -386,8 +318,8 @@ class _Reader:
 
     def _order(self) -> Order | None:
         """Read the most or the least of something."""
-        patterns = _patterns()
-        match = patterns.any_other.search(self._left)
+        made = patterns()
+        match = made.any_other.search(self._left)
         if match is not None:
             adjective = comparative(match["word"] or "")
             if match["noun"] or adjective is not None:
@@ -397,7 +329,7 @@ class _Reader:
                 return Order(
                     nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
-        match = patterns.most.search(self._left)
+        match = made.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
             nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
@@ -406,7 +338,7 @@ class _Reader:
             self._take(*match.span())
             nouns = self._by(nouns)
             return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
-        for match in patterns.superlative.finditer(self._left):
+        for match in made.superlative.finditer(self._left):
             adjective = superlative(match["word"].lower())
             if adjective is None:
                 continue
@@ -423,7 +355,7 @@ class _Reader:
 
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Read «by area», which says what is compared."""
-        for match in _patterns().by.finditer(self._left):
+        for match in patterns().by.finditer(self._left):
             if match["noun"] in _measures():
                 self._take(*match.span())
                 return (match["noun"],)
@@ -431,7 +363,7 @@ class _Reader:
 
     def _by_time(self) -> Order | None:
         """Read first and last."""
-        match = _patterns().first.search(self._left)
+        match = patterns().first.search(self._left)
         if match is None:
             return None
         before = self._word_before(match.start())
@@ -445,13 +377,13 @@ class _Reader:
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
-        begins = match["first"] is not None or _patterns().begins.search(self._whole) is not None
+        begins = match["first"] is not None or patterns().begins.search(self._whole) is not None
         edge: Edge = "begin" if begins else "end"
         return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
     def _compared(self) -> Order | None:
         """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
-        for match in _patterns().comparative.finditer(self._left):
+        for match in patterns().comparative.finditer(self._left):
             if match["unit"]:
                 self._take(*match.span())
                 return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
@@ -465,7 +397,7 @@ class _Reader:
                 return Order(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
                 )
-        sooner = _patterns().sooner.search(self._left)
+        sooner = patterns().sooner.search(self._left)
         if sooner is not None:
             self._take(*sooner.span())
             nouns = ("birth", "born", "year") if sooner["born"] else ()
@@ -476,7 +408,7 @@ class _Reader:
         """Read «when A won», where something else is asked for."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
             return ()
-        for match in _patterns().when.finditer(self._left):
+        for match in patterns().when.finditer(self._left):
             mention = self._mention_at(match.start("named"), match.end("named"))
             if mention is None or (match.start() == 0 and not re.search(r"[,;]", self._left[match.end() :])):
                 continue
@@ -489,17 +421,17 @@ class _Reader:
     def _times(self) -> tuple[TimeTest, ...]:
         """Read dates, and what they bound."""
         found: list[TimeTest] = []
-        patterns = _patterns()
-        for pattern in (patterns.between, patterns.years):
+        made = patterns()
+        for pattern in (made.between, made.years):
             for match in pattern.finditer(self._left):
                 found.append(self._test(match, _iso(match["a"]), _iso(match["b"])))
-        for match in patterns.before.finditer(self._left):
+        for match in made.before.finditer(self._left):
             if match["until"] or match["before"]:
                 found.append(self._test(match, None, _iso(match["a"]), strict=bool(match["before"])))
-        for match in patterns.after.finditer(self._left):
+        for match in made.after.finditer(self._left):
             if match["since"] or match["after"]:
                 found.append(self._test(match, _iso(match["a"]), None, strict=bool(match["after"])))
-        for match in patterns.at.finditer(self._left):
+        for match in made.at.finditer(self._left):
             date = _iso(match["a"])
             decade = match["a"].endswith("s")
             found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
@@ -507,10 +439,10 @@ class _Reader:
 
     def _test(self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False) -> TimeTest:
         edge: Edge = "any"
-        patterns = _patterns()
-        if patterns.begins.search(self._whole):
+        made = patterns()
+        if made.begins.search(self._whole):
             edge = "begin"
-        elif patterns.ends.search(self._whole):
+        elif made.ends.search(self._whole):
             edge = "end"
         near = self._word_before(match.start())
         if near == "born":
@@ -523,7 +455,7 @@ class _Reader:
 
     def _count(self) -> tuple[str, str]:
         """Read how a number of things is asked for."""
-        match = _patterns().count.search(self._left)
+        match = patterns().count.search(self._left)
         if match is None:
             return "", ""
         words = WORD.findall(self._left[match.end() :])
@@ -535,29 +467,29 @@ class _Reader:
 
     def _asks(self) -> Edge | None:
         """Read «when did A win B»."""
-        asked = re.match(r"\W*when\b", self._whole) or _patterns().year_asked.search(self._whole)
+        asked = re.match(r"\W*when\b", self._whole) or patterns().year_asked.search(self._whole)
         if asked is None or len(self._mentions) < 2:
             return None
         first = asked.group().split()[0]
-        ends = first == "until" or _patterns().ends.search(self._whole[asked.end() :]) is not None
-        return "end" if ends else "begin" if _patterns().begins.search(self._whole) else "any"
+        ends = first == "until" or patterns().ends.search(self._whole[asked.end() :]) is not None
+        return "end" if ends else "begin" if patterns().begins.search(self._whole) else "any"
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Read what is taken away: mentions, or things that the answers have none of."""
-        patterns = _patterns()
+        made = patterns()
         clauses = [(clause.start(), clause.end()) for clause in re.finditer(r"[^,;?]+", self._left)]
         taken: list[int] = []
-        for pattern in (patterns.without, patterns.negation):
+        for pattern in (made.without, made.negation):
             for match in pattern.finditer(self._left):
                 first, last = next(((a, b) for a, b in clauses if a <= match.start() < b), (0, len(self._left)))
                 after = [n for n, one in enumerate(self._mentions) if match.end() <= one.start and one.end <= last]
                 before = [n for n, one in enumerate(self._mentions) if first <= one.start and one.end <= match.start()]
-                before = before if pattern is patterns.negation else []
+                before = before if pattern is made.negation else []
                 mention = after[0] if after else before[-1] if before else None
                 if mention is not None and mention not in taken:
                     taken.append(mention)
                     own = self._mentions[mention]
-                    if pattern is patterns.without:
+                    if pattern is made.without:
                         self._take(*match.span())
                     if own.start >= match.end():  # what is said of it is not said of what is asked for
                         self._take(match.start(), own.end)
@@ -565,7 +497,7 @@ class _Reader:
                     else:
                         self._take(own.start, last)
         lacking = ""
-        thing = patterns.no.search(self._left) or patterns.not_done.search(self._left)
+        thing = made.no.search(self._left) or made.not_done.search(self._left)
         if thing is not None and not taken:
             match = thing
             words = [word for word in match["thing"].split() if word not in FUNCTION_WORDS and word != "single"]
@@ -621,4 +553,4 @@ def asking_when(text: str) -> str:
         said = "when end" if first == "until" else "when start" if first == "since" else "when"
         return said.ljust(len(found.group()))
 
-    return _patterns().year_asked.sub(instead, text, count=1)
+    return patterns().year_asked.sub(instead, text, count=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -88,3 +88,79 @@ def _inflected(word: str, ending: str) -> str:
         return f"{word[:-1]}i{ending}"
     short = re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", word) is not None
     return f"{word}{word[-1]}{ending}" if short else word + ending
+
+
+_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_DATE = (
+    rf"(?:\d{{1,2}}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+\d{{1,2}},?\s+\d{{4}}|{_MONTH}\s+\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?"
+    r"|[12]\d{3}s?)(?![\d,.]*\d)"
+)
+_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion)\b|(?:k|m|bn)\b)?"
+
+
+class Patterns:
+    """The patterns that are made of the word lists."""
+
+    def __init__(self) -> None:
+        count, order, time, sets = idea("count"), idea("order"), idea("time"), idea("sets")
+        self.count = _made(rf"{any_of(count['asks'])}")
+        dates = rf"(?P<a>{_DATE})"
+        self.between = _made(
+            rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"
+        )
+        self.years = _made(rf"{dates}\s*{_loose(time['and'])}\s*(?P<b>{_DATE})")
+        self.after = _made(
+            rf"(?P<since>{any_of(time['since'])})?(?P<after>{any_of(time['after'])})?\s+{dates}(?:\s+{any_of(time['on'])})?"
+        )
+        self.before = _made(rf"(?P<until>{any_of(time['until'])})?(?P<before>{any_of(time['before'])})?\s+{dates}")
+        self.at = _made(rf"(?:{any_of(time['at'])}\s+)?(?:the\s+)?{dates}")
+        self.begins, self.ends = _made(any_of(time["begins"])), _made(any_of(time["ends"]))
+        comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
+        units = any_of(order["units"])
+        self.threshold = _made(
+            rf"(?:{comparison})\s+(?P<number>{_NUMBER})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
+        )
+        self.than = _made(rf"(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?P<named>{NAMED})")
+        most, least = any_of(order["most"]), any_of(order["least"])
+        ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
+        self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
+        self.any_other = _made(
+            r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
+        )
+        self.superlative = _made(rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:\s+(?P<noun>[a-z]+))?")
+        self.first = _made(
+            rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
+        )
+        self.by = _made(
+            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
+        )
+        self.comparative = _made(
+            rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
+        )
+        self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
+        self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
+        self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
+        self.same = _made(any_of(time["same"]))
+        self.shared = _made(any_of(time["shared"]))
+        self.when = _made(rf"{any_of(time['when'])}\s+(?P<named>{NAMED})(?P<rest>[^,?.;]*)")
+        self.without = _made(any_of(sets["without"]))
+        self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
+        self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
+        self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
+        self.year_asked = _made(any_of(idea("time")["asks"]))
+        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
+        self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
+
+
+def _made(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _loose(phrases: Sequence[str]) -> str:
+    return "(?:" + "|".join(re.escape(each) for each in sorted(phrases, key=lambda each: -len(each))) + ")"
+
+
+@cache
+def patterns() -> Patterns:
+    """Return the patterns, which are made once."""
+    return Patterns()

@@ -1,4 +1,4 @@
-"""Tests of `byokg.cli.data_commands`: from run folders to a page."""
+"""Tests of `byokg.cli.score_commands`: from run folders to a page."""
 
 from __future__ import annotations
 

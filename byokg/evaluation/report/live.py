@@ -220,7 +220,8 @@ class LiveRuns:
         self.version = 0
         self.changed = threading.Condition()
         self._asked: dict[str, Asked] = {}
-        self._figures: dict[tuple[Path, str, object], dict[str, Any]] = {}
+        self._figures: dict[tuple[Path, str], tuple[object, dict[str, Any]]] = {}
+        """By run and profile, or `took`: what the run was when they were counted, and the figures."""
         self._when: dict[str, int] = {}
         """By run, the version in which it changed last."""
         self._loading = threading.Lock()
@@ -295,7 +296,7 @@ class LiveRuns:
         }
 
     def _entry(self, run: LiveRun, profile: str) -> dict[str, Any]:
-        figures = self._figures.get((run.folder, profile, run.seen))
+        figures = self._counted(run, profile)
         if figures is None and profile == PROFILE:
             figures = self._strict(run)
         options = (run.config.get("config") or {}).get("options") or {}
@@ -307,15 +308,21 @@ class LiveRuns:
             "n": run.n,
             "how": " ".join(f"{key}={value}" for key, value in options.items() if value),
             "metrics": figures,
-            "took": self._figures.get((run.folder, "took", run.seen)),
+            "took": self._counted(run, "took"),
         }
+
+    def _counted(self, run: LiveRun, kind: str) -> dict[str, Any] | None:
+        """Return figures of a run as it is now; None where they are not counted yet."""
+        seen, figures = self._figures.get((run.folder, kind), (None, None))
+        return figures if seen == run.seen else None
 
     def _strict(self, run: LiveRun) -> dict[str, Any]:
         """Return the figures of `metrics.json`; of a run that is not finished, means over what is answered."""
         if run.state == "finished":
             summary = read_metrics(run.folder).overall
             figures = {name: asdict(estimate) for name, estimate in summary.estimates.items()}
-            return self._figures.setdefault((run.folder, PROFILE, run.seen), figures)
+            self._figures[run.folder, PROFILE] = run.seen, figures
+            return figures
         run.read(self.asked(run))
         rows = list(run.rows.values())
         if not rows:
@@ -327,14 +334,15 @@ class LiveRuns:
         """Count one of the figures that the leaderboard still lacks; tell whether there was one to count."""
         for run in list(self.runs.values()):
             for kind in ("took", *([profile] if profile != PROFILE else [])):
-                key = (run.folder, kind, run.seen)
-                if key in self._figures or (kind != "took" and run.state != "finished" and not run.rows):
+                seen, known = run.seen, self._counted(run, kind) is not None
+                if known or (kind != "took" and run.state != "finished" and not run.rows):
                     continue
                 if kind == "took":
-                    self._figures[key] = taken(list(read_timings(run.folder))) if run.state == "finished" else {}
+                    figures = taken(list(read_timings(run.folder))) if run.state == "finished" else {}
                 else:
                     [scored] = score_cases(self._run(run).cases, [PROFILES[kind]], 0)
-                    self._figures[key] = {name: asdict(each) for name, each in scored.estimates.items()}
+                    figures = {name: asdict(each) for name, each in scored.estimates.items()}
+                self._figures[run.folder, kind] = seen, figures
                 self._tell()
                 return True
         return False

@@ -72,6 +72,10 @@ class ViewServer(ThreadingHTTPServer):
         self._ended.set()
         super().server_close()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what went wrong with one request; a browser that goes away in the middle is nothing to tell of."""
+        _log.debug("a request was not answered", exc_info=True)
+
     def _watch(self) -> None:
         while not self._ended.wait(_EVERY_S):
             try:
@@ -126,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         path, _ = self._asked_for()
         if path is None:
             return
-        length = int(self.headers.get("Content-Length") or 0)
+        said = self.headers.get("Content-Length") or ""
+        length = int(said) if said.isascii() and said.isdigit() else 0
         if path != "ask" or self.server.ask is None:
             self._send(404, "text/plain", b"no graph is open: byokg view RUNS graph.path=DIR")
         elif not 0 < length <= _LONGEST_BODY or self.headers.get_content_type() != "application/json":

@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
-from byokg.graph.store import Direction, RelationArray, Schema
+from byokg.graph.int_sets import distinct, finder
+from byokg.graph.stopping import check
+from byokg.graph.store import Direction, InducedEdges, RelationArray, Schema
 from byokg.types import Language
 
 META = "meta.json"
@@ -34,6 +36,12 @@ Int64 = npt.NDArray[np.int64]
 
 SMALL_BYTES = 1 << 20
 """A graph of fewer bytes is read through whenever it is opened, which costs a millisecond or two."""
+
+_LOOKED_AT_ONCE = 1 << 15
+"""Edges whose far ends are looked up together, unless one node has more: as many as stay in a processor's cache."""
+
+COUNTED_AT_ONCE = 1 << 20
+"""Edges whose far ends or relations are collected together, unless one node has more."""
 
 _STATES = 7
 """Copies of one graph that are remembered to be whole, beside the latest."""
@@ -220,6 +228,51 @@ class Arrays:
         starts[0::2], stops[0::2] = self.out_index[nodes], self.out_index[nodes + 1]
         starts[1::2], stops[1::2] = self.in_index[nodes], self.in_index[nodes + 1]
         return starts, stops
+
+    def far_ends(self, nodes: Int64, direction: Direction) -> npt.NDArray[np.integer]:
+        """Return the other ends of the edges that touch some nodes, each once, ascending."""
+        starts, stops = self.slots_of(nodes, direction)
+        counts = stops - starts
+        ends = counts.cumsum()
+        found: list[npt.NDArray[np.integer]] = [np.empty(0, np.int32)]
+        first = read = 0
+        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+            check()
+            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
+            slot = np.arange(read, int(ends[last - 1]))
+            slot += (starts - ends + counts)[first:last].repeat(counts[first:last])
+            found.append(distinct(self.other.take(slot)))
+            first, read = last, int(ends[last - 1])
+        return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
+
+    def edges_among(self, nodes: Int64) -> InducedEdges:
+        """Return the edges with both ends among some nodes, which are distinct; see `InducedEdges`."""
+        starts = self.out_index[nodes]
+        counts = self.out_index[nodes + 1] - starts
+        ends = counts.cumsum()
+        total = int(ends[-1]) if len(ends) else 0
+        shift = starts - ends + counts
+        find = finder(nodes, total)
+        width = edge_width(len(self.in_edge))
+        columns = [np.empty(total, kind) for kind in (np.int32, np.int32, self.relation.dtype, width)]
+        first = read = found = 0
+        while read < total:
+            check()
+            stop = max(first + 1, int(np.searchsorted(ends, read + _LOOKED_AT_ONCE, "right")))
+            until, count = int(ends[stop - 1]), counts[first:stop]
+            edge = np.arange(read, until)
+            edge += shift[first:stop].repeat(count)
+            tail = find(self.other.take(edge))
+            kept = (tail >= 0).nonzero()[0]
+            edge = edge.take(kept)
+            head = np.arange(first, stop, dtype=np.int32).repeat(count)
+            parts = ((head, kept), (tail, kept), (self.relation, edge))
+            fresh = slice(found, found + len(kept))
+            for column, (values, places) in zip(columns, parts, strict=False):
+                values.take(places, out=column[fresh], mode="clip")  # straight into its place; none is out of bounds
+            columns[-1][fresh] = edge
+            first, read, found = stop, until, fresh.stop
+        return InducedEdges(*(column[:found] for column in columns))
 
     def narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
         """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""

@@ -26,6 +26,7 @@ from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound
 from byokg.files import new_folder
 from byokg.graph.columnar.folder import (
     BATCH_ROWS,
+    COUNTED_AT_ONCE,
     Arrays,
     BatchFile,
     edge_width,
@@ -51,15 +52,12 @@ from byokg.graph.columnar.schema import (
 )
 from byokg.graph.int_sets import (
     changes,
-    distinct,
-    finder,
     first_of_each,
     incoming_order,
     ranges,
     sort_distinct,
     sort_order,
 )
-from byokg.graph.stopping import check
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -79,12 +77,6 @@ Int64 = npt.NDArray[np.int64]
 
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
-
-_COUNTED_AT_ONCE = 1 << 20
-"""Edges whose relations are counted together, unless one node has more."""
-
-_LOOKED_AT_ONCE = 1 << 15
-"""Edges whose far ends are looked up together, unless one node has more: as many as stay in a processor's cache."""
 
 _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
@@ -405,19 +397,7 @@ class ColumnarGraph:
         Raises:
             EntityNotFound: a node number is out of range.
         """
-        starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
-        counts = stops - starts
-        ends = counts.cumsum()
-        found: list[NodeArray] = [np.empty(0, np.int32)]
-        first = read = 0
-        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
-            check()
-            last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
-            slot = np.arange(read, int(ends[last - 1]))
-            slot += (starts - ends + counts)[first:last].repeat(counts[first:last])
-            found.append(distinct(self._arrays.other.take(slot)))
-            first, read = last, int(ends[last - 1])
-        return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
+        return self._arrays.far_ends(self._checked(nodes), direction)
 
     def edges_among(self, nodes: NodeArray) -> InducedEdges:
         """Return the edges with both ends among `nodes`, by position of the head, relation, tail, edge number.
@@ -428,33 +408,7 @@ class ColumnarGraph:
         Raises:
             EntityNotFound: a node number is out of range.
         """
-        numbers, arrays = self._checked(nodes), self._arrays
-        starts = arrays.out_index[numbers]
-        counts = arrays.out_index[numbers + 1] - starts
-        ends = counts.cumsum()
-        total = int(ends[-1]) if len(ends) else 0
-        shift = starts - ends + counts
-        find = finder(numbers, total)
-        width = edge_width(self.edge_count)
-        columns = [np.empty(total, kind) for kind in (np.int32, np.int32, arrays.relation.dtype, width)]
-        first = read = found = 0
-        while read < total:
-            check()
-            stop = max(first + 1, int(np.searchsorted(ends, read + _LOOKED_AT_ONCE, "right")))
-            until, count = int(ends[stop - 1]), counts[first:stop]
-            edge = np.arange(read, until)
-            edge += shift[first:stop].repeat(count)
-            tail = find(arrays.other.take(edge))
-            kept = (tail >= 0).nonzero()[0]
-            edge = edge.take(kept)
-            head = np.arange(first, stop, dtype=np.int32).repeat(count)
-            parts = ((head, kept), (tail, kept), (arrays.relation, edge))
-            fresh = slice(found, found + len(kept))
-            for column, (values, places) in zip(columns, parts, strict=False):
-                values.take(places, out=column[fresh], mode="clip")  # straight into its place; none is out of bounds
-            columns[-1][fresh] = edge
-            first, read, found = stop, until, fresh.stop
-        return InducedEdges(*(column[:found] for column in columns))
+        return self._arrays.edges_among(self._checked(nodes))
 
     def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
         """Return the positions of wanted relations."""
@@ -471,7 +425,7 @@ class ColumnarGraph:
         segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         first = read = 0
         while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
-            last = max(first + 1, int(np.searchsorted(ends, read + _COUNTED_AT_ONCE, "right")))
+            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
             segment, slot = slots(starts[first:last], stops[first:last])
             relation = self._arrays.relation.take(slot)
             groups = np.flatnonzero(changes(segment, relation))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
+from byokg.graph.columnar import folder as stored
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
@@ -46,7 +47,7 @@ def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     graph = ColumnarGraph.from_triples(
         [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c")]
     )
-    monkeypatch.setattr(columnar, "_COUNTED_AT_ONCE", at_once)
+    monkeypatch.setattr(columnar, "COUNTED_AT_ONCE", at_once)
     found = graph.relation_counts(graph.numbers(ids("a", "d", "c")))
     columns = (found.origin, found.relation, found.inverse, found.count)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
@@ -207,7 +208,7 @@ class TestEdgesAmongNodes:
         every = store.edges(nodes, Direction.OUT)
         wanted = np.isin(every.tail, nodes)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(columnar, "_LOOKED_AT_ONCE", at_once)
+            patch.setattr(stored, "_LOOKED_AT_ONCE", at_once)
             found = store.edges_among(nodes)
         assert found.edge.tolist() == every.edge[wanted].tolist()
         assert found.relation.tolist() == every.relation[wanted].tolist()
@@ -235,7 +236,7 @@ class TestFarEnds:
         )
         nodes = np.array(asked, np.int64)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(columnar, "_COUNTED_AT_ONCE", at_once)
+            patch.setattr(stored, "COUNTED_AT_ONCE", at_once)
             found = store.far_ends(nodes, direction)
         assert found.tolist() == sorted(set(store.edges(nodes, direction).other.tolist()))
 
