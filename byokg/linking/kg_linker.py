@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -22,7 +23,7 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
-from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
+from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
@@ -369,12 +370,15 @@ class OfflineLinker:
     def _grow(self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None) -> list[tuple[Growth, Aligned]]:
         """Grow metapaths out of one topic entity: one entry a hop."""
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
+        choices = np.zeros((1, 0), np.float32)
         most = self._max_hops if hops is None else hops
         for hop in range(1, most + 1):
             growth = grow(self._store, growth, chosen, avoid, self._sample)
             if len(growth) == 0:
                 break
-            aligned = scorer.align(growth.steps)
+            siblings = np.bincount(growth.parents)[growth.parents]
+            choices = np.concatenate((choices[growth.parents], logarithms(siblings)[:, None]), axis=1)
+            aligned = scorer.align(growth.steps, choices, np.diff(growth.bounds))
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
@@ -382,6 +386,35 @@ class OfflineLinker:
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
+
+    def joins(
+        self, scorer: QuestionScorer, grown: Sequence[tuple[_Topic, Growth, Aligned]]
+    ) -> list[tuple[list[tuple[int, int, int, int]], Aligned]]:
+        """Pair metapaths of two mentions that end in the same nodes.
+
+        Returns:
+            For each pair of parts of `grown` some metapaths of which meet, which ones: part, path, part, path.
+        """
+        tops = self._tops(scorer, grown)
+        found = []
+        for one, other in combinations(range(len(grown)), 2):
+            if grown[one][0].mention == grown[other][0].mention or not len(tops[one]) or not len(tops[other]):
+                continue
+            pairs, counts = _meeting(grown[one][1], tops[one], grown[other][1], tops[other])
+            if len(pairs):
+                places = [(one, a, other, b) for a, b in pairs.tolist()]
+                found.append((places, scorer.join(grown[one][2], grown[other][2], pairs, counts)))
+        return found
+
+    def _tops(self, scorer: QuestionScorer, grown: Sequence[tuple[_Topic, Growth, Aligned]]) -> list[Int64]:
+        """Return for each part the most promising metapaths that end at named nodes."""
+        if len({topic.mention for topic, *_ in grown}) < 2:
+            return [np.empty(0, np.int64)] * len(grown)
+        tops = []
+        for (_, growth, _), promise in zip(grown, scorer.promise([part for *_, part in grown]), strict=True):
+            kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+            tops.append(np.sort(kept[np.argsort(-promise[kept], kind="stable")[:_JOINED]]))
+        return tops
 
     def _ranked(
         self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], hops: int | None
@@ -401,6 +434,30 @@ class OfflineLinker:
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[: self._top_k] for paths in proposed.values()]
         return tuple(sorted((path for paths in tops for path in paths), key=lambda path: -path.score))
+
+
+_JOINED = 24
+"""Metapaths of each length and topic that are paired with those of another topic, at most."""
+
+
+def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> tuple[Int64, Int64]:
+    """Find which metapaths end in the same nodes: (J, 2) their places, and (J,) how many nodes these are."""
+    parts = []
+    for growth, chosen in ((one, some), (other, others)):
+        reached = [growth.reached(path) for path in chosen.tolist()]
+        owner = np.repeat(np.arange(len(chosen)), [len(ends) for ends in reached])
+        parts.append((owner, np.concatenate(reached)))
+    common = np.intersect1d(parts[0][1], parts[1][1])
+    tables = []
+    for (owner, ends), chosen in zip(parts, (some, others), strict=True):
+        table = np.zeros((len(chosen), len(common)), np.float32)
+        place = np.minimum(np.searchsorted(common, ends), max(0, len(common) - 1))
+        inside = common[place] == ends if len(common) else np.zeros(len(ends), np.bool_)
+        table[owner[inside], place[inside]] = 1
+        tables.append(table)
+    counts = (tables[0] @ tables[1].T).astype(np.int64)  # whole numbers, so exact in any order
+    first, second = np.nonzero(counts)
+    return np.stack((some[first], others[second]), axis=1), counts[first, second]
 
 
 Task = Literal["entities", "paths", "query", "answers", "bfsql"]
