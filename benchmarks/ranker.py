@@ -1,10 +1,12 @@
 """How right the offline pipeline is with a trained path ranker, beside the same pipeline without one.
 
 python benchmarks/ranker.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N] [--seeds N]
+                            [--rankers DIR] [--pipelines offline,graphraft_offline]
 
 MetaQA with gold topic entities and the hop count unknown, trained on its dev questions; WebQSP with gold topic entities
 on the graph in `freebase_core` (not the published one), trained on the chains of `webqsp_train` and the dev questions.
-Rows named `untrained` are of the pipeline without ranker, which was fitted on dev questions by hand.
+Rows named `untrained` are of the pipeline without ranker, which was fitted on dev questions by hand. Rankers that
+`--rankers` holds already are taken as they are.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.relation_meaning import Steps
+from byokg.pipeline.graphraft import graphraft_offline_pipeline
+from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.training.ranker import (
     Case,
@@ -53,24 +57,37 @@ def measure(
     """Train a ranker for each seed, and answer test questions with and without it."""
     linker = offline_pipeline(graph, max_hops=max_hops).stages[0].linker
     assert isinstance(linker, OfflineLinker)
-    began = time.perf_counter()
-    held = list(cases(linker))
-    bench.add(Row(f"{name}_enumeration", time.perf_counter() - began, "s"))
     embedder = StaticEmbedder()
     steps = Steps(graph, embedder)
-    folders: list[Path | None] = [None] if bench.options.untrained else []
-    for seed in range(bench.options.seeds):
+    kept = bench.options.rankers or bench.folder
+    rankers = {f"seed{seed}": kept / f"{name}-ranker-{seed}" for seed in range(bench.options.seeds)}
+    held: list[Case] = []
+    for seed, folder in enumerate(rankers.values()):
+        if folder.is_dir():
+            continue
+        if not held:
+            began = time.perf_counter()
+            held += cases(linker)
+            bench.add(Row(f"{name}_enumeration", time.perf_counter() - began, "s"))
         settings = FitSettings(seed=seed)
         began = time.perf_counter()
         fitted = fit_ranker(held, graph, steps, embedder, settings)
         bench.add(Row(f"{name}_training_seed{seed}", time.perf_counter() - began, "s"))
-        folders.append(bench.folder / f"{name}-ranker-{seed}")
-        write_ranker(folders[-1] or bench.folder, fitted, embedder, settings, name)
+        write_ranker(folder, fitted, embedder, settings, name)
         bench.add(Row(f"{name}_held_out_f1_seed{seed}", fitted.after, "share"))
-    for folder, (part, dataset) in itertools.product(folders, tested.items()):
-        told = "untrained" if folder is None else f"seed{folder.name.rsplit('-', 1)[-1]}"
-        pipeline = offline_pipeline(graph, max_hops=max_hops, ranker=folder)
-        bench.evaluate(f"{part}_{told}", pipeline, bench.examples(dataset), "gold", metrics=("hits@1", "hit", "f1"))
+    tried: dict[str, Path | None] = {"untrained": None, **rankers} if bench.options.untrained else {**rankers}
+    for (told, ranker), pipeline, (part, dataset) in itertools.product(
+        tried.items(), bench.options.pipelines.split(","), tested.items()
+    ):
+        made = PIPELINES[pipeline](graph, max_hops, ranker)
+        row = f"{part}_{pipeline}_{told}"
+        bench.evaluate(row, made, bench.examples(dataset), "gold", metrics=("hits@1", "hit", "f1"))
+
+
+PIPELINES: dict[str, Callable[[ColumnarGraph, int, Path | None], Loop]] = {
+    "offline": lambda graph, hops, ranker: offline_pipeline(graph, max_hops=hops, ranker=ranker),
+    "graphraft_offline": lambda graph, hops, ranker: graphraft_offline_pipeline(graph, hops=hops, ranker=ranker),
+}
 
 
 def gold(example: Example) -> tuple[EntityId, ...]:
@@ -114,6 +131,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1, help="rankers to train")
     parser.add_argument("--untrained", action="store_true", help="answer without ranker as well")
+    parser.add_argument("--rankers", type=Path, help="folder that keeps the rankers")
+    parser.add_argument("--pipelines", default="offline", help=f"of {', '.join(PIPELINES)}, separated by commas")
     parser.add_argument("--only", choices=["metaqa", "webqsp"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -65,8 +65,12 @@ def sha256(path: Path) -> str:
 
 
 def list_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return size and checksum of each file in a folder, by name, as a `meta.json` keeps them under `files`."""
-    return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
+    """Return size and checksum of each file in a folder, by name, as a `meta.json` keeps them under `files`.
+
+    What is hidden, its name starting with a dot, is left out.
+    """
+    shown = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in shown}
 
 
 def find_missing(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -151,8 +155,17 @@ def _create_locked(path: Path, mode: int) -> BinaryIO:
         file.close()
 
 
+_WORTH_KEEPING_S = 60.0
+"""Seconds of work that are kept when somebody interrupts it."""
+
+
 @contextmanager
-def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool], None] | None) -> Iterator[Path]:
+def new_folder(
+    folder: str | Path,
+    overwrite: bool,
+    refuse: Callable[[Path, bool], None] | None,
+    useful: Callable[[Path], bool] | None = None,
+) -> Iterator[Path]:
     """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
 
     On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
@@ -163,6 +176,8 @@ def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool
         folder: where the content appears, complete.
         overwrite: handed to `refuse`.
         refuse: raises `GraphExists` when `folder` is taken; None replaces whatever is there.
+        useful: tells whether to go on with what a killed process has left, or one that was interrupted after more than
+            a minute; without it, nothing is kept.
 
     Raises:
         GraphExists: `folder` is taken.
@@ -173,10 +188,12 @@ def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool
         raise GraphError(f"cannot write to {str(folder)!a}: the name is not UTF-8; choose another")
     refuse = refuse or _refuse_nothing
     refuse(folder, overwrite)
-    partial = _sibling(folder)
+    partial, kept, began = _sibling(folder), False, time.monotonic()
     absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        if useful is not None:
+            _adopt(folder, partial, useful)
         with _locked_folder(partial):
             remove_left_behind(folder)
             yield partial
@@ -187,10 +204,28 @@ def new_folder(folder: str | Path, overwrite: bool, refuse: Callable[[Path, bool
             _sync(folder.parent)
     except OSError as error:
         raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
+    except KeyboardInterrupt:
+        kept = useful is not None and time.monotonic() - began > _WORTH_KEEPING_S and useful(partial)
+        raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if not kept:
+            shutil.rmtree(partial, ignore_errors=True)
         if not folder.exists():
             _remove_empty(absent)
+
+
+def _adopt(folder: Path, partial: Path, useful: Callable[[Path], bool]) -> None:
+    """Give the name `partial` to what another process has left beside `folder`, if some of it is useful."""
+    for left in sorted(folder.parent.glob(f"{glob.escape(f'.{folder.name}.partial-')}*")):
+        with suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if useful(left):
+                    left.rename(partial)
+                    return
+            finally:
+                os.close(descriptor)
 
 
 def _refuse_nothing(folder: Path, overwrite: bool) -> None:
@@ -203,8 +238,8 @@ def _sibling(path: Path) -> Path:
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, and lock it for as long as this process works on it."""
-    folder.mkdir()
+    """Make a folder, if it is not there, and lock it for as long as this process works on it."""
+    folder.mkdir(exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -266,6 +301,24 @@ def _sync(path: Path) -> None:
 def uncompressed(path: Path) -> Path:
     """Return the path without the ending of a compression."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS[1:] else path
+
+
+def bytes_read(paths: Sequence[Path]) -> int | None:
+    """Return up to where this process has read some files that are read one after the other.
+
+    None where the system does not tell (only Linux does), or none of them is open.
+    """
+    sizes = {str(path.resolve()): path.stat().st_size for path in paths}
+    names = list(sizes)
+    with suppress(OSError):
+        for descriptor in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                name = os.readlink(f"/proc/self/fd/{descriptor}")
+                if name in sizes:
+                    said = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii")
+                    before = sum(sizes[path] for path in names[: names.index(name)])
+                    return before + int(said.split("pos:")[1].split()[0])
+    return None
 
 
 def open_decompressed(path: Path) -> BinaryIO:

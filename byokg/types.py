@@ -66,6 +66,14 @@ class ProposedPath:
     paths are walked both ways at each hop, the written way first."""
 
 
+@dataclass(frozen=True)
+class JoinedPaths:
+    """Two relation paths from different mentions, proposed for what both lead to, with the belief in that."""
+
+    paths: tuple[ProposedPath, ProposedPath]
+    score: float
+
+
 Language = Literal["cypher", "sparql"]
 
 
@@ -84,6 +92,8 @@ class Artifacts:
 
     mentions: tuple[Mention, ...] = ()
     paths: tuple[ProposedPath, ...] = ()
+    joined: tuple[JoinedPaths, ...] = ()
+    """Pairs of `paths`, best first."""
     queries: tuple[GraphQuery, ...] = ()
     """At most one for each language that was asked for."""
     draft_answers: tuple[str, ...] = ()
@@ -271,6 +281,22 @@ class RowsEvidence(Evidence):
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     truncated: bool = False
+
+
+@dataclass(frozen=True)
+class ComputedEvidence(Evidence):
+    """What was worked out from other evidence: a count, the most of something, what is left of it."""
+
+    operation: str
+    """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence` or `property`."""
+    text: str
+    """What was done, and with what, in words."""
+    nodes: tuple[EntityId, ...] = ()
+    """What came of it, where that are nodes."""
+    values: tuple[Value, ...] = ()
+    """What came of it, where that are numbers or dates."""
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts", "text", "files", "service_errors"),
+    ("types", "errors", "prompts", "text", "periods", "files", "service_errors"),
     ("index",),
     ("graph",),
     ("open",),
     ("llm",),
+    ("operators",),
     ("linking",),
     ("retrieval",),
     ("pipeline",),

@@ -21,6 +21,7 @@ from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
+from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import ENDED
@@ -131,6 +132,25 @@ def trace(
         print_json(record)
     else:
         show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
+        if stages := _stages(run, id):
+            stdout().print(Text(stages))
+
+
+def _stages(run: Path, id: str) -> str:
+    """Say how far a question's gold answers came, stage by stage; nothing where it has none."""
+    from byokg.evaluation.records import read_predictions
+    from byokg.evaluation.run_folder import read_questions
+    from byokg.evaluation.runner import outcome
+
+    example = next((one for one in read_questions(run) if one.id == id), None)
+    prediction = next((one for one in read_predictions(run) if one.id == id), None)
+    if example is None or prediction is None or not example.answers or prediction.retrieved is None:
+        return ""
+    found, linked = prediction.retrieved, prediction.linked
+    told = [] if linked is None else [f"linked {len(linked.found)} of {len(linked.gold)} topics"]
+    told.append(f"retrieved {sum(rank is not None for rank in found.ranks)} of {len(found.ranks)} gold answers")
+    told += [f"{word} {sum(its)}" for word, its in (("shown", found.shown), ("cited", found.cited)) if its is not None]
+    return f"{', '.join(told)}: {outcome(example, prediction).stage.replace('_', ' ')}"
 
 
 def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
@@ -351,7 +371,7 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
     if record.get("calls"):
         calls = root.add(Text("language model", "bold"))
         for number, call in enumerate(record["calls"], start=1):
-            shown = f", shown {_ranges(call['shown'])}" if call["shown"] else ""
+            shown = f", {len(call['shown'])} lines of evidence shown" if call["shown"] else ""
             reply = f"prompt {call['prompt'][:_DIGEST]}, reply {call['reply'][:_DIGEST]}"
             calls.add(Text(f"{number}. {call['stage']}  ").append(f"{reply}{shown}", "dim"))
     _add_listed(root.add(Text("answers" if record["answers"] else "no answer", "bold")), record["answers"], _answer)
@@ -467,6 +487,8 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         rows = [" | ".join(_cell(cell) for cell in row) for row in item["rows"][:_ENDS]]
         more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
         return "\n".join([on_one_line(item["query"]), " | ".join(item["columns"]), *rows, *more])
+    if kind == "ComputedEvidence":
+        return f"{item['operation']}: {on_one_line(item['text'])}"
     if kind == "Feedback":
         return f"{on_one_line(item['subject'])}: {on_one_line(item['problem'])}"
     return kind.removesuffix("Evidence").lower()
@@ -513,7 +535,7 @@ def _names(record: Mapping[str, Any], store: GraphStore | None) -> dict[EntityId
                 names[item["node"]["id"]] = item["node"]["name"]
     names |= {answer["id"]: answer["name"] for answer in record["answers"] if answer["id"] is not None}
     if store is not None:
-        names |= {node.id: node.name for node in store.nodes(list(nodes))}
+        names |= node_names(store, nodes)
     return names
 
 

@@ -35,8 +35,8 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.files import new_folder, sha256, user_cache
-from byokg.graph.columnar.folder import FORMAT, VERSION, refuse_taken
+from byokg.files import sha256, user_cache
+from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, name_index
 from byokg.graph.store import GraphStore, takes_queries
@@ -194,7 +194,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         ImportFailed: the source cannot become a graph.
         GraphError: the cache cannot be written.
     """
-    from byokg.graph.importers.choose import import_into
+    from byokg.graph.importers.choose import graph_folder, import_into
 
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
     folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
@@ -210,7 +210,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         return folder
     began = time.perf_counter()
     try:
-        with new_folder(folder, damaged, refuse_taken) as partial:  # graph and names appear together, or not at all
+        with graph_folder(source, folder, damaged) as partial:  # graph and names appear together, or not at all
             build_names(import_into(source, partial))
         graph = ColumnarGraph.open(folder)
     except GraphError as error:

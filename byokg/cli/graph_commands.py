@@ -5,6 +5,7 @@ What is in a graph, for people and as JSON.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -219,6 +220,10 @@ def build(
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N bad lines, and list them.")
     ] = 0,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Memory to work with, about, such as 800M or 4G.")
+    ] = "4G",
+    no_names: Annotated[bool, typer.Option("--no-names", help="Do not index names: only exact ids are found.")] = False,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
@@ -226,28 +231,28 @@ def build(
     or with nodes.csv and edges.csv; each also as .gz, .xz or .zst. Or it is the graph on a server: neo4j://…,
     bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the environment.
 
+    Files may be larger than memory. A build of triples that was interrupted or killed goes on when the same command is
+    given again.
+
     --overwrite replaces the whole folder, its engines included. To give an engine to a graph that is there already:
     byokg graph engine DIR --cypher
     """
     import time
 
-    from byokg.files import new_folder
-    from byokg.graph.columnar.folder import refuse_taken
+    from byokg.graph.importers.choose import graph_folder
     from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
-    folder, wanted = folder_given(out, "--out"), _languages(cypher, sparql)
+    folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
     settings = node_settings(id_property, name_property)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
     try:
-        refuse_taken(folder, overwrite)
-        with new_folder(
-            folder, overwrite, refuse_taken
-        ) as partial:  # graph, names and engines appear together, or not at all
-            graph = _make(source, partial, settings, skip_bad)
+        # Graph, names and engines appear together, or not at all.
+        with graph_folder(source, folder, overwrite) as partial:
+            graph = _make(source, partial, settings, skip_bad, size)
             seconds = time.perf_counter() - began
-            indexed = _index_names(graph, aliases or [])
+            indexed = "names are not indexed" if no_names else _index_names(graph, aliases or [])
             for language in wanted:
                 add_engine(partial, language)
     except GraphExists as error:
@@ -263,17 +268,32 @@ def build(
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
-def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int) -> ColumnarGraph:
+_UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
+_LEAST_MEMORY = 1 << 28
+
+
+def _memory(text: str) -> int:
+    """Read a size of memory."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])i?B?", text.strip(), re.IGNORECASE)
+    size = int(float(match[1]) * (1 << _UNITS[match[2].upper()])) if match else 0
+    if size < _LEAST_MEMORY:
+        raise ConfigError(f"--memory {text!r} is no size of at least 256M; write a number and a unit, such as 4G")
+    return size
+
+
+def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int, memory: int) -> ColumnarGraph:
     """Import files, or copy what a server holds, into a folder."""
     from byokg.open import is_address
 
     if not is_address(source):
-        from byokg.graph.importers.choose import import_into
+        from byokg.cli.terminal import building
+        from byokg.graph.importers.choose import import_into, source_files
 
         if settings:
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
         bad: list[Exception] = []
-        graph = import_into(source, out, skip_bad, bad.append)
+        told = building(source_files(source), out, note)
+        graph = import_into(source, out, skip_bad, bad.append, memory, told)
         if bad:
             note(f"left out {len(bad):,} bad lines:")
         for error in bad:

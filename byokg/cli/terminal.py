@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 import typer
 
 from byokg.errors import ConfigError
+from byokg.files import bytes_read
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -321,6 +323,60 @@ class _Pace:
             return f"{done:,} nodes ({rate:,.0f}/s)"
         left = max(self._total - done, 0) / rate if rate else 0.0
         return f"{done:,} of {self._total:,} nodes ({rate:,.0f}/s, {left:,.0f} s left)"
+
+
+_PLACE_BYTES = {"beside": 30, "in": 24}
+"""What an edge takes, about, while a graph is built, and in the graph that is built."""
+
+_SURE = 0.002
+"""Share of the files that must have been read before a guess is made of what all of them hold."""
+
+
+def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> Callable[[str, int], None]:
+    """Return what to call, while a graph is built, with what is being done and the edges that are done.
+
+    Args:
+        sources: the files that are read, in this order.
+        out: where the graph is to stand.
+        say: told in a line, every few seconds, how far that is and how long it will take; and once, as soon as that
+            can be guessed, how much space is needed, if it is more than a gigabyte or than there is.
+    """
+    size = sum(path.stat().st_size for path in sources)
+    began = told = time.monotonic()
+    first: int | None = None
+    edges, stage, guessed = 0, "", False
+
+    def done(doing: str, count: int) -> None:
+        nonlocal began, told, first, edges, stage, guessed
+        now = time.monotonic()
+        if doing != stage:
+            began, stage, first = now, doing, None
+        if first is None:
+            first = count
+        reading = doing == "read"
+        edges = max(edges, count) if reading else edges
+        at = bytes_read(sources) if reading else None
+        share = (at / size if at is not None and size else None) if reading else count / max(edges, 1)
+        if reading and share and share > _SURE and not guessed:
+            guessed = True
+            in_all = count / share
+            needed, left_over = (in_all * _PLACE_BYTES[place] / 1e9 for place in ("beside", "in"))
+            free = shutil.disk_usage(next(place for place in (out, *out.parents) if place.exists())).free / 1e9
+            if needed + left_over > min(free, 1):
+                enough = "" if free > needed + left_over else "; THAT IS NOT ENOUGH"
+                say(
+                    f"about {in_all / 1e6:,.1f} million edges: the graph will take {left_over:,.1f} GB, and building "
+                    f"it {needed:,.1f} GB more until it is done; {free:,.1f} GB are free{enough}"
+                )
+        if now - told < _EVERY_S:
+            return
+        told = now
+        rate = (count - first) / max(now - began, 1e-3)
+        of_all = f", {share:.0%}" if share else ""
+        left = f", {(now - began) * (1 / share - 1):,.0f} s left of this" if share and count > first else ""
+        say(f"{doing} {count:,} edges{of_all} ({rate:,.0f}/s{left})")
+
+    return done
 
 
 def show(rows: Rows, console: Console) -> None:

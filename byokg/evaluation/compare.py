@@ -19,9 +19,10 @@ import numpy as np
 from byokg.errors import LlmUnusable, RunError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.comparability import contract, differing
-from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.metrics import Estimate, Stage, count_stages
 from byokg.evaluation.profiles import Metric, Profile
 from byokg.evaluation.run_folder import Run, changed_settings
+from byokg.evaluation.runner import outcome
 from byokg.evaluation.significance import (
     PAIRED_RESAMPLES,
     RESAMPLES,
@@ -295,6 +296,17 @@ class Comparison:
     """What else keeps their figures apart: graph, questions, what was granted, code; empty if nothing does."""
     holm: Mapping[str, float] = field(default_factory=dict)
     """By metric, the p value corrected for the number of runs compared with the first."""
+
+    @property
+    def losses(self) -> tuple[Mapping[Stage, int], ...]:
+        """Return by stage how many of the questions of both runs each of them lost; empty if none recorded evidence."""
+        asked = {example.id: example for example in self.first.questions}
+        common = [example for example in self.second.questions if example.id in asked]
+        runs = (self.first, self.second)
+        outcomes = [[outcome(one, run.predictions.get(one.id)) for one in common] for run in runs]
+        if not all(any(each.retrieved is not None for each in its) for its in outcomes):
+            return ()
+        return tuple(count_stages(each.stage for each in its) for its in outcomes)
 
 
 def compare_runs(

@@ -10,8 +10,8 @@ the answer descending, then in node order. Metrics need that order for Hits@1 on
 first answer; all others treat the answers as a set.
 
 Every question counts in every metric, with one denominator: a question without an outcome (failed or
-skipped) scores zero and is counted. It is also attributed to the first stage that lost it (not linked, linked but not
-retrieved, retrieved but not answered), so these counts add up to the number of questions.
+skipped) scores zero and is counted. It is also attributed to the first stage that lost it (linked, retrieved, shown,
+cited, answered), so these counts add up to the number of questions.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ import numpy as np
 from byokg.evaluation.significance import RESAMPLES, Codes, Values, cluster_codes, effective_n, intervals
 from byokg.types import Support
 
-Stage = Literal["failed", "not_linked", "not_retrieved", "not_answered", "answered"]
+Stage = Literal["failed", "not_linked", "not_retrieved", "not_shown", "not_cited", "not_answered", "answered"]
 """`failed`: there is no outcome. `not_linked`: none of the annotated topic entities was linked. `not_retrieved`: no
-gold answer is in the evidence. `not_answered`: one is, but no answer is right. `answered`: an answer is right (Hit), be
-it one that the evidence does not hold."""
+gold answer is in the evidence. `not_shown`: one is, but did not fit into the prompt that was answered.
+`not_cited`: it stood there, but no answer rests on evidence that holds it. `not_answered`: one does, and no answer is
+right. `answered`: an answer is right (Hit), be it one that the evidence does not hold."""
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 METRICS = ("hit", "hits@1", "precision", "recall", "f1", "em")
 """Names in reports, in the order of the fields of `Scores`."""
 
-RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "support", "tokens")
+RETRIEVAL_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall", "shown", "support", "tokens")
 """Names in reports; see `retrieval_metrics`."""
 
 GROUNDING_METRICS = ("answered", "supported", "citation_precision", "citation_recall")
@@ -59,7 +60,7 @@ _DASH = re.compile("[\u2010-\u2015\u2212]")
 _KEPT = frozenset("#%")
 
 
-def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Stage:
+def stage(hit: bool, failed: bool, linked: float | None, retrieved: Retrieved | None) -> Stage:
     """Attribute one question.
 
     Args:
@@ -67,15 +68,17 @@ def stage(hit: bool, failed: bool, linked: float | None, retrieved: bool) -> Sta
         failed: the question has no outcome.
         linked: share of its topic entities that were linked, in [0, 1]; None if they were granted or are not
             annotated, so that none can be lost.
-        retrieved: any gold answer is in the evidence.
+        retrieved: how far each gold answer came; None where that was not recorded.
     """
     if failed:
         return "failed"
     if hit:
         return "answered"
-    if retrieved:
-        return "not_answered"
-    return "not_linked" if linked == 0.0 else "not_retrieved"
+    if retrieved is None or not retrieved.recall():
+        return "not_linked" if linked == 0.0 else "not_retrieved"
+    if retrieved.shown is not None and not any(retrieved.shown):
+        return "not_shown"
+    return "not_cited" if retrieved.cited is not None and not any(retrieved.cited) else "not_answered"
 
 
 def count_stages(stages: Iterable[Stage]) -> dict[Stage, int]:
@@ -96,6 +99,10 @@ class Retrieved:
     """Annotated triples in the evidence, and annotated triples in all; None if none are annotated."""
     tokens: int | None = None
     """Tokens of graph context in the last prompt; None if no prompt had any."""
+    shown: tuple[bool, ...] | None = None
+    """For each of `ranks`, whether the answer stood in the prompt that was answered; None if no model answered."""
+    cited: tuple[bool, ...] | None = None
+    """For each of `ranks`, whether the answers rest on evidence that holds it; None if that was not recorded."""
 
     def recall(self, k: int | None = None) -> float:
         """Return the share of gold answers that the first k items hold, in [0, 1]; of all items without k."""
@@ -179,8 +186,7 @@ class Outcome:
     @property
     def stage(self) -> Stage:
         """Return where the question was lost, if it was."""
-        found = self.retrieved is not None and self.retrieved.recall() > 0
-        return stage(self.scores.hit > 0, self.failed, self.linked, found)
+        return stage(self.scores.hit > 0, self.failed, self.linked, self.retrieved)
 
 
 @dataclass(frozen=True)
@@ -351,9 +357,10 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
     if not recorded:
         return (outcome.linked, *(None for _ in RETRIEVAL_METRICS))
     if found is None:
-        return (outcome.linked, *(0.0 for _ in _RANKS), None, None)
+        return (outcome.linked, *(0.0 for _ in _RANKS), None, None, None)
     support = None if found.support is None else found.support[0] / found.support[1]
-    return (outcome.linked, *(found.recall(k) for k in _RANKS), support, found.tokens)
+    shown = None if found.shown is None else sum(found.shown) / len(found.shown)
+    return (outcome.linked, *(found.recall(k) for k in _RANKS), shown, support, found.tokens)
 
 
 def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:

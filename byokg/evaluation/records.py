@@ -7,7 +7,8 @@
   the answer is no node), `error` (null, or `type` and `message`), `linked` (null if topic entities are not
   annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
   (what the language model answered in its first round, before it saw the graph), `retrieved` (null if the question
-  failed; else the fields of `metrics.Retrieved`), `grounding` (likewise of `metrics.Grounding`).
+  failed; else the fields of `metrics.Retrieved`: how far gold answers came),
+  `grounding` (likewise of `metrics.Grounding`).
 - `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
   models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,

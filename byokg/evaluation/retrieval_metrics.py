@@ -4,12 +4,14 @@
 |---|---|---|
 | `recall@k` | share of the gold answers that the first k evidence items hold | [0, 1] |
 | `recall` | the same of all items | [0, 1] |
+| `shown` | share of the gold answers that stood in the prompt that was answered | [0, 1] |
 | `support` | share of the annotated support triples that are in the evidence | [0, 1] |
 | `tokens` | tokens of graph context in the last prompt of the question, as mean and as median | 0 or more |
 
 Evidence is ranked as it came: rounds in order, in a round the retrievers in their order, of each the best first. An
 item holds the nodes and values in it, the ends of a path all at once. A question that failed holds nothing; it counts.
-`support` counts the questions with annotated triples alone, `tokens` those whose prompts were given any.
+`support` counts the questions with annotated triples alone, `shown` those that a language model answered, `tokens`
+those whose prompts were given any.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from itertools import chain
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Retrieved, normalise
 from byokg.llm.usage import QuestionUsage
-from byokg.pipeline.context import shown_text
+from byokg.pipeline.context import NOTHING, line_text, shown_text
 from byokg.text import estimate_tokens
 from byokg.types import (
     INVERSE,
+    AnswerItem,
     Cell,
+    ComputedEvidence,
     EdgeCell,
     EntityId,
     Evidence,
@@ -39,12 +43,17 @@ from byokg.types import (
     Value,
 )
 
+_ANSWERING = frozenset(("answer", "subgraph", "lean", "bfs_agent", "direct"))
+"""Stages of pipelines whose last call writes the answers."""
+
 
 def retrieved(
     example: Example,
     evidence: Sequence[Evidence],
     tokens: int | None = None,
     nodes: Sequence[Collection[EntityId]] = (),
+    prompt: str | None = None,
+    answers: Sequence[AnswerItem] = (),
 ) -> Retrieved:
     """Find the gold answers and support triples in the evidence of one question.
 
@@ -56,21 +65,32 @@ def retrieved(
         evidence: in the order in which it came.
         tokens: of graph context in the last prompt; None if it had none.
         nodes: for each gold answer, the nodes that have its name; read only if the data set gives no ids.
+        prompt: what the model that answered was shown (`answered_prompt`); None if none answered.
+        answers: what was answered, with citations.
     """
     golds = _golds(example, nodes)
     unknown = set() if example.answer_ids else {name for _, name in golds if name is not None}
     ranks: list[int | None] = [None] * len(golds)
     grounds = [item for item in evidence if not isinstance(item, Feedback)]
+    resting = {id for answer in answers for id in answer.citations}
+    cited = [False] * len(golds)
     for rank, item in enumerate(grounds, start=1):
-        if None not in ranks:
-            break
+        if None not in ranks and item.id not in resting:
+            continue
         ids = {id for sought, _ in golds for id in sought}.intersection(_nodes(item))
         names = set(map(normalise, _values(item)))
         if unknown:
             names.update(unknown.intersection(map(normalise, _nodes(item))))
         for place, (sought, name) in enumerate(golds):
-            if ranks[place] is None and (not sought.isdisjoint(ids) or name in names):
-                ranks[place] = rank
+            if not sought.isdisjoint(ids) or name in names:
+                ranks[place] = ranks[place] or rank
+                cited[place] = cited[place] or item.id in resting
+    shown = None
+    if prompt is not None:
+        said = [(name,) if name is not None else tuple(map(normalise, example.answers)) for _, name in golds]
+        shown = tuple(rank is not None and _says(prompt, names) for rank, names in zip(ranks, said, strict=True))
+        wrong = "\n".join(line_text(prompt, id) for answer in answers for id in answer.miscited)
+        cited = [is_so or (seen and _says(wrong, each)) for is_so, seen, each in zip(cited, shown, said, strict=True)]
     wanted = dict.fromkeys(example.support)
     called = _ids_of_names(example)
     seen = {triple for item in grounds for triple in _triples(item)} if wanted else set()
@@ -78,7 +98,7 @@ def retrieved(
         any((head, relation, tail) in seen for head in called.get(h, (h,)) for tail in called.get(t, (t,)))
         for h, relation, t in wanted
     )
-    return Retrieved(tuple(ranks), (found, len(wanted)) if wanted else None, tokens)
+    return Retrieved(tuple(ranks), (found, len(wanted)) if wanted else None, tokens, shown, tuple(cited))
 
 
 def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_tokens) -> int | None:
@@ -96,6 +116,23 @@ def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_
         if text:
             return count(text)
     return None
+
+
+def answered_prompt(usage: QuestionUsage, question: str) -> str | None:
+    """Return what the model that wrote the answers was shown, less the question; None if no model wrote any.
+
+    Of a prompt with numbered lines of evidence these alone: examples in it are not about the graph.
+    """
+    if not usage.calls or usage.calls[-1].stage not in _ANSWERING:
+        return None
+    prompt = "\n".join(message.text for message in usage.calls[-1].call.messages if message.role != "system")
+    return shown_text(prompt) or ("" if NOTHING in prompt else prompt.replace(question, " "))
+
+
+def _says(text: str, names: Sequence[str]) -> bool:
+    """Tell whether a text holds one of some normalised names, as whole words."""
+    words = f" {normalise.__wrapped__(text)} "
+    return any(f" {name} " in words for name in names)
 
 
 def _golds(example: Example, nodes: Sequence[Collection[EntityId]]) -> list[tuple[frozenset[str], str | None]]:
@@ -132,6 +169,8 @@ def _nodes(item: Evidence) -> Iterator[str]:
         yield from (item.triple.head, item.triple.tail)
     elif isinstance(item, NodeEvidence):
         yield item.node.id
+    elif isinstance(item, ComputedEvidence):
+        yield from item.nodes
     elif isinstance(item, RowsEvidence):
         for cell in _cells(item.rows):
             if isinstance(cell, NodeCell):
@@ -147,6 +186,8 @@ def _values(item: Evidence) -> Iterator[str]:
         properties = [triple.properties for path in item.paths for triple in path.triples if triple.properties]
     elif isinstance(item, TripleEvidence):
         properties = [item.triple.properties]
+    elif isinstance(item, ComputedEvidence):
+        yield from map(str, item.values)
     elif isinstance(item, NodeEvidence):
         yield item.node.name
         properties = [item.node.properties]

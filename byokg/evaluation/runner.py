@@ -43,7 +43,7 @@ from byokg.evaluation.records import (
     read_unfinished,
     read_usage,
 )
-from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
+from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, retrieved
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
     RunFolder,
@@ -360,7 +360,8 @@ class _Asker:
             nodes = () if example.answer_ids or self.gold_nodes is None else self.gold_nodes(example)
             found, scores = None, ZERO
             if example.answers:
-                found = retrieved(example, evidence, context_tokens(took, self.count_tokens), nodes)
+                tokens, prompt = context_tokens(took, self.count_tokens), answered_prompt(took, example.question)
+                found = retrieved(example, evidence, tokens, nodes, prompt, answer.items)
                 scores = score([item.name for item in answer.items], example.answers)
             return _Answered(example.id, answered(answer, seconds, took, topics, found), Outcome(scores))
         except (ReplyPending, BudgetExceeded):

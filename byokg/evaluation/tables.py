@@ -38,6 +38,7 @@ _EVIDENCE = {
     "recall@10": "first 10",
     "recall@20": "first 20",
     "recall": "all items",
+    "shown": "shown to the model that answered",
     "support": "support triples",
 }
 _GROUNDING = {
@@ -220,7 +221,7 @@ def _loss(metrics: Metrics) -> Table:
     """Show how many questions each stage lost, overall and by type."""
     groups = {"all": metrics.overall, **(metrics.by_type if len(metrics.by_type) > 1 else {})}
     return table(
-        [*labels(""), *figures(*(stage.replace("_", " ") for stage in STAGES))],
+        [*labels(""), *figures(*(stage.replace("_", "\n") for stage in STAGES))],
         [(name, *(f"{summary.loss[stage]:,}" for stage in STAGES)) for name, summary in groups.items()],
         "where questions are lost",
     )
@@ -396,6 +397,8 @@ def comparison_tables(comparison: Comparison, listed: int) -> Group:
     parts.append(_metrics(comparison))
     if comparison.by_type:
         parts.append(_types(comparison))
+    if comparison.losses:
+        parts.append(_losses(comparison))
     parts += _questions(comparison, listed)
     return Group(*parts)
 
@@ -423,6 +426,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             }
             for name, difference in comparison.differences.items()
         },
+        "loss": [dict(counts) for counts in comparison.losses],
         "metric": comparison.metric,
         "by_type": {
             group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference), "p_holm": one.holm}
@@ -520,6 +524,12 @@ def _metrics(comparison: Comparison) -> Table:
         "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's test (mid-p) for metrics of 0 and 1, "
         "else a permutation test; clusters are drawn and swapped whole",
     )
+
+
+def _losses(comparison: Comparison) -> Table:
+    first, second = comparison.losses
+    rows = [(stage.replace("_", " "), f"{first[stage]:,}", f"{second[stage]:,}") for stage in STAGES]
+    return table([*labels(""), *figures(*_run_headings(comparison))], rows, "questions by the stage that lost them")
 
 
 def _types(comparison: Comparison) -> Table:

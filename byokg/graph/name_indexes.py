@@ -236,9 +236,12 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
         if key not in known:
             properties = ", ".join(known) or "none"
             raise ConfigError(f"no node has the property {key!r} that is to hold aliases; there are: {properties}")
-    index = NameIndex.of(name_entries(graph, aliases))
     with new_folder(graph.folder / NAMES, overwrite=True, refuse=None) as partial:
-        index.write(partial, graph.checksum or "")
+        if aliases:
+            NameIndex.of(name_entries(graph, aliases)).write(partial, graph.checksum or "")
+        else:
+            owners = np.arange(graph.node_count, dtype=np.int32)
+            NameIndex.build_in(partial, graph.names_of_nodes(), owners, graph.checksum or "")
     return NameIndex.open(graph.folder / NAMES, graph.checksum)
 
 

@@ -51,6 +51,15 @@ class Growth:
         """Return the nodes at the end of one metapath."""
         return self.ends[self.bounds[path] : self.bounds[path + 1]]
 
+    def taken(self, paths: Int64) -> Growth:
+        """Return some of the metapaths, by their positions in ascending order."""
+        if len(paths) == len(self):
+            return self
+        counts = np.diff(self.bounds)[paths]
+        bounds = np.append(0, counts.cumsum())
+        place = np.arange(bounds[-1]) + np.repeat(self.bounds[paths] - bounds[:-1], counts)
+        return Growth(self.steps[paths], bounds, self.ends[place], self.parents[paths])
+
 
 def start(node: int) -> Growth:
     """Return the one metapath of no steps, standing at `node`."""

@@ -10,9 +10,10 @@ many letters they have, so names of similar length stand together, also among th
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
+from byokg.index.string_hashes import hash_column, positions
 from byokg.text import ARTICLES, WORD, fold_words
 
 Bytes = npt.NDArray[np.uint8]
@@ -30,22 +32,6 @@ UInt64 = npt.NDArray[np.uint64]
 
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""
-
-# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
-
-
-def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
-    """View N numbers as an Arrow column, to take the rows at these positions."""
-    held = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
-
-
-def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
-    """Return N texts as an Arrow column. Raises `UnicodeEncodeError` for a lone surrogate."""
-    data = [text.encode() for text in texts]
-    bounds = np.cumsum([0, *map(len, data)], dtype=np.int64)
-    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
-
 
 _END = "\n"
 _COMPARED = 192
@@ -222,7 +208,11 @@ def _codes(text: str) -> UInt64:
 
 
 _SPACE = ord(" ")
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
+"""Names that are worked on at once."""
+
+_GROUPED = 1 << 24
+"""Words in names whose holders are collected at once, unless there are more of one word."""
 
 # What ASCII bytes become: letters small, digits as they are, all others a space. Bytes of other characters stay.
 _FOLDED = np.arange(256, dtype=np.uint8)
@@ -236,15 +226,6 @@ def split_names(names: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Int64]
     Returns:
         The words of all names, one name after another, and the number of words in each: (N,).
     """
-    words, counts = [], [np.empty(0, np.int64)]
-    for start in range(0, len(names), _BLOCK):
-        some, lengths = _split(names.slice(start, _BLOCK))
-        words.append(some)
-        counts.append(lengths)
-    return pa.concat_arrays(words) if words else pa.array([], pa.large_string()), np.concatenate(counts)
-
-
-def _split(names: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Int64]:
     # Plain numpy knows ASCII alone; what folding makes of other names has letters and single spaces only.
     other = pc.invert(pc.string_is_ascii(names))
     plain = names
@@ -330,6 +311,14 @@ class NameArrays:
     """(E,) who bears each name, ascending in each row, none twice."""
 
 
+Keep = Callable[[str, Any], Any]
+
+
+def _held(_name: str, array: Any) -> Any:
+    """Keep an array in memory."""
+    return array
+
+
 @dataclass(frozen=True)
 class NameTable:
     """Rows, their spellings, and the vocabulary their words are numbered in."""
@@ -340,58 +329,39 @@ class NameTable:
     arrays: NameArrays
 
     @classmethod
-    def build(cls, names: pa.LargeStringArray, owners: Int64) -> NameTable:
+    def build(cls, names: pa.LargeStringArray, owners: Integers, keep: Keep = _held) -> NameTable:
         """Make a table of E names and their owners; blank names and nulls are left out.
+
+        Beside the names it takes about 60 bytes for each, and as much for what is not put elsewhere by `keep`.
 
         Args:
             names: (E,) names; the same may come several times.
             owners: (E,) who bears each, 0 or greater; the same may come several times.
+            keep: told the name of each array of `NameArrays`, and the array; what it returns is used from then on,
+                such as the same array mapped from a file.
         """
-        coded = names.dictionary_encode()
-        spellings = coded.dictionary
-        texts, counts = split_names(spellings)
-        # Words are numbered in the order of their bytes.
-        coded_words = texts.dictionary_encode()
-        order = pc.sort_indices(coded_words.dictionary).to_numpy()
-        number = np.empty(len(order), np.int32)
-        number[order] = np.arange(len(order), dtype=np.int32)
-        vocabulary = Vocabulary.build(coded_words.dictionary.take(pa.array(order)))
-        words = number[coded_words.indices.to_numpy()] if len(texts) else np.empty(0, np.int32)
-        sizes = pc.utf8_length(vocabulary.words).to_numpy().astype(np.int64) if len(vocabulary) else np.empty(0)
-        letters = _sums(sizes[words], counts) + counts - 1
-        del coded_words, texts
-
-        rows = np.flatnonzero(counts)  # blank names have no word
-        rows = rows[np.argsort(letters[rows], kind="stable")]
-        row_of = np.full(len(counts), -1, np.int64)
-        row_of[rows] = np.arange(len(rows))
+        spelling, first = _distinct(names)
+        vocabulary, words, counts = _words(names, first)
+        rows, letters = _by_length(vocabulary, words, counts)
+        row_of = np.full(len(counts), -1, np.int32)
+        row_of[rows] = np.arange(len(rows), dtype=np.int32)
+        letters = keep("letters", np.minimum(letters[rows], np.iinfo(np.uint16).max).astype(np.uint16))
         word_bounds, words = _rearranged(words, counts, rows)
-        counts = counts[rows]
-        row_of_word = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        holder_bounds, holders = grouped(words, row_of_word, len(vocabulary))
-        skip = _leading_articles(words, word_bounds[:-1], counts, vocabulary)
-        hashes = np.zeros(len(rows), np.uint64)
-        np.add.at(hashes, holders, np.repeat(word_hashes(np.arange(len(vocabulary))), np.diff(holder_bounds)))
-        hash_order = np.argsort(hashes, kind="stable")
-        named = coded.indices.is_valid().to_numpy(zero_copy_only=False)
-        bearing = row_of[coded.indices.drop_null().to_numpy()]  # the row of each entry that has a name; -1 if blank
-        owner_bounds, owned = grouped(bearing[bearing >= 0], owners[named][bearing >= 0], len(rows))
-        return cls(
-            spellings.take(pa.array(rows)),
-            vocabulary,
-            NameArrays(
-                letters=np.minimum(letters[rows], np.iinfo(np.uint16).max).astype(np.uint16),
-                word_bounds=_narrow(word_bounds),
-                words=words.astype(np.int32),
-                holder_bounds=_narrow(holder_bounds),
-                holders=holders.astype(np.int32),
-                longest=_longest(words, word_bounds[:-1] + skip, counts - skip, len(vocabulary)),
-                hashes=hashes[hash_order],
-                hash_rows=hash_order.astype(np.int32),
-                owner_bounds=_narrow(owner_bounds),
-                owners=_narrow(owned),
-            ),
+        word_bounds, words = keep("word_bounds", word_bounds), keep("words", words)
+        longest = keep("longest", _longest(words, word_bounds, vocabulary))
+        holder_bounds, holders, hashes = _holders(words, word_bounds, len(vocabulary))
+        holder_bounds, holders = keep("holder_bounds", holder_bounds), keep("holders", holders)
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        hashes, order = keep("hashes", hashes[order]), keep("hash_rows", order)
+        named = spelling >= 0
+        bearing = row_of[spelling[named]]  # the row of each entry that has a name; -1 if that is blank
+        borne = bearing >= 0
+        owner_bounds, owned = grouped(bearing[borne], owners[named][borne], len(rows))
+        owner_bounds, owned = keep("owner_bounds", _narrow(owner_bounds)), keep("owners", _narrow(owned))
+        arrays = NameArrays(
+            letters, word_bounds, words, holder_bounds, holders, longest, hashes, order, owner_bounds, owned
         )
+        return cls(names.take(positions(first[rows])), vocabulary, arrays)
 
     def __len__(self) -> int:
         return len(self.spellings)
@@ -444,7 +414,7 @@ def set_hash(words: Iterable[int]) -> int:
     return total & MASK
 
 
-def ranges(counts: Int64) -> Int64:
+def ranges(counts: Integers) -> Int64:
     """Return where ranges of given lengths start and end, one after the other: (len(counts) + 1,)."""
     return np.concatenate((np.zeros(1, np.int64), counts.cumsum(dtype=np.int64)))
 
@@ -472,36 +442,124 @@ def grouped(keys: Integers, values: Integers, count: int) -> tuple[Int64, Intege
     return ranges(np.bincount(keys[first], minlength=count)), values[first]
 
 
-def _sums(values: Int64, counts: Int64) -> Int64:
-    """Return the sum of each of several ranges that follow each other."""
-    bounds = ranges(counts)
-    before = ranges(values)
-    return before[bounds[1:]] - before[bounds[:-1]]
+def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
+    """Number the different names in the order in which they come.
+
+    Returns:
+        (E,) the number of each name, -1 for null, and where each stands first. Names are numbered by their hashes, and
+        compared where these are equal.
+    """
+    hashes = hash_column(names)
+    order = np.argsort(hashes, kind="stable")
+    same = hashes[order[1:]] == hashes[order[:-1]]
+    shared = np.zeros(len(names), np.bool_)
+    shared[order[1:][same]] = shared[order[:-1][same]] = True
+    del hashes, order, same
+    leader = np.arange(len(names), dtype=np.int32)
+    repeated = np.flatnonzero(shared).astype(np.int32)
+    coded = names.take(positions(repeated)).dictionary_encode()
+    codes = coded.indices.fill_null(-1).to_numpy()
+    known = codes >= 0
+    first = np.empty(len(coded.dictionary), np.int32)
+    first[codes[known][::-1]] = repeated[known][::-1]  # of repeated assignments the last one stays
+    leader[repeated[known]] = first[codes[known]]
+    if names.null_count:
+        leader[names.is_null().to_numpy(zero_copy_only=False)] = -1
+    leads = leader == np.arange(len(names))
+    number = leads.cumsum(dtype=np.int32) - np.int32(1)
+    return np.where(leader >= 0, number[leader], np.int32(-1)), np.flatnonzero(leads).astype(np.int32)
 
 
-def _rearranged(words: Integers, counts: Int64, rows: Int64) -> tuple[Int64, Integers]:
+def _words(names: pa.LargeStringArray, first: Int32) -> tuple[Vocabulary, Int32, Int32]:
+    """Split S different names; return their words in the order of bytes, (T,) the words of all, and (S,) how many."""
+    counts = np.zeros(len(first), np.int32)
+    coded = [pa.array([], pa.large_string()).dictionary_encode()]
+    for start in range(0, len(first), _BLOCK):
+        texts, some = split_names(names.take(positions(first[start : start + _BLOCK])))
+        counts[start : start + _BLOCK] = some
+        coded.append(texts.dictionary_encode())
+    chunks = pa.chunked_array(coded).unify_dictionaries().chunks
+    del coded
+    spelt = chunks[0].dictionary
+    order = pc.sort_indices(spelt).to_numpy()
+    number = np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    words = np.empty(sum(map(len, chunks)), np.int32)
+    at = 0
+    for chunk in chunks:
+        words[at : at + len(chunk)] = number[chunk.indices.to_numpy()]
+        at += len(chunk)
+    return Vocabulary.build(spelt.take(pa.array(order))), words, counts
+
+
+def _by_length(vocabulary: Vocabulary, words: Int32, counts: Int32) -> tuple[Int32, Int32]:
+    """Return the names that have words, those of fewer letters first, and (S,) the letters of each."""
+    sizes = pc.utf8_length(vocabulary.words).to_numpy().astype(np.int64) if len(vocabulary) else np.zeros(0, np.int64)
+    letters = counts - 1
+    at = 0
+    for start in range(0, len(counts), _BLOCK):
+        some = counts[start : start + _BLOCK]
+        total = int(some.sum())
+        before = ranges(sizes[words[at : at + total]])
+        bounds = ranges(some)
+        letters[start : start + _BLOCK] += (before[bounds[1:]] - before[bounds[:-1]]).astype(np.int32)
+        at += total
+    rows = np.flatnonzero(counts).astype(np.int32)  # blank names have no word
+    lengths = letters[rows]
+    narrow = lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths  # which sorts quicker
+    return rows[np.argsort(narrow, kind="stable")], letters
+
+
+def _rearranged(words: Int32, counts: Int32, rows: Int32) -> tuple[Integers, Int32]:
     """Put ranges of words into another order; return their new bounds, and the words."""
-    starts = ranges(counts)[:-1]
-    return ranges(counts[rows]), words[members(starts[rows], counts[rows])]
+    starts = _narrow(ranges(counts)[:-1])
+    bounds = _narrow(ranges(counts[rows]))
+    found = np.empty(int(bounds[-1]), np.int32)
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        taken = words[members(starts[some].astype(np.int64), counts[some].astype(np.int64))]
+        found[bounds[start] : bounds[start] + len(taken)] = taken
+    return bounds, found
 
 
-def _leading_articles(words: Integers, starts: Int64, counts: Int64, vocabulary: Vocabulary) -> Int64:
-    """Return 1 for each row that starts with an article it can do without: see `leads_with_article`."""
+def _longest(words: Int32, bounds: Integers, vocabulary: Vocabulary) -> npt.NDArray[np.uint16]:
+    """Return the words of the longest name that starts with each word, which may be behind an article."""
     is_article = np.zeros(len(vocabulary) + 1, np.bool_)
     numbers = vocabulary.find(sorted(ARTICLES))
     is_article[numbers[numbers >= 0]] = True
-    if not len(words):
-        return np.zeros(len(counts), np.int64)
-    last = len(words) - 1
-    second = is_article[words[np.minimum(starts + 1, last)]]
-    return (is_article[words[starts]] & (counts > 1) & ~(second & (counts > 2))).astype(np.int64)
-
-
-def _longest(words: Integers, starts: Int64, counts: Int64, word_count: int) -> npt.NDArray[np.uint16]:
-    longest = np.zeros(word_count, np.uint16)
-    if len(words):
-        np.maximum.at(longest, words[starts], np.minimum(counts, np.iinfo(np.uint16).max).astype(np.uint16))
+    longest = np.zeros(len(vocabulary), np.uint16)
+    for first in range(0, len(bounds) - 1, _BLOCK):
+        starts, stops = bounds[first:-1][:_BLOCK], bounds[first + 1 :][:_BLOCK]
+        counts = stops - starts
+        # As `leads_with_article` says of one name.
+        second = is_article[words[np.minimum(starts + 1, len(words) - 1)]]
+        skip = is_article[words[starts]] & (counts > 1) & ~(second & (counts > 2))
+        behind = np.minimum(counts - skip, np.iinfo(np.uint16).max).astype(np.uint16)
+        np.maximum.at(longest, words[starts + skip], behind)
     return longest
+
+
+def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers, Int32, UInt64]:
+    """Return the rows that hold each word, ascending and none twice, behind their bounds; and the hash of each row."""
+    row_of_word = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
+    hashes = np.zeros(len(bounds) - 1, np.uint64)
+    counts, found = np.zeros(word_count, np.int64), [np.empty(0, np.int32)]
+    ends = np.bincount(words, minlength=word_count).cumsum()
+    low = 0
+    while low < word_count:
+        done = int(ends[low - 1]) if low else 0
+        high = max(int(np.searchsorted(ends, done + _GROUPED, "right")), low + 1)
+        # All at once, usually: only what is too much is looked at in parts.
+        here = slice(None) if high - low == word_count else np.flatnonzero((words >= low) & (words < high))
+        key = words[here].astype(np.int64) << 32 | row_of_word[here]
+        key.sort()
+        key = key[np.concatenate(([True], key[1:] != key[:-1]))]
+        word, row = key >> 32, key & 0xFFFFFFFF
+        counts[low:high] = np.bincount(word - low, minlength=high - low)
+        np.add.at(hashes, row, word_hashes(word))
+        found.append(row.astype(np.int32))
+        low = high
+    return _narrow(ranges(counts)), np.concatenate(found), hashes
 
 
 def _narrow(values: Integers) -> Integers:

@@ -27,7 +27,8 @@ from rapidfuzz.utils import default_process
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, positions, set_hash
+from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
+from byokg.index.string_hashes import positions
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
@@ -148,12 +149,32 @@ def _map_column(path: Path) -> pa.LargeStringArray:
     return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column("text")
 
 
+def _write_array(folder: Path, pattern: str, name: str, array: npt.NDArray[Any]) -> None:
+    with (folder / pattern.format(name)).open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def _write_rest(folder: Path, table: NameTable, made_for: str) -> None:
+    """Write a table, but for its `NameArrays`, which are there already."""
+    _write_column(folder / _NAMES, table.spellings)
+    _write_column(folder / _WORDS, table.vocabulary.words)
+    for field in fields(WordArrays):
+        _write_array(folder, _WORD_ARRAY, field.name, getattr(table.vocabulary.arrays, field.name))
+    counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
+    meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": list_files(folder)}
+    write_json(folder / META, meta)
+
+
+def _map_array(folder: Path, pattern: str, name: str) -> npt.NDArray[Any]:
+    # As a plain array: the memmap subclass would slow down every operation on it.
+    mapped: npt.NDArray[Any] = np.load(folder / pattern.format(name), mmap_mode="r", allow_pickle=False).view(
+        np.ndarray
+    )
+    return mapped
+
+
 def _map_arrays(folder: Path, pattern: str, kind: type) -> dict[str, npt.NDArray[Any]]:
-    # As plain arrays: the memmap subclass would slow down every operation on them.
-    return {
-        field.name: np.load(folder / pattern.format(field.name), mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        for field in fields(kind)
-    }
+    return {field.name: _map_array(folder, pattern, field.name) for field in fields(kind)}
 
 
 Int64 = npt.NDArray[np.int64]
@@ -246,16 +267,29 @@ class NameIndex:
 
     def write(self, folder: str | Path, made_for: str = "") -> None:
         """Write the index into an empty folder; `made_for` identifies what the owners are numbers of."""
-        folder, table = Path(folder), self._table
-        _write_column(folder / _NAMES, table.spellings)
-        _write_column(folder / _WORDS, table.vocabulary.words)
-        for pattern, arrays in ((_NAME_ARRAY, table.arrays), (_WORD_ARRAY, table.vocabulary.arrays)):
-            for field in fields(arrays):
-                with (folder / pattern.format(field.name)).open("wb") as file:
-                    np.save(file, getattr(arrays, field.name), allow_pickle=False)
-        counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
-        meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": list_files(folder)}
-        write_json(folder / META, meta)
+        for field in fields(NameArrays):
+            _write_array(Path(folder), _NAME_ARRAY, field.name, getattr(self._table.arrays, field.name))
+        _write_rest(Path(folder), self._table, made_for)
+
+    @classmethod
+    def build_in(
+        cls, folder: str | Path, names: pa.LargeStringArray, owners: npt.NDArray[np.integer], made_for: str = ""
+    ) -> None:
+        """Index names as `build` does, and write the index into an empty folder, part by part: millions need that.
+
+        Args:
+            folder: where to write.
+            names: E names; nulls and blank ones are left out.
+            owners: (E,) who bears each, numbers from 0.
+            made_for: identifies what the owners are numbers of.
+        """
+        place = Path(folder)
+
+        def keep(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            _write_array(place, _NAME_ARRAY, name, array)
+            return _map_array(place, _NAME_ARRAY, name)
+
+        _write_rest(place, NameTable.build(names, owners, keep), made_for)
 
     @staticmethod
     def verify(folder: str | Path, made_for: str | None = None) -> dict[str, Any]:

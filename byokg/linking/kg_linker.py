@@ -1,9 +1,8 @@
 """The KG-Linkers: what to look for in the graph, from a question.
 
 `LlmLinker` has a language model read the question, the schema and what was found so far, and write entities, relation
-paths, queries and draft answers. `OfflineLinker` needs none: `MentionSpotter` finds the pieces of a question that name
-something in the graph, and relation paths are grown out of what they mean and ranked by embeddings and the graph's own
-words.
+paths, queries and draft answers. `OfflineLinker` needs none: relation paths are grown out of the nodes that a question
+names, and ranked by embeddings and the graph's own words.
 """
 
 from __future__ import annotations
@@ -19,203 +18,29 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, at_least
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
+from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
+from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
+from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
+from byokg.text import Reading, locate, read_question
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, JoinedPaths, Language, Mention, Metapath, ProposedPath, Question
 
-_ARTICLES = frozenset("the a an".split())
-_LETTERS = 4
-"""A shorter word or text is not looked for approximately: too much resembles it."""
-_RUN = 8
-"""Words of a text that is looked for approximately, at most."""
+_MORE = 3
+"""Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
 
-
-@dataclass(frozen=True)
-class SpottingSettings:
-    """What makes a piece of text a mention; found on the dev splits of MetaQA, WebQSP and atlas."""
-
-    same_case: float = 1.5
-    """Worth of a name with capitals that is written just so."""
-    other_case: float = 0.7
-    """Worth of a name where the text has capitals, but not those of the name."""
-    explained: float = 0.9
-    """How much of a word's importance is lost when a relation of the graph explains it."""
-    another: float = 0.5
-    """A further mention needs this share of the best one's worth."""
-    most: int = 3
-    """Mentions at most."""
-    misspelt_cutoff: float = 0.85
-    """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
-    fuzzy_cutoff: float = 0.88
-    """Lowest score of a part of a name, in [0, 1]."""
-    strange: float = 0.5
-    """A word that no name has is taken for misspelt if no relation explains it as well as this."""
-
-
-class MentionSpotter:
-    """Finds mentions by comparing every run of words with the names of the graph.
-
-    Args:
-        entities: holds the index over the names of the graph, made when the first question is looked at.
-        importance: how much a word tells, about 1 on average.
-        explained: how well some relation of the graph explains a word, in [0, 1].
-        familiar: whether a word is an everyday one, and so not misspelt.
-        settings: worths and thresholds.
-    """
-
-    def __init__(
-        self,
-        entities: EntityLinker,
-        importance: Callable[[str], float],
-        explained: Callable[[str], float],
-        familiar: Callable[[str], bool] = lambda word: False,
-        settings: SpottingSettings | None = None,
-    ) -> None:
-        self._entities = entities
-        self._importance = importance
-        self._explained = explained
-        self._familiar = familiar
-        self.settings = settings or SpottingSettings()
-
-    def spot(self, text: str) -> list[Mention]:
-        """Return the mentions in a question, the most telling first; none overlap.
-
-        Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        looked for around words that nothing accounts for. Only when there is neither, misspelt names are looked for
-        everywhere, and then parts of names.
-        """
-        words = _Words(text)
-        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
-        strange = [position for position in content if self._strange(words.folded[position])]
-        found = (
-            [*self._exact(words), *self._misspelt(words, strange)]
-            or self._misspelt(words, content)
-            or self._parts(words)
-        )
-        found.sort(key=lambda item: (-item[0], item[1].start))
-        kept: list[Mention] = []
-        for worth, mention in found:
-            if len(kept) == self.settings.most or (kept and worth < self.settings.another * found[0][0]):
-                break
-            if all(mention.end <= other.start or mention.start >= other.end for other in kept):
-                kept.append(mention)
-        return kept
-
-    def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Look up every run that is not longer than the names that start with its first word."""
-        names = self._entities.names
-        longest = [names.longest_from(normalize_name(word)) for word in words.folded]
-        found = []
-        for first, word in enumerate(words.folded):
-            most = longest[first]
-            if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
-                most = max(most, 1 + longest[first + 1])
-            for last in range(first, min(len(longest), first + most)):
-                mention = words.mention(first, last)
-                if len(names.exact(mention.text)):
-                    worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
-                    if worth > 0:
-                        found.append((worth, mention))
-        return found
-
-    def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
-        """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
-
-        Comparing takes a while on a large graph, so only the most telling words are looked at.
-        """
-        found = []
-        telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
-        for position in telling[: self.settings.most]:
-            runs = [
-                (first, last)
-                for first in range(max(0, position - _RUN + 1), position + 1)
-                for last in range(position, min(len(words.folded), first + _RUN))
-            ]
-            mentions = [words.mention(first, last) for first, last in runs]
-            word = normalize_name(words.folded[position])
-            near = self._entities.names.closest(
-                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
-            )
-            scores = [0.0 if match is None else match.score for match in near]
-            at = scores.index(max(scores))
-            if (match := near[at]) is not None:
-                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
-                found.append((match.score * worth, mentions[at]))
-        return found
-
-    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Compare the tails of each run of words with all names, in part."""
-        found = []
-        run: list[int] = []
-        for position, word in enumerate([*words.folded, ""]):
-            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
-                run.append(position)
-                continue
-            while run and words.folded[run[-1]] in FUNCTION_WORDS:
-                run.pop()
-            for first in run[-_RUN:]:
-                mention = words.mention(first, run[-1])
-                if len(mention.text) < _LETTERS:
-                    continue
-                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
-                    shorter, longer = sorted((len(match.name), len(mention.text)))
-                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
-                    found.append((match.score * told * shorter / longer, mention))
-            run = []
-        return found
-
-    def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
-        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
-        surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
-        capitals = surface != surface.casefold()
-        # The first word of a sentence has a capital whatever it is.
-        if same and capitals and not first == last == 0:
-            return self.settings.same_case * sum(map(self._importance, folded))
-        if not any(map(_tells, folded)):
-            return 0.0
-        worth = sum(map(self._told, folded[1:] if folded[0] in _ARTICLES else folded))
-        return worth * (self.settings.other_case if capitals and not same else 1.0)
-
-    def _told(self, word: str) -> float:
-        """Return how much a word tells beyond what relations explain."""
-        return self._importance(word) * (1 - self.settings.explained * self._explained(word))
-
-    def _strange(self, word: str) -> bool:
-        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
-        return (
-            not self._entities.names.has_word(normalize_name(word))
-            and self._explained(word) < self.settings.strange
-            and not self._familiar(word)
-        )
-
-
-class _Words:
-    """The words of a text, and where they stand."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._spans = list(WORD.finditer(text))
-        self.folded = [span.group().casefold() for span in self._spans]
-
-    def mention(self, first: int, last: int) -> Mention:
-        """Return the text from one word to another, both included."""
-        start, end = self._spans[first].start(), self._spans[last].end()
-        return Mention(self._text[start:end], start, end)
-
-
-def _tells(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS
-
+_MOSTLY = 0.5
 
 Float = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
@@ -228,6 +53,21 @@ class _Topic:
     node: int
     id: EntityId
     mention: int
+
+
+_Grown = tuple[_Topic, Growth, Aligned]
+
+
+@dataclass(frozen=True)
+class _Joins:
+    """Metapaths in two parts of what was grown that end in the same nodes."""
+
+    one: int
+    other: int
+    """Numbers of the parts."""
+    pairs: Int64
+    """(J, 2) places in either part."""
+    aligned: Aligned
 
 
 @dataclass(frozen=True)
@@ -259,6 +99,7 @@ class OfflineLinker:
         beam: metapaths lengthened at each hop; those that stand at a nameless node are always lengthened.
         sample: nodes looked at in each step of growing.
         top_k: metapaths proposed for each topic entity.
+        asked: tells which properties a question asks for, where `store` is a `PropertyView`.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
     Differs: writes no query, no draft answers and no BFS-QL; one round is all it has to say.
@@ -274,6 +115,7 @@ class OfflineLinker:
         beam: int = 32,
         sample: int = 256,
         top_k: int = 10,
+        asked: AskedValues | None = None,
     ) -> None:
         if not 1 <= max_hops <= MAX_HOPS:
             raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
@@ -286,6 +128,12 @@ class OfflineLinker:
         self._beam = beam
         self._sample = sample
         self._top_k = top_k
+        self._asked = asked
+        self._edges = store.store if isinstance(store, PropertyView) else store
+        turned = inverse_relations(self._edges)
+        symmetric = [number for number, label in enumerate(store.relations) if label in turned.get(label, ())]
+        self._doubled = 2 * np.array(symmetric, np.int64) + 1
+        """Steps against relations that mean the same both ways, which lead where the steps along them do."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions, and metapaths best first, each with the entity it starts from.
@@ -301,7 +149,9 @@ class OfflineLinker:
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
         _, mentions, scorer, grown = self._explore(question)
-        return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops))
+        more = 1 if read(question.text, mentions).plain else _MORE
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k)
+        return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
         """Return what is scored for a question, for training and diagnosis.
@@ -319,20 +169,25 @@ class OfflineLinker:
 
     def _explore(
         self, question: Question, start: tuple[Mention, int] | None = None
-    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
+    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[_Grown]]:
         """Read the question and grow metapaths out of every topic entity."""
         if start is None:
             mentions, topics = self._mentions(question)
         else:
             mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
-        reading = read_question(question.text, [mention for mention, _ in mentions], missing)
+        demand = read(question.text, [mention for mention, _ in mentions])
+        rest = demand.rest if self._asked is None else asking_when(demand.rest)
+        reading = read_question(rest, [mention for mention, _ in mentions], missing)
+        values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
         scorer = self.scorer.question(reading)
-        grown: list[tuple[_Topic, Growth, Aligned]] = []
+        grown: list[_Grown] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
-            grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops)]
+            grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops, values)]
+        if only and self._asked is not None:
+            grown = self._with_values(scorer, grown, 2 * self._asked.first)
         return reading, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
@@ -367,81 +222,112 @@ class OfflineLinker:
             raise missing
         return known
 
-    def _grow(self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None) -> list[tuple[Growth, Aligned]]:
-        """Grow metapaths out of one topic entity: one entry a hop."""
+    def _with_values(
+        self, scorer: QuestionScorer, grown: list[_Grown], first: int
+    ) -> list[_Grown]:
+        """Keep the metapaths that end at values or dates, if there are any."""
+        kept = []
+        for topic, growth, aligned in grown:
+            last = growth.steps[:, -1]
+            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _MOSTLY))
+            if len(rows):
+                kept.append((topic, growth.taken(rows), aligned.taken(rows)))
+        return kept or grown
+
+    def _grow(
+        self,
+        scorer: QuestionScorer,
+        topic: int,
+        avoid: Int64,
+        hops: int | None,
+        values: npt.NDArray[np.bool_] | None = None,
+    ) -> list[tuple[Growth, Aligned]]:
+        """Grow metapaths out of one topic entity: one entry a hop; `values` says which properties may end one."""
+        store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
         choices = np.zeros((1, 0), np.float32)
         most = self._max_hops if hops is None else hops
         for hop in range(1, most + 1):
-            growth = grow(self._store, growth, chosen, avoid, self._sample)
+            growth = grow(store, growth, chosen, avoid, self._sample)
+            if len(self._doubled):
+                growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
+            if values is not None and store is self._store:
+                value = growth.steps[:, -1] // 2 - len(self._edges.relations)
+                growth = growth.taken(np.flatnonzero((value < 0) | values[np.maximum(value, 0)]))
             if len(growth) == 0:
                 break
             siblings = np.bincount(growth.parents)[growth.parents]
             choices = np.concatenate((choices[growth.parents], logarithms(siblings)[:, None]), axis=1)
-            aligned = scorer.align(growth.steps, choices, np.diff(growth.bounds))
+            aligned = scorer.align(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
                 promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
+                promise[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
 
-    def joins(
-        self, scorer: QuestionScorer, grown: Sequence[tuple[_Topic, Growth, Aligned]]
-    ) -> list[tuple[list[tuple[int, int, int, int]], Aligned]]:
-        """Pair metapaths of two mentions that end in the same nodes.
-
-        Returns:
-            For each pair of parts of `grown` some metapaths of which meet, which ones: part, path, part, path.
-        """
-        tops = self._tops(scorer, grown)
-        found = []
-        for one, other in combinations(range(len(grown)), 2):
-            if grown[one][0].mention == grown[other][0].mention or not len(tops[one]) or not len(tops[other]):
-                continue
-            pairs, counts = _meeting(grown[one][1], tops[one], grown[other][1], tops[other])
-            if len(pairs):
-                places = [(one, a, other, b) for a, b in pairs.tolist()]
-                found.append((places, scorer.join(grown[one][2], grown[other][2], pairs, counts)))
-        return found
-
-    def _tops(self, scorer: QuestionScorer, grown: Sequence[tuple[_Topic, Growth, Aligned]]) -> list[Int64]:
-        """Return for each part the most promising metapaths that end at named nodes."""
+    def _joins(self, scorer: QuestionScorer, grown: Sequence[_Grown]) -> list[_Joins]:
+        """Pair metapaths of two mentions that end in the same nodes."""
         if len({topic.mention for topic, *_ in grown}) < 2:
-            return [np.empty(0, np.int64)] * len(grown)
+            return []
         tops = []
         for (_, growth, _), promise in zip(grown, scorer.promise([part for *_, part in grown]), strict=True):
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
             tops.append(np.sort(kept[np.argsort(-promise[kept], kind="stable")[:_JOINED]]))
-        return tops
+        found = []
+        for one, other in combinations(range(len(grown)), 2):
+            if grown[one][0].mention != grown[other][0].mention:
+                pairs = _meeting(grown[one][1], tops[one], grown[other][1], tops[other])
+                if len(pairs):
+                    found.append(_Joins(one, other, pairs, scorer.join(grown[one][2], grown[other][2], pairs)))
+        return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], hops: int | None
-    ) -> tuple[ProposedPath, ...]:
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
+    ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
+        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these."""
         if not grown:
-            return ()
+            return (), ()
+        joins = self._joins(scorer, grown)
+        scored = scorer.scores([*(part for *_, part in grown), *(part.aligned for part in joins)])
+
+        def path(part: int, row: int) -> ProposedPath:
+            topic, growth, _ = grown[part]
+            return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
+
         proposed: dict[int, list[ProposedPath]] = {}
-        for (topic, growth, _), scores in zip(grown, scorer.scores([part for *_, part in grown]), strict=True):
+        for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
                 continue
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            best = kept[np.argsort(-scores[kept], kind="stable")[: self._top_k]]
-            proposed.setdefault(topic.node, []).extend(
-                ProposedPath(labels(self._store, growth.steps[path]), float(scores[path]), topic.id)
-                for path in best.tolist()
-            )
+            best = kept[np.argsort(-scored[part][kept], kind="stable")[:top_k]]
+            proposed.setdefault(topic.node, []).extend(path(part, row) for row in best.tolist())
+        meeting: list[tuple[float, _Joins, int]] = []
+        for each, scores in zip(joins, scored[len(grown) :], strict=True):
+            lengths = [grown[part][1].steps.shape[1] for part in (each.one, each.other)]
+            if hops is None or sum(lengths) == hops or lengths == [hops, hops]:
+                best = np.argsort(-scores, kind="stable")[:top_k]
+                meeting += [(float(scores[row]), each, row) for row in best.tolist()]
+        joined = [
+            JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
+            for score, each, row in sorted(meeting, key=lambda found: -found[0])[:top_k]
+        ]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
-        tops = [sorted(paths, key=lambda path: -path.score)[: self._top_k] for paths in proposed.values()]
-        return tuple(sorted((path for paths in tops for path in paths), key=lambda path: -path.score))
+        tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
+        paths = dict.fromkeys([*(path for top in tops for path in top), *(path for two in joined for path in two.paths)])
+        return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
 
 
 _JOINED = 24
 """Metapaths of each length and topic that are paired with those of another topic, at most."""
 
 
-def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> tuple[Int64, Int64]:
-    """Find which metapaths end in the same nodes: (J, 2) their places, and (J,) how many nodes these are."""
+def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:
+    """Find which metapaths end in the same nodes: (J, 2) their places."""
+    if not len(some) or not len(others):
+        return np.empty((0, 2), np.int64)
     parts = []
     for growth, chosen in ((one, some), (other, others)):
         reached = [growth.reached(path) for path in chosen.tolist()]
@@ -455,9 +341,8 @@ def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> tuple[In
         inside = common[place] == ends if len(common) else np.zeros(len(ends), np.bool_)
         table[owner[inside], place[inside]] = 1
         tables.append(table)
-    counts = (tables[0] @ tables[1].T).astype(np.int64)  # whole numbers, so exact in any order
-    first, second = np.nonzero(counts)
-    return np.stack((some[first], others[second]), axis=1), counts[first, second]
+    first, second = np.nonzero(tables[0] @ tables[1].T)  # whole numbers, so exact in any order
+    return np.stack((some[first], others[second]), axis=1)
 
 
 Task = Literal["entities", "paths", "query", "answers", "bfsql"]

@@ -36,43 +36,38 @@ MAX_HOPS = 3
 
 _MAX_WORDS = 12
 
-_FEWEST_STEPS = 20
-"""A smaller graph counts as one of so many steps: having few relations does not make long paths likelier."""
-
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each feature of a metapath counts: what `byokg fit` finds, see docs/pipelines.md."""
+    """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
 
-    coverage: float = 0.0
+    coverage: float = 20.6
     """Share of the question's content words that some hop explains."""
-    explained: float = 0.0
+    explained: float = 20.8
     """How much that is: the importance of these words."""
-    likeness: float = 0.0
+    likeness: float = 29.0
     """Cosine of the question with the text of all relations."""
-    asked: float = 0.0
+    asked: float = 96.9
     """Cosine of who, when or where with the names at the end."""
-    kind: float = 0.0
+    kind: float = 5.7
     """How well the last hop leads to what the noun asked for names."""
-    weakest: float = 0.0
+    weakest: float = 8.0
     """How well the least explained of several hops is explained."""
-    unexplained: float = 0.0
+    unexplained: float = -16.0
     """Hops that no word explains; one that a word explains by half counts half."""
-    choice: float = 0.0
+    choice: float = -15.7
     """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on."""
-    guess: float = 0.0
+    guess: float = -11.8
     """The same, of each hop as far as it is not explained."""
-    back: float = 0.0
+    back: float = -3.8
     """Hops straight back."""
-    untold: float = 0.0
-    """Hops straight back that the question does not speak of by naming the relation twice."""
-    shared: float = 0.0
+    shared: float = 57.8
     """Hops straight back, as far as they are explained, where it speaks of what two things have in common."""
-    to_and_fro: float = 0.0
+    to_and_fro: float = -84.3
     """More than one hop straight back."""
-    joined: float = 0.0
+    joined: float = 61.9
     """Two metapaths from different mentions that end in the same nodes."""
 
 
@@ -108,6 +103,20 @@ class Aligned:
     """(P, D) sum of the vectors of its relations."""
     weakest: Float
     """(P,) how well the least explained hop is explained."""
+    others: Int64 | None = None
+    """(P, L') steps of the second of two that are joined."""
+
+    def taken(self, rows: Int64) -> Aligned:
+        """Return some of the metapaths."""
+        return Aligned(
+            self.features[rows],
+            self.best,
+            self.metapaths[rows],
+            self.covered[rows],
+            self.text[rows],
+            self.weakest[rows],
+            None if self.others is None else self.others[rows],
+        )
 
 
 class PathScorer:
@@ -182,6 +191,8 @@ class QuestionScorer:
         self._reach = self._rows(
             [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
         )
+        if len(self._reach) and _DATES.intersection(words[position] for position in reading.focus):
+            self._reach = np.maximum(self._reach, steps.years)
         self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
         self._focus_rows = [self._row[position] for position in reading.focus]
         none = np.zeros(steps.count, np.float32)
@@ -223,7 +234,7 @@ class QuestionScorer:
                 weighed[self._focus_rows], reach * self._importance[self._focus_rows, None]
             )
         hops = np.array([len(path) for path in units])
-        explained, weakest, unexplained, guess, back, untold, shared = (np.zeros(count, np.float32) for _ in range(7))
+        explained, weakest, unexplained, guess, back, shared = (np.zeros(count, np.float32) for _ in range(6))
         covered = np.zeros((count, len(self._content)), np.float32)
         for number in np.unique(hops).tolist():
             rows = np.flatnonzero(hops == number)
@@ -243,8 +254,6 @@ class QuestionScorer:
             back[rows] = returns.sum(axis=1)
             if number > 1 and self._shares:
                 shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).sum(axis=1)
-            elif number > 1:
-                untold[rows] = (returns * (1 - np.minimum(own[:, :-1], own[:, 1:]))).sum(axis=1)
             for hop in range(number):
                 covered[rows] = np.maximum(covered[rows], weighed[:, numbers[:, hop]].T)
         text = scorer.steps.text_vectors[metapaths >> 1].sum(axis=1)
@@ -260,7 +269,6 @@ class QuestionScorer:
             "choice": choices.sum(axis=1),
             "guess": guess,
             "back": back,
-            "untold": untold,
             "shared": shared,
             "to_and_fro": back > 1,
             "joined": np.zeros(count),
@@ -279,19 +287,21 @@ class QuestionScorer:
             other: from the other.
             pairs: (J, 2) places in `one` and in `other`.
         """
-        first, second = one.features[pairs[:, 0]], other.features[pairs[:, 1]]
+        own, others = one.features[pairs[:, 0]], other.features[pairs[:, 1]]
         covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
         text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
-        joined = first + second
+        joined = own + others
         for name in ("asked", "kind", "shared", "to_and_fro"):
-            joined[:, PLACE[name]] = np.maximum(first[:, PLACE[name]], second[:, PLACE[name]])
+            joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
         explained = np.minimum(joined[:, PLACE["explained"]], covered.sum(axis=1))
         joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
         joined[:, PLACE["weakest"]] = np.minimum(one.weakest[pairs[:, 0]], other.weakest[pairs[:, 1]])
         joined[:, PLACE["likeness"]] = exact(unit_rows(text)) @ self._vector
         joined[:, PLACE["joined"]] = 1
         best = np.maximum(one.best, other.best)
-        return Aligned(joined, best, one.metapaths[pairs[:, 0]], covered, text, joined[:, PLACE["weakest"]])
+        weakest = joined[:, PLACE["weakest"]]
+        first, second = one.metapaths[pairs[:, 0]], other.metapaths[pairs[:, 1]]
+        return Aligned(joined, best, first, covered, text, weakest, second)
 
     def features(self, aligned: Sequence[Aligned]) -> Float:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
@@ -305,7 +315,14 @@ class QuestionScorer:
         if ranker is None or self._learnt is None:
             return self.promise(aligned)
         features = self.features(aligned).astype(np.float64)
-        scores = ranker.scores(self._learnt, features, [part.metapaths for part in aligned])
+        fits = ranker.fits(self._learnt, [part.metapaths for part in aligned])
+        at = 0
+        for part in aligned:  # of two that are joined, the mean
+            if part.others is not None:
+                rows = slice(at, at + len(part.features))
+                fits[rows] = (fits[rows] + ranker.fits(self._learnt, [part.others])) / 2
+            at += len(part.features)
+        scores = fits + ranker.weigh(features)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def promise(self, aligned: Sequence[Aligned]) -> list[Float]:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
+from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
@@ -78,14 +79,18 @@ class Steps:
     def __init__(self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None) -> None:
         self.settings = settings or StepSettings()
         self.count = 2 * len(store.relations)
+        self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(store.relations))
+        """Steps along edges; the others lead to the values of properties."""
         self._embedder = embedder
-        labels = [label_words(label) for label in store.relations]
+        meanings = store.meanings if isinstance(store, PropertyView) else {}
+        named = [meanings.get(number, label) for number, label in enumerate(store.relations)]
+        labels = [label_words(label) for label in named]
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
-        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in store.relations]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
         """(R, D) one vector for each relation with its namespace."""
         self._read_ends(store)
         self._compared = lru_cache(max(64, _CACHE_BYTES // (16 * max(1, self.count))))(self._compute)

@@ -12,7 +12,6 @@ Differs: the paper compares every candidate at every step; here a step costs the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, pairwise
@@ -174,10 +173,11 @@ def constrain(trie: TokenTrie, prompt_tokens: int) -> Any:
     class Constrained(transformers.LogitsProcessor):  # type: ignore[misc,name-defined]
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             rows = [trie.allowed(state) for state in states.after(input_ids.cpu().numpy())]
+            width = scores.shape[-1]
+            kept = np.concatenate([beam * width + (tokens if len(tokens) else end) for beam, tokens in enumerate(rows)])
+            places = torch.from_numpy(kept).to(scores.device)
             masked = torch.full_like(scores, -torch.inf)
-            for beam, tokens in enumerate(rows):
-                at = torch.from_numpy((tokens if len(tokens) else end).astype(np.int64)).to(scores.device)
-                masked[beam, at] = scores[beam, at]
+            masked.view(-1)[places] = scores.reshape(-1)[places]
             return masked
 
     return Constrained()
@@ -380,9 +380,14 @@ def guided_request(choices: Sequence[str], server: Server) -> dict[str, JSON]:
 _REGEX_SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()/-]")
 
 
+_GBNF_SIGNS = re.compile(r'["\\\x00-\x1f\x7f]')
+_GBNF_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
 def _gbnf(text: str) -> str:
-    """Write a text as a literal of llama.cpp's grammars, which know fewer escapes than JSON."""
-    return json.dumps(text, ensure_ascii=False).replace("\\b", "\\x08").replace("\\f", "\\x0C")
+    """Write a text as a literal of llama.cpp's grammars."""
+    escaped = _GBNF_SIGNS.sub(lambda found: _GBNF_ESCAPES.get(found[0], f"\\x{ord(found[0]):02X}"), text)
+    return f'"{escaped}"'
 
 
 class GuidedRanker:

@@ -77,7 +77,7 @@ class ContextText:
     tokens: int
     """As counted by the function that was given; never more than the budget."""
     shown: tuple[str, ...]
-    """Ids of the lines, in the order of the text; a line has the id of the first evidence item in it."""
+    """Ids of the lines, in the order of the text."""
     left_out: int
     """Evidence items that stand in no line, for want of room."""
     items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -98,6 +98,15 @@ def shown_text(prompt: str) -> str:
         return ""
     end = _END.search(prompt, lines[-1].start())
     return prompt[lines[0].start() : end.start() if end else len(prompt)]
+
+
+def line_text(prompt: str, id: str) -> str:
+    """Return one line of a context in a prompt, with its rows if it is a table; empty where there is none."""
+    text = shown_text(prompt)
+    starts = {line[1]: line.start() for line in _LINE.finditer(text)}
+    if id not in starts:
+        return ""
+    return text[starts[id] : min((start for start in starts.values() if start > starts[id]), default=len(text))]
 
 
 class ContextWriter:

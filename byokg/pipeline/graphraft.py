@@ -17,7 +17,8 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import GivenEntities, LlmLinker, MentionSpotter
+from byokg.linking.kg_linker import GivenEntities, LlmLinker
+from byokg.linking.mentions import MentionSpotter
 from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel

@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
 from byokg.errors import ConfigError, at_least
+from byokg.graph.property_view import is_value, value_name
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
@@ -27,6 +27,7 @@ from byokg.types import (
     Answer,
     AnswerItem,
     Artifacts,
+    ComputedEvidence,
     Context,
     EntityId,
     Linked,
@@ -96,7 +97,7 @@ class Parts:
         return made
 
 
-_Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 """A score, the nodes that would be the answers, and the evidence they stand in."""
 
 
@@ -104,60 +105,81 @@ class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
 
     A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
-    a metapath from one and a metapath from another end, if there are any; a third narrows them further. Nodes without
-    a name are no answers.
+    a metapath from one and a metapath from another end, where the linker believes in that pair more than in any single
+    metapath; a third mention narrows them further. Nodes without a name are no answers.
 
     Answers keep the order of the evidence: those that most walks reach first, then by node number. That decides
     which answer Hits@1 looks at.
 
     Args:
         store: gives the names of the nodes.
-        agreement: worth of two topic entities leading to the same node, in the unit of path scores.
     """
 
-    def __init__(self, store: GraphStore, agreement: float = 40.0) -> None:
+    def __init__(self, store: GraphStore) -> None:
         self._store = store
-        self._agreement = agreement
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
-        """Return the ends of the best path evidence; nothing when there is none."""
-        found = [item for item in context.evidence if isinstance(item, PathEvidence)]
-        single: list[_Choice] = [(item.score, item.ends, (item.id,)) for item in found]
-        choices = [*self._agreeing(found, context), *single]
-        for score, ends, citations in sorted(choices, key=lambda choice: -choice[0]):
+        """Return what was worked out, else the ends of the best path evidence; nothing when there is neither."""
+        for item in context.evidence:
+            if isinstance(item, ComputedEvidence):
+                return self._computed(item)
+        for score, ends, citations in self.choices(context):
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
-                return [AnswerItem(node.name, node.id, score, citations, len(citations)) for node in nodes]
+                return [
+                    AnswerItem(node.name, None if is_value(node.id) else node.id, score, citations, len(citations))
+                    for node in nodes
+                ]
         return []
 
-    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[_Choice]:
-        """Return what pairs of metapaths from different mentions have in common, the best narrowed by the others."""
+    def choices(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
+        """Return what may be the answer, best first: the ends of each metapath, and what several have in common.
+
+        Args:
+            context: what was found.
+            without: mentions whose metapaths are left out of account.
+        """
+        left_out = {
+            entity.id for earlier in context.rounds for entity in earlier.linked.entities if entity.mention in without
+        }
+        found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
+        single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
+        return sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
+
+    def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
+        citations = (item.id, *item.uses)
+        values = [AnswerItem(value_name(value), None, item.score, citations, len(citations)) for value in item.values]
+        nodes = self._store.nodes(item.nodes)
+        return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
+
+    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Choice]:
+        """Return what proposed pairs of metapaths have in common, the best narrowed by those of further mentions."""
         meant: dict[EntityId, Mention] = {
             entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
         }
-        by_mention: dict[Mention, list[PathEvidence]] = defaultdict(list)
-        for item in found:
-            if item.source in meant:
-                by_mention[meant[item.source]].append(item)
-        agreeing: list[_Choice] = []
-        pairs: list[set[Mention]] = []
-        for one, another in combinations(by_mention, 2):
-            sets = [frozenset(item.ends) for item in by_mention[another]]
-            for item in by_mention[one]:
-                for other, ends in zip(by_mention[another], sets, strict=True):
-                    common = tuple(end for end in item.ends if end in ends)
-                    if common:
-                        score = (item.score + other.score) / 2 + self._agreement
-                        agreeing.append((score, common, (item.id, other.id)))
-                        pairs.append({one, another})
-        if agreeing:
-            best = max(range(len(agreeing)), key=lambda position: agreeing[position][0])
-            rest = [items for mention, items in by_mention.items() if mention not in pairs[best]]
-            agreeing[best] = _narrowed(agreeing[best], rest)
+        walked = {(item.source, item.relations): item for item in found}
+        agreeing: list[Choice] = []
+        for joined in sorted((two for each in context.rounds for two in each.artifacts.joined), key=lambda two: -two.score):
+            items = [walked.get((path.source or EntityId(""), path.relations)) for path in joined.paths]
+            one, other = items
+            if one is None or other is None:
+                continue
+            ends = frozenset(other.ends)
+            common = tuple(end for end in one.ends if end in ends)
+            if not common:
+                continue
+            choice: Choice = (joined.score, common, (one.id, other.id))
+            if not agreeing:
+                rest: dict[Mention, list[PathEvidence]] = defaultdict(list)
+                for item in found:
+                    if item.source in meant and meant[item.source] not in (meant.get(one.source), meant.get(other.source)):
+                        rest[meant[item.source]].append(item)
+                choice = _narrowed(choice, rest.values())
+            agreeing.append(choice)
         return agreeing
 
 
-def _narrowed(choice: _Choice, others: Iterable[list[PathEvidence]]) -> _Choice:
+def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
     score, nodes, citations = choice
     for items in others:

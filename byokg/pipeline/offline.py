@@ -7,13 +7,19 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
+from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import MentionSpotter, OfflineLinker, SpottingSettings
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.relation_meaning import RelationMatcher, Steps
+from byokg.operators.execute import Operators
+from byokg.operators.measures import Measures
+from byokg.operators.stage import OperatorLinker, OperatorRetriever
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts import PromptLibrary
@@ -50,8 +56,11 @@ def offline_pipeline(
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
+    graph, store = store, viewed(store)
     spotter, scorer = reading_parts(store, embedder, entities, ranker)
-    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k)
+    measures = Measures(embedder)
+    asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
+    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked)
     parts = Parts(
         store=store,
         embedder=embedder,
@@ -62,7 +71,9 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    return Loop(entities, [stage], ExtractiveAnswerer(store))
+    answerer = ExtractiveAnswerer(store)
+    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
+    return Loop(entities, [stage, Stage(OperatorLinker(), (operators,), rounds=1)], answerer)
 
 
 @cache

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from byokg.errors import EntityNotFound
 from byokg.graph.store import Direction, GraphStore, NodeArray
+from byokg.periods import DATE
 from byokg.retrieval.candidates import (
-    DATE,
     PATHS,
     Attribute,
     Candidate,
@@ -432,17 +432,16 @@ class _Search:
             for one in made:
                 if one.total:
                     yield replace(one, count=True, hits=int(str(one.total) in self._gold_values), total=1)
-        if not self._conditions.years and not self._conditions.extremes:
+        if not self._conditions.periods and not self._conditions.extremes:
             return
         group = reach.group
         for attribute, pairs, values in self._values(reach):
-            for year in self._conditions.years:
-                begins = (str(year), f"{year}-")
-                texts, place = np.unique([str(value) for value in values], return_inverse=True)
-                says = np.array([text == begins[0] or text.startswith(begins[1]) for text in texts.tolist()], np.bool_)
+            texts, place = np.unique([str(value) for value in values], return_inverse=True)
+            for period in self._conditions.periods:
+                says = np.array([period.holds(text) for text in texts.tolist()], np.bool_)
                 kept = np.unique(pairs[says[place]])
                 yield from (
-                    replace(made[row], year=(attribute, year), total=total, hits=hits)
+                    replace(made[row], period=(attribute, period), total=total, hits=hits)
                     for row, total, hits in self._counted(group[kept], reach.nodes[kept])
                 )
             if self._conditions.extremes:
@@ -484,7 +483,7 @@ class _Search:
 
     def _asks(self, place: str) -> bool:
         """Tell whether conditions look at values that stand there."""
-        asked = self._conditions.years or self._conditions.extremes
+        asked = self._conditions.periods or self._conditions.extremes
         return bool(asked) and any(one.place == place for one in self._finder.attributes)
 
     def _read(self, nodes: Int64) -> list[Node]:

@@ -17,8 +17,8 @@ from typing import Any
 from byokg.errors import QueryTimeout, QueryTooLarge
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryableGraph, QueryLimits
+from byokg.periods import DATES
 from byokg.retrieval.candidates import (
-    DATES,
     PATHS,
     Anchor,
     Attribute,
@@ -33,6 +33,8 @@ from byokg.retrieval.candidates import (
     anchors_of,
     attributes_of,
     dialect_of,
+    in_period,
+    literal,
     name_in_cypher,
 )
 from byokg.types import Cell, EntityId
@@ -132,7 +134,7 @@ class _Run:
     def all(self) -> Candidates:
         """Return everything, template by template."""
         anchors = {anchor.id: anchor for anchor in anchors_of(self.store, self.ids)}
-        attributes = attributes_of(self.store) if self.conditions.years or self.conditions.extremes else ()
+        attributes = attributes_of(self.store) if self.conditions.periods or self.conditions.extremes else ()
         items: list[Candidate] = []
         truncated: list[str] = []
         for shape in _shapes(self.templates.names):
@@ -174,10 +176,10 @@ class _Run:
         elif attribute.place == "neighbour":
             value = "v.name"
             match = f" MATCH ({shape.target})-[:{key}]-(v) WHERE v <> {shape.target} AND v.name =~ $dates"
-        for year in self.conditions.years:
-            says = f"{match} WITH * WHERE toString({value}) = '{year}' OR toString({value}) STARTS WITH '{year}-'"
+        for period in self.conditions.periods:
+            says = f"{match} WITH * WHERE {in_period(value, period, literal)}"
             for place, row in self._rows(shape, {}, says):
-                yield replace(found[place], year=(attribute, year), total=row[-2], hits=row[-1])
+                yield replace(found[place], period=(attribute, period), total=row[-2], hits=row[-1])
         for highest in (True, False) if self.conditions.extremes else ():
             for place, hits in self._foremost(shape, match, value, highest):
                 yield replace(found[place], extreme=(attribute, highest), total=1, hits=hits)

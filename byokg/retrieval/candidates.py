@@ -24,8 +24,9 @@ from byokg.graph.servers.cypher_schema import quoted, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer
+from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.linking.relation_meaning import Steps
+from byokg.periods import DATE, DATES, Period, read_periods
 from byokg.text import locate, read_question, split_words
 from byokg.types import INVERSE, Cell, EntityId, Mention, Metapath
 
@@ -36,10 +37,6 @@ target; two entities one hop from a node that is one hop from the target (as Fre
 PATHS: tuple[Template, ...] = ("one_hop", "two_hop", "three_hop")
 TEMPLATES: tuple[Template, ...] = (*PATHS, "between", "intersection", "mediated")
 
-DATES = r"-?\d{4}(-\d\d(-\d\d)?)?"
-"""What a year or date looks like where it is text."""
-
-DATE = re.compile(DATES)
 _ORDERED_KINDS = ("int", "float", "date")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -98,8 +95,8 @@ class Attribute:
 class Conditions:
     """What a question asks of targets beyond a path that leads to them."""
 
-    years: tuple[int, ...] = ()
-    """Years that a value of theirs may have to say."""
+    periods: tuple[Period, ...] = ()
+    """Periods that a value of theirs may have to be in."""
     extremes: bool = False
     """Whether the first or last in some order may be asked for."""
     count: bool = False
@@ -110,8 +107,9 @@ class Conditions:
         """Read them off a question's words."""
         words = set(re.findall(r"[a-z]+", question.casefold()))
         counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
-        years = tuple(dict.fromkeys(int(year) for year in re.findall(r"(?<![\d.])[12]\d{3}(?![\d.])", question)))
-        return cls(years, bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts)
+        return cls(
+            read_periods(question), bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts
+        )
 
 
 _ORDERED = frozenset("first last latest next previous earlier later before after since until now current".split())
@@ -135,8 +133,8 @@ class Candidate:
     """Hops from where the legs meet to the target."""
     end_type: str = ""
     """Type that targets have; empty for any."""
-    year: tuple[Attribute, int] | None = None
-    """A value that says this year, or a date in it."""
+    period: tuple[Attribute, Period] | None = None
+    """A value that is a year or a date in this period."""
     extreme: tuple[Attribute, bool] | None = None
     """Only the target with the highest value, or the lowest if False; the lower id of equal ones."""
     count: bool = False
@@ -297,6 +295,12 @@ def name_in_cypher(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
+def in_period(value: str, period: Period, put: Callable[[str], str]) -> str:
+    """Return the condition that a value is in a period; `put` writes a value."""
+    bounds = [f"toString({value}) {sign} {put(end)}" for sign, end in ((">=", period.begin), ("<", period.end)) if end]
+    return " AND ".join([f"toString({value}) =~ {put(DATES)}", *bounds])
+
+
 def _node(type: str, inside: str = "") -> str:
     label = f":{name_in_cypher(type)}" if writable(type) else ""
     return f"{label} {inside}" if inside else label
@@ -324,11 +328,10 @@ class _Writer:
         parts = self._parts(_node(one.end_type))
         target = self.target
         identity = self._identity(target)
-        if one.year:
-            attribute, year = one.year
+        if one.period:
+            attribute, period = one.period
             value = self._value(parts, attribute, target)
-            told, begins = self._put(str(year)), self._put(f"{year}-")
-            parts[-1][1].append(f"(toString({value}) = {told} OR toString({value}) STARTS WITH {begins})")
+            parts[-1][1].append(in_period(value, period, self._put))
         order = ""
         if one.extreme:
             attribute, highest = one.extreme
@@ -419,7 +422,7 @@ class _Writer:
         self._edges += 1
         one = self._candidate
         variable = f"r{self._edges}"
-        asked = any(told is not None and told[0].place == "edge" for told in (one.year, one.extreme))
+        asked = any(told is not None and told[0].place == "edge" for told in (one.period, one.extreme))
         self._last = variable
         if writable(step.relation):
             inside = f"{variable if asked else ''}:{name_in_cypher(step.relation)}"
@@ -470,7 +473,7 @@ class MeaningRanker:
     Args:
         relations: labels of the graph, as `GraphStore.relations` numbers them.
         scorer: scores paths.
-        agreement: worth of two entities leading to the same node; that of `ExtractiveAnswerer`.
+        agreement: worth of two entities leading to the same node; in the unit of path scores.
     """
 
     def __init__(self, relations: Sequence[str], scorer: PathScorer, agreement: float = 40.0) -> None:
@@ -517,7 +520,7 @@ class MeaningRanker:
         score = _SAID if one.count else 0.0
         if one.end_type:
             score += _SAID if words & {*split_words(one.end_type)} else _UNSAID
-        if one.year:
+        if one.period:
             score += _SAID
         if one.extreme:
             attribute, highest = one.extreme
@@ -571,7 +574,16 @@ def _scores(scorer: QuestionScorer, paths: set[_Steps]) -> dict[_Steps, float]:
     if not tables:
         return {}
     scores: dict[_Steps, float] = {}
-    for table, told in zip(tables, scorer.scores([scorer.align(table) for table in tables]), strict=True):
+    steps: dict[_Steps, set[int]] = {}
+    for path in paths:  # what there is to choose from, as far as it is among the candidates
+        for place in range(len(path)):
+            steps.setdefault(path[:place], set()).add(path[place])
+    aligned = []
+    for table in tables:
+        sizes = [[len(steps[tuple(row[:place])]) for place in range(len(row))] for row in table.tolist()]
+        chosen = logarithms(np.array(sizes, np.int64).ravel()).reshape(table.shape)
+        aligned.append(scorer.align(table, chosen))
+    for table, told in zip(tables, scorer.scores(aligned), strict=True):
         named = ~scorer.nameless(table[:, -1])
         for row in np.flatnonzero(named).tolist():
             scores[tuple(table[row].tolist())] = float(told[row])

@@ -21,10 +21,10 @@ from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
 from byokg.index.embedders import Embedder
+from byokg.periods import DATE
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
-    DATE,
     Attribute,
     Candidate,
     CandidateRanker,
@@ -244,18 +244,14 @@ def _fulfilling(
     store: GraphStore, candidate: Candidate, ids: list[EntityId], edges: dict[EntityId, list[int]]
 ) -> list[EntityId]:
     """Keep the nodes that fulfil a candidate's conditions."""
-    if not (candidate.end_type or candidate.year or candidate.extreme):
+    if not (candidate.end_type or candidate.period or candidate.extreme):
         return ids
     nodes = store.nodes(ids)
     if candidate.end_type:
         nodes = [node for node in nodes if node.type == candidate.end_type]
-    if candidate.year:
-        attribute, year = candidate.year
-
-        def says(value: Value) -> bool:
-            return str(value) == str(year) or str(value).startswith(f"{year}-")
-
-        nodes = [node for node in nodes if any(map(says, values(store, node, attribute, edges)))]
+    if candidate.period:
+        attribute, period = candidate.period
+        nodes = [node for node in nodes if any(map(period.holds, values(store, node, attribute, edges)))]
     if candidate.extreme:
         attribute, highest = candidate.extreme
         told = [(list(values(store, node, attribute, edges)), node) for node in nodes]

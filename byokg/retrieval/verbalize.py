@@ -22,11 +22,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.text import is_identifier, on_one_line
 from byokg.types import (
     INVERSE,
     Cell,
+    ComputedEvidence,
     EdgeCell,
     EntityId,
     Evidence,
@@ -77,7 +79,7 @@ class Hop:
 def names_of(store: GraphStore, evidence: Sequence[Evidence], shown: int) -> dict[EntityId, str]:
     """Return the names of every node that `verbalize` will show, with one call to the store."""
     distinct = list(dict.fromkeys(node for item in evidence for node in nodes_of(item, shown)))
-    return {node.id: node.name for node in store.nodes(distinct)}
+    return node_names(store, distinct)
 
 
 def nodes_of(item: Evidence, shown: int) -> Iterator[EntityId]:
@@ -90,6 +92,8 @@ def nodes_of(item: Evidence, shown: int) -> Iterator[EntityId]:
     elif isinstance(item, TripleEvidence):
         yield item.triple.head
         yield item.triple.tail
+    elif isinstance(item, ComputedEvidence):
+        yield from item.nodes[:shown]
     elif isinstance(item, RowsEvidence):
         for row in item.rows[:shown]:
             for cell in row:
@@ -118,6 +122,8 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
     if isinstance(item, RowsEvidence):
         rows = [row_text(row, names) for row in item.rows[:shown]]
         return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows), item.truncated)])
+    if isinstance(item, ComputedEvidence):
+        return f"{item.operation}: {on_one_line(item.text)}"
     if isinstance(item, Feedback):
         return feedback_text(item)
     return f"{item.retriever}: {item.score:g}"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from byokg.cli.terminal import embedding_shown, shown
+from byokg.cli import terminal
+from byokg.cli.terminal import building, embedding_shown, shown
 from byokg.evaluation.runner import Progress
 from byokg.index.dense import Embedded
 
@@ -66,3 +69,26 @@ def test_embedding_tells_how_many_how_fast_and_how_long_yet() -> None:
     assert lines[-1].endswith("names/s, 0:00:00 left")
     assert "1000/1000" in embedding_printed(terminal=True) and "names/s" in embedding_printed(terminal=True)
     assert embedding_printed(terminal=True, quiet=True) == ""
+
+
+def test_a_build_says_how_far_it_is_how_long_it_takes_and_what_space_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "graph.tsv"
+    source.write_bytes(b"x" * 1000)
+    monkeypatch.setattr(terminal, "_EVERY_S", 0.0)
+    monkeypatch.setattr(terminal.shutil, "disk_usage", lambda _: type("Disk", (), {"free": 10**9}))
+    said: list[str] = []
+    told = building([source], tmp_path / "graph", said.append)
+    with source.open("rb", buffering=0) as file:
+        for count in (10_000_000, 20_000_000):
+            file.read(250)
+            told("read", count)
+    told("sorted", 10_000_000)
+    assert said[0] == (
+        "about 40.0 million edges: the graph will take 1.0 GB, and building it 1.2 GB more until it is done; "
+        "1.0 GB are free; THAT IS NOT ENOUGH"
+    )
+    assert re.fullmatch(r"read 10,000,000 edges, 25% \(0/s\)", said[1])
+    assert re.fullmatch(r"read 20,000,000 edges, 50% \([\d,]+/s, 0 s left of this\)", said[2])
+    assert re.fullmatch(r"sorted 10,000,000 edges, 50% \(0/s\)", said[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,22 @@ def test_what_is_wrong_is_said_and_nothing_written(byokg: Run, evaluated: Path, 
         assert (outcome.code, outcome.out) == (WRONG, "")
         assert message in outcome.err
     assert not Path("report.html").exists()
+
+
+def test_what_had_no_room_in_the_prompt_is_lost_by_the_budget_and_not_by_the_model(
+    byokg: Run, films: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "unknowing.yaml").write_text('- {contains: "", reply: "<answers>\\nNobody\\n</answers>"}\n', "utf-8")
+    words = ["eval", "dataset=folder", f"dataset.root={films}", "pipeline=byokg_lean", "llm=scripted", "-q"]
+    words.append(f"llm.rules={tmp_path / 'unknowing.yaml'}")
+    lost = {}
+    for tokens in (5, 3000):
+        out = tmp_path / f"t{tokens}"
+        assert byokg(*words, f"pipeline.context_tokens={tokens}", f"out={out}").code == 0
+        loss = json.loads((out / "metrics.json").read_text("utf-8"))["loss"]
+        lost[tokens] = {stage: count for stage, count in loss.items() if count}
+    assert lost == {5: {"not_shown": 3}, 3000: {"not_cited": 3}}
+    compared = byokg("compare", tmp_path / "t5", tmp_path / "t3000").out
+    assert ["not", "shown", "3", "0"] in [line.split() for line in compared.splitlines()]
+    traced = byokg("trace", tmp_path / "t5", "q1").out.splitlines()[-1]
+    assert traced == "linked 1 of 1 topics, retrieved 1 of 1 gold answers, shown 0, cited 0: not shown"

@@ -106,7 +106,7 @@ def test_a_trace_is_a_tree_from_what_was_proposed_to_the_answers() -> None:
         "│   └── feedback: 1 item",
         "│       └── e5  MATCH (: a bracket is missing",
         "├── language model",
-        f"│   └── 1. answer  prompt {call.prompt_digest[:8]}, reply {call.key[:8]}, shown e1–e3",
+        f"│   └── 1. answer  prompt {call.prompt_digest[:8]}, reply {call.key[:8]}, 3 lines of evidence shown",
         "└── answers",
         "    ├── Michael Mann  p1  e1–e2, e4",
         "    └── Ann  not grounded",

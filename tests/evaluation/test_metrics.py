@@ -17,6 +17,7 @@ from byokg.evaluation.metrics import (
     Estimate,
     Grounding,
     Outcome,
+    Retrieved,
     Scores,
     Stage,
     aggregate,
@@ -228,21 +229,28 @@ def test_linking_is_averaged_over_the_questions_that_have_topics_failed_ones_inc
     assert aggregate([Outcome(ZERO)]).overall.linked is None
 
 
+NOTHING = Retrieved((None,), cited=(False,))
+
+
 @pytest.mark.parametrize(
     ("hit", "failed", "linked", "retrieved", "expected"),
     [
-        (False, True, 0.0, False, "failed"),
-        (False, False, 0.0, False, "not_linked"),
-        (False, False, 0.5, False, "not_retrieved"),  # one of two topics is enough to go on
-        (False, False, None, False, "not_retrieved"),  # granted topics cannot be lost
-        (False, False, 1.0, True, "not_answered"),
-        (False, False, 0.0, True, "not_answered"),  # found without them
-        (True, False, 1.0, True, "answered"),
-        (True, False, 0.0, False, "answered"),  # the model knew
+        (False, True, 0.0, None, "failed"),
+        (False, False, 0.0, NOTHING, "not_linked"),
+        (False, False, 0.5, NOTHING, "not_retrieved"),  # one of two topics is enough to go on
+        (False, False, None, NOTHING, "not_retrieved"),  # granted topics cannot be lost
+        (False, False, 1.0, Retrieved((None, 2), shown=(False, False), cited=(False, False)), "not_shown"),
+        (False, False, 0.0, Retrieved((1,), shown=(False,), cited=(True,)), "not_shown"),  # found without topics
+        (False, False, 1.0, Retrieved((1, 2), shown=(False, True), cited=(False, False)), "not_cited"),
+        (False, False, 1.0, Retrieved((1, 2), shown=(False, True), cited=(False, True)), "not_answered"),
+        (False, False, 1.0, Retrieved((1,), cited=(False,)), "not_cited"),  # no model, so all is shown
+        (False, False, 1.0, Retrieved((1,)), "not_answered"),  # recorded before these were
+        (True, False, 1.0, Retrieved((1,), shown=(False,)), "answered"),
+        (True, False, 0.0, NOTHING, "answered"),  # the model knew
     ],
 )
 def test_a_question_is_lost_at_the_first_stage_that_fails(
-    hit: bool, failed: bool, linked: float | None, retrieved: bool, expected: Stage
+    hit: bool, failed: bool, linked: float | None, retrieved: Retrieved | None, expected: Stage
 ) -> None:
     assert stage(hit, failed, linked, retrieved) == expected
 
@@ -250,7 +258,7 @@ def test_a_question_is_lost_at_the_first_stage_that_fails(
 def test_all_stages_are_counted_in_order() -> None:
     counts = count_stages(["answered", "failed", "answered"])
     assert tuple(counts) == STAGES
-    assert counts == {"failed": 1, "not_linked": 0, "not_retrieved": 0, "not_answered": 0, "answered": 2}
+    assert {stage: count for stage, count in counts.items() if count} == {"failed": 1, "answered": 2}
 
 
 def resting(support: tuple[Support, ...], hits_at_1: float, cited: int = 0, right: int = 0) -> Outcome:

@@ -359,6 +359,6 @@ def test_what_the_evidence_holds_and_the_first_drafts_are_recorded_and_read_back
     )
     found = Retrieved((1, None), (2, 3), 120)
     line = answered(drafted, 1.5, retrieved=found).predictions
-    assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120},' in line
+    assert b'"drafts":["Bern","Basel"],"retrieved":{"ranks":[1,null],"support":[2,3],"tokens":120,"shown":null,' in line
     read = parse_prediction(line, "here")
     assert (read.drafts, read.retrieved) == (("Bern", "Basel"), found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, aggregate
-from byokg.evaluation.retrieval_metrics import context_tokens, retrieved
+from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, retrieved
 from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.text import estimate_tokens
 from byokg.types import (
+    AnswerItem,
     EdgeCell,
     EntityId,
     Evidence,
@@ -154,7 +156,35 @@ def test_retrieval_is_averaged_over_all_questions_and_support_over_those_that_ha
         "tokens": (2, 200.0),
     }
     assert overall.median_tokens == 200.0
-    assert overall.loss == {"failed": 1, "not_linked": 0, "not_retrieved": 1, "not_answered": 1, "answered": 0}
+    assert {stage: n for stage, n in overall.loss.items() if n} == {"failed": 1, "not_retrieved": 1, "not_answered": 1}
+
+
+def numbered(*items: Evidence) -> list[Evidence]:
+    """Return items with ids, as a context gives them."""
+    return [replace(item, id=f"e{at}") for at, item in enumerate(items, start=1)]
+
+
+def test_what_stood_in_the_prompt_is_shown_and_what_answers_rest_on_is_cited() -> None:
+    evidence = numbered(one_hop(HEAT, "directed_by", MANN), one_hop(MANN, "^directed_by", ALI))
+    asked = example(("Michael Mann", "Ali", "Thief"), "mann", "ali", "thief")
+    prompt = "[e1] Heat → directed_by → Michael Mann\n[e2] Al, Ali! | Alien"
+    found = retrieved(asked, evidence, None, (), prompt, [AnswerItem("Ali", ALI, 1.0, ("e2",))])
+    assert (found.ranks, found.shown, found.cited) == (
+        (1, 2, None),
+        (True, True, False),
+        (False, True, False),
+    )
+    assert retrieved(asked, evidence).shown is None
+    assert retrieved(example(("Alien",)), evidence, None, (), prompt).shown == (False,)  # there, but not retrieved
+
+
+def test_a_wrong_answer_that_cites_the_line_with_the_right_one_cites_it() -> None:
+    evidence = numbered(one_hop(HEAT, "directed_by", MANN), one_hop(MANN, "^directed_by", ALI))
+    prompt = "[e1] Heat → directed_by → Michael Mann\n[e2] Ali"
+    for line, expected in (("e1", (True,)), ("e2", (False,)), ("e7", (False,))):
+        answers = [AnswerItem("Val Kilmer", None, 1.0, (), 1, (line,))]
+        asked = example(("Michael Mann",), "mann")
+        assert retrieved(asked, evidence, None, (), prompt, answers).cited == expected
 
 
 def test_a_run_that_recorded_no_evidence_has_neither_retrieval_nor_loss() -> None:
@@ -172,6 +202,19 @@ def test_tokens_are_those_of_the_context_in_the_last_prompt_that_had_one() -> No
     assert context_tokens(QuestionUsage({}, tuple(map(call, prompts)))) == estimate_tokens(context)
     assert context_tokens(QuestionUsage({}, tuple(map(call, prompts))), lambda text: len(text.split())) == 13
     assert context_tokens(QuestionUsage({}, (call("Which relation?"),))) is None
+
+
+def test_what_was_answered_is_the_last_call_of_a_stage_that_answers() -> None:
+    def call(stage: str, text: str) -> AnsweredCall:
+        return AnsweredCall(stage, Call("scripted", "m", (Message("system", "Paris"), Message("user", text)), {}))
+
+    written = call("answer", "Such as: [Rome]\n\n[e1] Heat → by → Mann\n\nWho made Heat?")
+    usage = QuestionUsage({}, (call("kg_linker", "[e9] Ali"), written))
+    assert answered_prompt(usage, "Who made Heat?") == "[e1] Heat → by → Mann"
+    assert answered_prompt(QuestionUsage({}, (call("subgraph", "Heat. Who?"),)), "Who?") == "Heat.  "
+    assert answered_prompt(QuestionUsage({}, (call("answer", "Rome (nothing was found)"),)), "Who?") == ""
+    assert answered_prompt(QuestionUsage({}, (written, call("candidates", "[e1] Ali"))), "Who?") is None
+    assert answered_prompt(QuestionUsage(), "Who?") is None
 
 
 def test_the_median_of_tokens_is_that_of_the_questions_with_context() -> None:

@@ -96,7 +96,7 @@ def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Pa
     record = json.loads(metrics_json(measured))
     assert record["retrieval"]["recall@5"] == {"n": 2, "value": 1.0, "ci95": [pytest.approx(0.3424, abs=1e-4), 1.0]}
     assert record["median_tokens"] == 90.0
-    assert record["loss"] == {"failed": 0, "not_linked": 0, "not_retrieved": 0, "not_answered": 2, "answered": 0}
+    assert {stage: count for stage, count in record["loss"].items() if count} == {"not_answered": 2}
     assert record["by_type"]["x"]["loss"]["not_answered"] == 1
 
 

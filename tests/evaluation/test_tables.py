@@ -111,6 +111,6 @@ def test_evidence_and_losses_are_shown_where_anything_was_retrieved() -> None:
     assert [line[2] for line in lines if line[:2] in (["first", "item"], ["first", "20"])] == ["16.7", "33.3"]
     assert ["support", "triples", "(1", "questions)", "50.0", "50.0", "to", "50.0"] in lines
     assert "200 tokens of graph context in the last prompt (median; mean 200)" in " ".join(text.split())
-    assert ["all", "1", "1", "0", "0", "1"] in lines
-    assert ["y", "1", "1", "0", "0", "0"] in lines
+    assert ["all", "1", "1", "0", "0", "0", "0", "1"] in lines
+    assert ["y", "1", "1", "0", "0", "0", "0", "0"] in lines
     assert "where questions are lost" not in shown(aggregate([Outcome(RIGHT, retrieved=Retrieved((None,)))]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from byokg.errors import GraphCorrupt
@@ -35,6 +37,16 @@ def test_an_empty_index_can_be_opened(tmp_path: Path) -> None:
 def test_equal_names_give_equal_bytes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("other")
     NameIndex.build(NAMES).write(other, "graph 1")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        path.name: path.read_bytes() for path in other.iterdir()
+    }
+
+
+def test_an_index_built_into_a_folder_has_the_bytes_of_one_that_was_written(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    NameIndex.build_in(other, pa.array(NAMES, pa.large_string()), np.arange(len(NAMES)), "graph 1")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         path.name: path.read_bytes() for path in other.iterdir()
     }

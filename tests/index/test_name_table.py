@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from byokg.index import name_table, string_hashes
 from byokg.index.name_table import NameTable, members, set_hash, word_hashes
+from byokg.text import fold_words, leads_with_article
 
 
 @pytest.fixture
@@ -42,6 +46,43 @@ class TestRows:
     def test_nothing_makes_an_empty_table(self) -> None:
         empty = NameTable.build(pa.array([None, "", " "], pa.large_string()), np.arange(3))
         assert len(empty) == 0 and empty.rows_of(np.array([1], np.uint64)).tolist() == []
+
+
+NAMES = st.lists(
+    st.text("ab é-.", max_size=6) | st.sampled_from(["The A", "the a", "A the", "an", None, "", " ", "a" * 70000]),
+    max_size=30,
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES, st.randoms())
+def test_a_table_made_in_small_parts_is_that_of_plain_python(names: list[str | None], rng: random.Random) -> None:
+    owners = [rng.randrange(9) for _ in names]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(name_table, "_BLOCK", 3)
+        patch.setattr(name_table, "_GROUPED", 4)
+        patch.setattr(string_hashes, "_PRIMES", rng.choice([(1, 1), string_hashes._PRIMES]))
+        table = NameTable.build(pa.array(names, pa.large_string()), np.array(owners, np.int64))
+    spelt = [name for name in dict.fromkeys(names) if name and fold_words(name)]
+    spelt.sort(key=lambda name: len(" ".join(fold_words(name))))
+    assert table.spellings.to_pylist() == spelt
+    vocabulary = sorted({word for name in spelt for word in fold_words(name)}, key=str.encode)
+    assert table.vocabulary.words.to_pylist() == vocabulary
+    split = [[vocabulary.index(word) for word in fold_words(name)] for name in spelt]
+    assert [table.words_of(row) for row in range(len(spelt))] == split
+    for number in range(len(vocabulary)):
+        assert table.holders(number).tolist() == [row for row, words in enumerate(split) if number in words]
+        plain = [len(words) - at for words in split if words[at := leads(words, vocabulary)] == number]
+        assert int(table.arrays.longest[number]) == max(plain, default=0)
+    bounds = table.arrays.owner_bounds
+    for row, name in enumerate(spelt):
+        borne = {owner for owner, given in zip(owners, names, strict=True) if given == name}
+        assert table.arrays.owners[bounds[row] : bounds[row + 1]].tolist() == sorted(borne)
+        assert row in table.rows_of(np.array([set_hash(set(split[row]))], np.uint64))
+
+
+def leads(words: list[int], vocabulary: list[str]) -> int:
+    return leads_with_article([vocabulary[word] for word in words])
 
 
 @given(st.sets(st.integers(0, 1 << 31), max_size=6))

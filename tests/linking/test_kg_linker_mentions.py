@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import MentionSpotter, SpottingSettings
+from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.types import EntityId, Node
 from tests.linking.graphs import FILMS, films
 

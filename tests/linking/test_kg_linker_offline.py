@@ -10,7 +10,8 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import MentionSpotter, OfflineLinker
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import PathScorer, Weights
 from byokg.linking.relation_meaning import Steps
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question

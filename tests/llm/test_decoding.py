@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -27,6 +28,7 @@ from byokg.llm.decoding import (
 )
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import OpenAICompatible
+from byokg.retrieval.candidates import literal
 from tests.llm.servers.model_server import ModelServer
 from tests.llm.servers.protocols import Answered, Asked
 
@@ -219,9 +221,25 @@ class TestGuidedRequests:
         assert guided_request(["a(b)", 'c"\\'], "sglang") == {"regex": '(a\\(b\\)|c"\\\\)'}
         assert guided_request(['a"b', "c\\\x08"], "llama_cpp") == {"grammar": 'root ::= "a\\"b" | "c\\\\\\x08"'}
 
-    def test_a_regular_expression_fits_the_choices_and_nothing_else(self) -> None:
-        import re
+    def test_a_grammar_says_the_choices_and_nothing_else(self) -> None:
+        choices = [*CHOICES, *NAMES, *map(literal, NAMES)]
+        assert read_gbnf(str(guided_request(choices, "llama_cpp")["grammar"])) == choices
 
+    def test_xgrammar_lets_the_choices_through_and_nothing_else(self) -> None:
+        xgrammar = pytest.importorskip("xgrammar", reason="xgrammar is not installed, which vLLM and SGLang mask with")
+        signs = xgrammar.TokenizerInfo([bytes([byte]) for byte in range(256)] + [b""], stop_token_ids=[256])
+        compiler = xgrammar.GrammarCompiler(signs)
+        choices = [*CHOICES, *NAMES, *map(literal, NAMES)]
+        for compiled in (
+            compiler.compile_regex(str(guided_request(choices, "sglang")["regex"])),
+            compiler.compile_grammar(str(guided_request(choices, "llama_cpp")["grammar"])),
+        ):
+            for text in [*choices, *(choice[:-1] for choice in choices), *(f"{choice}x" for choice in choices)]:
+                matcher = xgrammar.GrammarMatcher(compiled)
+                taken = all(matcher.accept_token(byte) for byte in text.encode())
+                assert (taken and matcher.accept_token(256)) == (text in choices), text
+
+    def test_a_regular_expression_fits_the_choices_and_nothing_else(self) -> None:
         pattern = re.compile(str(guided_request(CHOICES, "sglang")["regex"]))
         assert all(pattern.fullmatch(choice) for choice in CHOICES)
         assert not any(pattern.fullmatch(other) for other in ("a", "b (c)", 'say "hi"', "back/slash"))
@@ -233,14 +251,73 @@ class TestGuidedRequests:
             guided_request(["a"], "other")  # type: ignore[arg-type]
 
 
-def masking(asked: Asked) -> Answered:
-    """Answer as a server that masks tokens does: with the last text that the request lets through."""
-    body = asked.body
-    if "structured_outputs" in body:
-        return Answered(body["structured_outputs"]["choice"][-1])
-    if "guided_choice" in body:
-        return Answered(body["guided_choice"][-1])
-    return Answered("MATCH (n) RETURN n")
+NAMES = [
+    'say "hi"',
+    "it's",
+    "back\\slash \\b \\f \\n \\u0041",
+    "line\nend\r\ttab",
+    "🎬 東京",
+    "a|b (c) [d] {e} .*+?^$ -/",
+    "bell\x07 delete\x7f",
+    "`tick`",
+]
+"""Names that grammars, expressions and JSON each write in a way of their own."""
+
+
+def named(name: str) -> tuple[Query, ...]:
+    """Return queries that differ at one sign after a name, or are that name alone."""
+    return (Query(f"MATCH (a {{name: {name}}}) RETURN a"), Query(f"MATCH (a {{name: {name}}}) RETURN b"), Query(name))
+
+
+def read_gbnf(grammar: str) -> list[str]:
+    """Return the texts of `root ::= "…" | "…"`, read as llama.cpp's grammar parser reads literals."""
+    rule, _, rest = grammar.partition(" ::= ")
+    assert rule == "root"
+    escape = r'\\(?:x[0-9A-Fa-f]{2}|[tnr"\\\[\]])'
+    literal = rf'"(?:[^"\\\x00-\x1f]|{escape})*"'
+    assert re.fullmatch(rf"{literal}(?: \| {literal})*", rest), "no list of literals"
+    signs = {"t": "\t", "n": "\n", "r": "\r"}
+
+    def plain(found: re.Match[str]) -> str:
+        sign = found[0][1:]
+        return chr(int(sign[1:], 16)) if sign[0] == "x" else signs.get(sign, sign)
+
+    return [re.sub(escape, plain, text[1:-1]) for text in re.findall(literal, rest)]
+
+
+class Masking:
+    """Answers as a server does that masks tokens: with the last text that a request lets through.
+
+    A request that the server would not take, or that says its constraint elsewhere, is answered with what is wrong:
+    vLLM wants one member in `structured_outputs` and no old ones, or one old one; SGLang one of `json_schema`, `regex`
+    and `ebnf`; llama.cpp a `grammar`, and no schema beside it.
+    """
+
+    OLD: ClassVar = {"guided_choice", "guided_regex", "guided_json", "guided_grammar"}
+    SGLANG: ClassVar = {"json_schema", "regex", "ebnf"}
+
+    def __init__(self, told: Server, candidates: Sequence[Written]) -> None:
+        self._told = told
+        self._texts = [one.query for one in candidates]
+
+    def __call__(self, asked: Asked) -> Answered:
+        try:
+            return Answered(self._let_through(dict(asked.body))[-1])
+        except AssertionError as error:
+            return Answered(f"refused: {error}")
+
+    def _let_through(self, body: dict[str, Any]) -> list[str]:
+        constraints = body.keys() & (self.OLD | self.SGLANG | {"structured_outputs", "grammar", "response_format"})
+        assert len(constraints) == 1, f"one constraint and not {sorted(constraints)}"
+        if self._told == "sglang":
+            return [text for text in self._texts if re.fullmatch(body["regex"], text)]
+        if self._told == "llama_cpp":
+            return read_gbnf(body["grammar"])
+        told = body.get("structured_outputs", {}) if self._told == "vllm" else body
+        assert self._told != "vllm" or list(told) == ["choice"], "one member"
+        choice = told["choice" if self._told == "vllm" else "guided_choice"]
+        assert choice and all(isinstance(text, str) for text in choice), "texts"
+        return list(choice)
 
 
 class TestGuidedRanker:
@@ -248,19 +325,31 @@ class TestGuidedRanker:
 
     @pytest.fixture
     def model(self, server: ModelServer) -> LanguageModel:
-        server.answer = masking
+        server.answer = Masking("vllm", self.QUERIES)
         return OpenAICompatible("local", base_url=f"{server.url}/v1", extra_body={"top_p": 0.5}).language_model()
 
-    @pytest.mark.parametrize("told", ["vllm", "vllm_guided"])
+    @pytest.mark.parametrize("told", get_args(Server))
     def test_what_the_server_lets_through_is_chosen(
         self, model: LanguageModel, server: ModelServer, told: Server
     ) -> None:
+        server.answer = Masking(told, self.QUERIES)
         ranked = GuidedRanker(model, told, picks=3).rank("who directed Heat?", self.QUERIES)
         last = len(self.QUERIES) - 1
         assert ranked == [(last, 1.0), (last - 1, 0.5), (last - 2, pytest.approx(1 / 3))]
         assert all(asked.body["top_p"] == 0.5 for asked in server.asked)
 
-    def test_a_server_that_takes_no_notice_is_an_error(self, model: LanguageModel) -> None:
+    @pytest.mark.parametrize("told", get_args(Server))
+    @pytest.mark.parametrize("name", NAMES)
+    def test_names_arrive_as_they_are_written(
+        self, model: LanguageModel, server: ModelServer, told: Server, name: str
+    ) -> None:
+        candidates = [*named(name), *named(literal(name))]
+        server.answer = Masking(told, candidates)
+        ranked = GuidedRanker(model, told, picks=6).rank("who?", candidates)
+        assert [position for position, _ in ranked] == [5, 4, 3, 2, 1, 0]
+
+    def test_a_server_that_takes_no_notice_is_an_error(self, model: LanguageModel, server: ModelServer) -> None:
+        server.answer = lambda asked: Answered("MATCH (n) RETURN n")
         with pytest.raises(LlmOffChoice, match=r"MATCH \(n\) RETURN n.*'llama_cpp'"):
             GuidedRanker(model, "llama_cpp").rank("who directed Heat?", self.QUERIES)
 

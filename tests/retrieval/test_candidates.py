@@ -10,6 +10,7 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
+from byokg.periods import Period
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Candidate, Conditions, Templates
@@ -27,7 +28,14 @@ ODD = [
     "naïve ’ name",
     "x1",
 ]
-ASKED = Conditions(years=(1998, 1999, 2003), extremes=True, count=True)
+PERIODS = (
+    Period("1998", "1999"),
+    Period("1997", "2001"),
+    Period(None, "1999-05-04"),
+    Period("2000-05-02"),
+    Period("1900", "1910"),
+)
+ASKED = Conditions(PERIODS, extremes=True, count=True)
 
 
 def records_of(seed: int) -> tuple[list[Node], list[Triple]]:
@@ -67,7 +75,7 @@ def arcade() -> Iterator[ArcadeStore]:
 def whole(candidates: tuple[Candidate, ...]) -> dict[tuple[object, ...], Candidate]:
     """Return candidates by everything that they are; each is there once."""
     held: dict[tuple[object, ...], Candidate] = {
-        (one.template, one.legs, one.tail, one.end_type, one.year, one.extreme, one.count): one for one in candidates
+        (one.template, one.legs, one.tail, one.end_type, one.period, one.extreme, one.count): one for one in candidates
     }
     assert len(held) == len(candidates)
     return held
@@ -99,7 +107,7 @@ def test_counts_are_those_of_arcadedb_for_every_condition(arcade: ArcadeStore) -
     here = CandidateFinder(graph, templates).find(anchors, gold, ASKED, ["3"]).items
     there = queried_candidates(arcade, anchors, gold, templates, conditions=ASKED, gold_values=["3"]).items
     assert whole(here) == whole(there)
-    for condition in ("year", "extreme"):
+    for condition in ("period", "extreme"):
         told = {getattr(one, condition)[0].place for one in here if getattr(one, condition)}
         assert told == {"node", "edge", "neighbour"}
     assert any(one.count and one.hits for one in here)

@@ -32,6 +32,7 @@ from byokg.evaluation.records import Prediction, Timing
 from byokg.evaluation.report.summary import Traces, summarise
 from byokg.evaluation.run_folder import Run
 from byokg.files import write_file
+from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.llm.replies import RecordedReplies, RecordedReply
 from byokg.types import EntityId
@@ -279,7 +280,7 @@ class _Names:
                     told |= dict(_named(item))
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
-            self._known |= {node.id: node.name for node in self._store.nodes(new)} if new else {}
+            self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
         names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
         return {id: name for id, name in names.items() if name != id}
 

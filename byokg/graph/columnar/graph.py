@@ -40,7 +40,6 @@ from byokg.graph.columnar.folder import (
     write_meta,
     write_nodes,
 )
-from byokg.graph.columnar.ids import IdIndex
 from byokg.graph.columnar.schema import (
     Labels,
     NodeColumns,
@@ -64,7 +63,7 @@ from byokg.graph.store import (
     Schema,
     schema_from_json,
 )
-from byokg.index.name_table import positions
+from byokg.index.string_hashes import IdIndex, positions
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -182,14 +181,8 @@ class ColumnarGraph:
             (ids.setdefault(head, len(ids)), labels.setdefault(label, len(labels)), ids.setdefault(tail, len(ids)))
             for head, label, tail in triples
         ]
-        return cls.assemble(
-            name,
-            NodeColumns(text_column(list(ids))),
-            list(labels),
-            np.array(codes, np.int64).reshape(-1, 3),
-            source={"kind": "triples in memory"},
-            distinct=True,
-        )
+        nodes, numbers = NodeColumns(text_column(list(ids))), np.array(codes, np.int64).reshape(-1, 3)
+        return cls.assemble(name, nodes, list(labels), numbers, source={"kind": "triples in memory"}, distinct=True)
 
     @classmethod
     def from_records(
@@ -340,6 +333,10 @@ class ColumnarGraph:
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
         return self._memory.nodes(list(ids))
+
+    def names_of_nodes(self) -> pa.LargeStringArray:
+        """Return the name of each node: (N,), as a column that may be mapped from a file."""
+        return self._nodes.column("name" if "name" in self._nodes.schema.names else "id")
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
         rows = positions(self.numbers(ids))

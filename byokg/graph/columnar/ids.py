@@ -1,165 +1,33 @@
-"""Numbers for strings: finding one id among millions without a Python dict, and numbering strings as they come.
+"""Numbers for strings as they come.
 
-`IdIndex` is a sorted column of hashes that may be memory-mapped; `Interner` is a hash table made of arrays for the
-texts of an import, a column at a time. `Numbering` gives out numbers for stores that have none, such as servers.
+`Interner` is a hash table made of arrays for the texts of an import, a column at a time. `Numbering` gives out numbers
+for stores that have none, such as servers.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from byokg.index.name_table import positions, texts_column
+from byokg.index.string_hashes import hash_column, string_buffers
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 UInt64 = npt.NDArray[np.uint64]
 
-_PRIMES = (987090887, 817224911)
-_SPREAD, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-_WORD = 4
-_LOW_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(_WORD + 1)], np.uint32)
-_BLOCK_BYTES = 1 << 24
-
-_LONG = 512
-"""Bytes from which an id is hashed alone: few are that long, and all others would wait for them."""
-
-_FEW = 12
-"""Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
-
-
-class IdIndex:
-    """A column of N distinct ids, and their hashes in ascending order; all of it may be memory-mapped.
-
-    The hash only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
-    """
-
-    def __init__(self, ids: pa.LargeStringArray, hashes: UInt64, order: npt.NDArray[np.int32]) -> None:
-        """Use hashes that are sorted already; `order` holds the position of the id behind each."""
-        self.hashes = hashes
-        self.order = order
-        self._ids = ids
-        self._offsets, self._bytes = string_buffers(ids)
-
-    @classmethod
-    def build(cls, ids: pa.LargeStringArray) -> IdIndex:
-        """Hash and sort a column of ids."""
-        return cls(ids, *sorted_hashes(hash_column(ids)))
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
-        if len(entities) <= _FEW or len(self) == 0:
-            return self._find_few(entities)
-        try:
-            wanted = texts_column(entities)
-        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
-            return self._find_few(entities)
-        slots = np.minimum(self.hashes.searchsorted(hash_column(wanted)), len(self) - 1)
-        found: npt.NDArray[np.int32] = self.order[slots]
-        unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
-        others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
-        found[others] = self._find_few([entities[position] for position in others.tolist()])
-        return found
-
-    def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        texts = [entity.encode(errors="surrogatepass") for entity in entities]
-        values = np.array([hash_one(text) for text in texts], np.uint64)
-        starts = self.hashes.searchsorted(values).tolist()
-        stops = self.hashes.searchsorted(values, "right").tolist()
-        found = np.full(len(texts), -1, np.int32)
-        for position, (text, start, stop) in enumerate(zip(texts, starts, stops, strict=True)):
-            for number in self.order[start:stop].tolist():
-                if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == text:
-                    found[position] = number
-                    break
-        return found
-
-    def get(self, numbers: Int64) -> list[str]:
-        """Return the id at each position."""
-        if len(numbers) > _FEW:
-            many: list[str] = self._ids.take(positions(numbers)).to_pylist()
-            return many
-        starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
-        return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
-
-
-def sorted_hashes(hashes: UInt64) -> tuple[UInt64, npt.NDArray[np.int32]]:
-    """Return N hashes in ascending order, and the position behind each."""
-    order = np.argsort(hashes, kind="stable").astype(np.int32)
-    return hashes[order], order
-
-
-def string_buffers(strings: pa.LargeStringArray) -> tuple[Int64, Bytes]:
-    """View a column of N strings as its offsets (N + 1,) and its bytes, without copying."""
-    _, offsets, data = strings.buffers()
-    if len(strings) == 0:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    bounds = np.frombuffer(offsets, np.int64, len(strings) + 1, strings.offset * 8)
-    return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-
-
-# Hashing: the bytes of a string are one little-endian number. Its remainders by two primes are 60 bits that plain
-# Python gets in a moment for one string and numpy for a column, word by word; the length tells trailing zeros apart.
-
-
-def hash_one(data: bytes) -> int:
-    """Return the hash of one string: what `hash_column` gives for it."""
-    number = int.from_bytes(data, "little")
-    value = (number % _PRIMES[0] << 32 | number % _PRIMES[1]) + len(data)
-    return value * _SPREAD & _MASK
-
-
-def hash_column(strings: pa.LargeStringArray) -> UInt64:
-    """Return a 64-bit hash of each of N strings: (N,). The upper bits are the better ones."""
-    offsets, data = string_buffers(strings)
-    hashes = np.empty(len(strings), np.uint64)
-    start = 0
-    while start < len(strings):
-        # In blocks, because the bytes are copied for a moment to make room for the last word.
-        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, "right")) - 1
-        stop = min(max(stop, start + 1), len(strings))
-        hashes[start:stop] = _hash_block(offsets[start : stop + 1] - offsets[start], data[offsets[start] :])
-        start = stop
-    return hashes
-
-
-def _hash_block(offsets: Int64, data: Bytes) -> UInt64:
-    padded = np.concatenate((data[: offsets[-1]], np.zeros(_WORD, np.uint8)))
-    words = np.ndarray((len(padded) - _WORD + 1,), "<u4", padded, 0, (1,))  # one starts at every byte
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    live = np.flatnonzero((lengths > 0) & (lengths < _LONG))
-    last = (lengths[live] - 1) // _WORD * _WORD
-    digits = words[starts[live] + last] & _LOW_BYTES[lengths[live] - last]
-    remainders = np.zeros((2, len(lengths)), np.uint64)
-    while len(live):
-        for row, prime in enumerate(_PRIMES):
-            remainders[row, live] = (remainders[row, live] << np.uint64(32) | digits) % np.uint64(prime)
-        kept = last > 0
-        live, last = live[kept], last[kept] - _WORD
-        digits = words[starts[live] + last]
-    hashes: UInt64 = remainders[0] << np.uint64(32) | remainders[1]
-    hashes += lengths.astype(np.uint64)
-    hashes *= np.uint64(_SPREAD)
-    for number in np.flatnonzero(lengths >= _LONG).tolist():
-        hashes[number] = hash_one(data[offsets[number] : offsets[number + 1]].tobytes())
-    return hashes
-
-
 Kind = TypeVar("Kind", bound=np.generic)
 
 _FREE = -1
 """Marks a free slot, and a string without a number."""
 _SLOTS_AT_FIRST = 1 << 10
+_SETTLED_AT_ONCE = 1 << 20
 
 
 class Interner:
@@ -169,12 +37,22 @@ class Interner:
     full. Strings are found by hash and then compared, so equal hashes do no harm.
     """
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._hashes: UInt64 = np.empty(_SLOTS_AT_FIRST, np.uint64)
-        self._offsets: Int64 = np.zeros(_SLOTS_AT_FIRST + 1, np.int64)
-        self._bytes: Bytes = np.empty(_SLOTS_AT_FIRST, np.uint8)
+    def __init__(self, stem: Path | None = None, count: int = 0) -> None:
+        """Start empty, or with the strings that another one kept.
+
+        Args:
+            stem: files that hold all but the table, which the system may then take out of memory, have this name and
+                an ending each; None keeps everything in memory.
+            count: how many of the strings in these files to take; those behind are overwritten.
+        """
+        self._stem, self._count = stem, count
+        self._hashes: UInt64 = self._room(np.empty(0, np.uint64), "hashes", max(count, _SLOTS_AT_FIRST))
+        self._offsets: Int64 = self._room(np.empty(0, np.int64), "offsets", max(count, _SLOTS_AT_FIRST) + 1)
+        self._offsets[0] = 0
+        size = max(int(self._offsets[count]), _SLOTS_AT_FIRST)
+        self._bytes: Bytes = self._room(np.empty(0, np.uint8), "bytes", size)
         self._slots = np.full(_SLOTS_AT_FIRST, _FREE, np.int32)
+        self._settled = 0
 
     def __len__(self) -> int:
         return self._count
@@ -220,6 +98,7 @@ class Interner:
         return self._find(strings, hash_column(strings))
 
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
+        self._settle_all()
         numbers = np.full(len(hashes), _FREE, np.int32)
         searched = np.arange(len(hashes))
         places = self._home(hashes)
@@ -260,17 +139,39 @@ class Interner:
         start, stop = self._count, self._count + len(hashes)
         begin = int(self._offsets[start])
         end = begin + int(offsets[-1] - offsets[0])
-        self._hashes = _room(self._hashes, stop)
-        self._offsets = _room(self._offsets, stop + 1)
-        self._bytes = _room(self._bytes, end)
+        self._hashes = self._room(self._hashes, "hashes", stop)
+        self._offsets = self._room(self._offsets, "offsets", stop + 1)
+        self._bytes = self._room(self._bytes, "bytes", end)
         self._hashes[start:stop] = hashes
         self._offsets[start + 1 : stop + 1] = offsets[1:] - offsets[0] + begin
         self._bytes[begin:end] = data[offsets[0] : offsets[-1]]
         self._count = stop
-        if 2 * stop > len(self._slots):
-            self._slots = np.full(1 << (2 * stop - 1).bit_length(), _FREE, np.int32)
-            start = 0
-        self._settle(np.arange(start, stop, dtype=np.int32))
+        self._settle_all()
+
+    def _settle_all(self) -> None:
+        """Put all numbers that are not in the table there, which grows if it must."""
+        if 2 * self._count > len(self._slots):
+            self._slots = np.full(1 << (2 * self._count - 1).bit_length(), _FREE, np.int32)
+            self._settled = 0
+        for start in range(self._settled, self._count, _SETTLED_AT_ONCE):
+            self._settle(np.arange(start, min(start + _SETTLED_AT_ONCE, self._count), dtype=np.int32))
+        self._settled = self._count
+
+    def _room(self, array: npt.NDArray[Kind], ending: str, count: int) -> npt.NDArray[Kind]:
+        """Return the array, or a longer one that has room for `count` elements and half as many more."""
+        if count <= len(array):
+            return array
+        room = count + count // 2
+        if self._stem is None:
+            longer = np.empty(room, array.dtype)
+            longer[: len(array)] = array
+            return longer
+        path = self._stem.with_name(f"{self._stem.name}.{ending}")
+        with path.open("ab") as file:
+            if file.tell() < room * array.itemsize:
+                file.truncate(room * array.itemsize)
+        mapped: npt.NDArray[Kind] = np.memmap(path, array.dtype, "r+", shape=(room,)).view(np.ndarray)
+        return mapped
 
     def _settle(self, numbers: npt.NDArray[np.int32]) -> None:
         """Put numbers that are not in the table into the next free slot from where each belongs."""
@@ -293,15 +194,6 @@ def _words(data: Bytes, width: int) -> npt.NDArray[np.unsignedinteger]:
     count = max(len(data) - width + 1, 0)
     words: npt.NDArray[np.unsignedinteger] = np.ndarray((count,), f"<u{width}", data if count else None, 0, (1,))
     return words
-
-
-def _room(array: npt.NDArray[Kind], count: int) -> npt.NDArray[Kind]:
-    """Return the array, or a longer copy that has room for `count` elements and half as many more."""
-    if count <= len(array):
-        return array
-    longer = np.empty(count + count // 2, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def first_rows(codes: Numbers, count: int) -> Int64:

@@ -6,10 +6,10 @@ the first that is none. `count_schema` reads the finished columns once, some edg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NamedTuple, SupportsIndex, cast
+from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -307,8 +307,8 @@ _SCAN = 1 << 21
 
 
 def count_schema(
-    relation: Numbers,
-    other: Numbers,
+    relation: Stored,
+    other: Stored,
     nodes: pa.RecordBatch,
     node_properties: pa.RecordBatch | None,
     edge_properties: Sequence[pa.RecordBatch],
@@ -317,8 +317,8 @@ def count_schema(
     """Count node types, relations, the types at their ends, and who has which property.
 
     Args:
-        relation: (2E,) relation numbers of all edges, and of all edges again for the way back; may be memory-mapped.
-        other: (2E,) their tails, and then their heads; may be memory-mapped.
+        relation: (2E,) relation numbers of all edges, and of all edges again for the way back.
+        other: (2E,) their tails, and then their heads.
         nodes: N rows, with the column `type` where nodes have types.
         node_properties: N rows.
         edge_properties: E rows in all.
@@ -330,14 +330,15 @@ def count_schema(
     else:
         types, codes = [""], np.zeros(nodes.num_rows, np.int32)
     edges = len(relation) // 2
+    out, back = (0, edges), (edges, 2 * edges)
     type_counts = np.bincount(codes, minlength=len(types))
     edge_counts = np.zeros(len(relations), np.int64)
-    for part in _parts(relation[:edges]):
+    for part in _parts(relation, out):
         edge_counts += np.bincount(part, minlength=len(relations))
-    ranges = _ends(relation[:edges], other[:edges], codes, types, edge_counts)
-    domains = _ends(relation[edges:], other[edges:], codes, types, edge_counts)
+    ranges = _ends(relation, other, out, codes, types, edge_counts)
+    domains = _ends(relation, other, back, codes, types, edge_counts)
     of_types = _property_schemas([node_properties] if node_properties else [], codes, len(types))
-    of_relations = _property_schemas(edge_properties, relation[:edges], len(relations))
+    of_relations = _property_schemas(edge_properties, relation, len(relations))
     by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
     return Schema(
         node_types={types[n]: int(type_counts[n]) for n in by_count},
@@ -352,8 +353,18 @@ def count_schema(
     )
 
 
-def _parts(array: Numbers) -> list[Numbers]:
-    return [array[start : start + _SCAN] for start in range(0, len(array), _SCAN)]
+class Stored(Protocol):
+    """Numbers of which some are read at a time: an array, or one that stays in a file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Numbers: ...
+
+
+def _parts(numbers: Stored, bounds: tuple[int, int]) -> Iterator[Numbers]:
+    start, stop = bounds
+    for first in range(start, stop, _SCAN):
+        yield numbers[first : min(first + _SCAN, stop)]
 
 
 def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
@@ -361,16 +372,21 @@ def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
 
 
 def _ends(
-    relation: Numbers, end: Numbers, codes: Numbers, types: Sequence[str], edge_counts: Int64
+    relation: Stored,
+    end: Stored,
+    bounds: tuple[int, int],
+    codes: Numbers,
+    types: Sequence[str],
+    edge_counts: Int64,
 ) -> list[tuple[str, ...]]:
     """List for each relation the node types at one of its ends, most frequent first, then by name."""
     if len(types) == 1:
         return [(types[0],) if count else () for count in edge_counts.tolist()]
     size = len(edge_counts) * len(types)
-    dense = size <= 4 * len(relation) + 1_000_000
+    dense = size <= 4 * (bounds[1] - bounds[0]) + 1_000_000
     counted = np.zeros(size if dense else 0, np.int64)
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    for some, ends in zip(_parts(relation), _parts(end), strict=True):
+    for some, ends in zip(_parts(relation, bounds), _parts(end, bounds), strict=True):
         found = some.astype(np.int64) * len(types) + codes[ends]
         if dense:
             counted += np.bincount(found, minlength=size)
@@ -389,7 +405,7 @@ def _ends(
 
 
 def _property_schemas(
-    batches: Sequence[pa.RecordBatch], group: Numbers, group_count: int
+    batches: Sequence[pa.RecordBatch], group: Stored, group_count: int
 ) -> list[tuple[PropertySchema, ...]]:
     """List for each group of rows the properties that at least one of them has, in column order."""
     found: list[list[PropertySchema]] = [[] for _ in range(group_count)]

@@ -4,29 +4,43 @@ An importer hands over a `GraphStream`: blocks of numbered edges, and then the n
 It is used up once, by `collected`, which holds the graph in memory, or by `write_graph`. Both give the same graph, to
 the byte.
 
-`write_graph` puts the edges into scratch files as they come. It then sorts them in portions small enough for memory,
-each with all edges of a range of heads, and later of tails, and appends them to the files that `ColumnarGraph.save`
-would write. In memory are the nodes and one portion at a time.
+`write_graph` puts the edges as they come into scratch files, one for each range of heads, and writes the nodes. It
+then sorts the edges in portions small enough for memory, appends them to the files that `ColumnarGraph.save` would
+write, and puts them into scratch files by ranges of tails, for the way back. In memory are first the texts of nodes and
+relations, and then a number for each node and one portion of edges. Each edge is read and written a fixed number of
+times, whatever their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.graph.columnar.folder import BatchFile, edge_width, map_batches, relation_width, write_meta, write_nodes
+from byokg.files import write_json
+from byokg.graph.columnar.folder import (
+    VERSION,
+    BatchFile,
+    edge_width,
+    map_batches,
+    relation_width,
+    write_meta,
+    write_nodes,
+)
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.ids import hash_column, sorted_hashes
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
+from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.index.string_hashes import hash_column, sorted_hashes
 
 T = TypeVar("T")
 
@@ -76,6 +90,20 @@ class GraphStream(Protocol):
         """Return what the graph is made from."""
 
 
+@runtime_checkable
+class ResumableStream(GraphStream, Protocol):
+    """A source that can be read on from where another process came to."""
+
+    def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:
+        """Keep texts in files in `folder`; with what `state` returned, have those that were kept there by then.
+
+        Called before anything is read. `blocks` then yields what comes behind.
+        """
+
+    def state(self) -> Mapping[str, Any]:
+        """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
+
+
 def collected(stream: GraphStream) -> ColumnarGraph:
     """Read a stream into memory. Raises `ImportFailed`."""
     blocks = list(stream.blocks())
@@ -105,165 +133,184 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
             yield item
 
 
-_PORTION_BYTES = 1 << 29
-"""Size of the edges sorted at once, whose sorting takes some times as much; more only where one node has more."""
+_LINK_BYTES = 32
+"""What sorting takes for one edge on the way back."""
 
-_EDGE_BYTES = 32
-"""What sorting takes for one edge, without its properties."""
+SCRATCH = ".building"
+"""Folder in which what is not yet in place stands, and how far the work has come."""
 
-_SCAN = 1 << 21
-"""Edges read at once from a file that is being scanned."""
+_STATE, _STATE_VERSION = "state.json", 1
+_KEPT_EVERY_S = 20.0
+"""Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 
-_HEADER_BYTES = 128
 _EDGE_PROPERTIES = "edge_properties.arrow"
 
 
-def write_graph(stream: GraphStream, folder: Path) -> None:
-    """Write a graph.
+def write_graph(
+    stream: GraphStream,
+    folder: Path,
+    key: object = None,
+    portion_bytes: int = 1 << 27,
+    progress: Callable[[str, int], object] | None = None,
+) -> None:
+    """Write a graph, or the rest of one.
 
     Args:
         stream: the graph, not yet read.
-        folder: an empty folder to write into.
+        folder: an empty folder to write into, or one that `interrupted` has found. In it stays, besides the graph, a
+            folder named `SCRATCH`, to be deleted when all is done.
+        key: says, as JSON, what the source is and what it is read by; see `interrupted`.
+        portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
+        progress: told what is being done, and how many edges are done, now and then.
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
         OSError: the disk is full, for instance.
     """
-    scratch = _Scratch(folder)
+    work = _Work(folder, key, progress or (lambda _doing, _edges: None))
+    if work.phase == _WRITTEN:
+        return
+    scratch = Scratch(work.scratch)
+    work.read(stream, scratch)
+    if work.phase == _READ:
+        count = _write_nodes(stream.nodes(), folder)
+        work.keep(_SORTING, stream, scratch, nodes=count)
+    count, labels = work.nodes, stream.relations()
+    links = Links(work.scratch, edge_width(scratch.count), relation_width(len(labels)))
+    kept = _write_edges(folder, scratch, links, scratch.given(count), stream, portion_bytes, work.progress)
+    _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
+    batch = map_batches(folder / "nodes.arrow")[0]
+    properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
+    of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
+    relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
+    schema = count_schema(relation, other, batch, properties, of_edges, labels)
+    write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
+    work.finish()
+
+
+def interrupted(folder: Path, key: object) -> bool:
+    """Tell whether `write_graph` can go on in a folder: work on the same source that a process has left behind.
+
+    What a process has written may be lost when the machine stops, so what was left before it started is not used.
+    """
     try:
-        scratch.fill(stream.blocks())
-        nodes, labels = stream.nodes(), stream.relations()
-        out_counts, in_counts = _write_edges(folder, scratch, stream, len(nodes.ids), len(labels))
-    finally:
-        scratch.remove()
-    kept = int(out_counts.sum())
-    np.save(folder / "out_index.npy", ranges(out_counts))
-    np.save(folder / "in_index.npy", ranges(in_counts) + kept)
+        state = json.loads((folder / SCRATCH / _STATE).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(state.get("key") == json.loads(json.dumps(_full_key(key))))
+
+
+def _full_key(key: object) -> list[object]:
+    try:
+        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        started = ""
+    return [VERSION, _STATE_VERSION, started, key]
+
+
+_READING, _READ, _SORTING, _WRITTEN = "reading", "read", "sorting", "written"
+
+
+class _Work:
+    """How far the writing of a graph has come, kept in its folder."""
+
+    def __init__(self, folder: Path, key: object, progress: Callable[[str, int], object]) -> None:
+        self.scratch, self.progress = folder / SCRATCH, progress
+        self._key = _full_key(key)
+        self._state: dict[str, Any] = {}
+        if key is not None and interrupted(folder, key):
+            self._state = json.loads((self.scratch / _STATE).read_bytes())
+        else:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            self.scratch.mkdir()
+
+    @property
+    def phase(self) -> str:
+        """Return what is to be done, or was done last."""
+        return str(self._state.get("phase", _READING))
+
+    @property
+    def nodes(self) -> int:
+        """Return how many nodes were written."""
+        return int(self._state["nodes"])
+
+    def read(self, stream: GraphStream, scratch: Scratch) -> None:
+        """Read what of a stream has not been read."""
+        if not isinstance(stream, ResumableStream):
+            self._state = {}
+            for block in stream.blocks():
+                scratch.add(block.triples, block.apart, block.properties)
+                self.progress("read", scratch.count)
+            self._state = {"phase": _READ}
+            return
+        stream.keep_in(self.scratch, self._state.get("stream"))
+        if self._state:
+            scratch.go_on(self._state["scratch"])
+        if self.phase != _READING:
+            return
+        kept = time.monotonic()
+        for block in stream.blocks():
+            scratch.add(block.triples, block.apart, block.properties)
+            self.progress("read", scratch.count)
+            if time.monotonic() - kept > _KEPT_EVERY_S:
+                self.keep(_READING, stream, scratch)
+                kept = time.monotonic()
+        self.keep(_READ, stream, scratch)
+
+    def keep(self, phase: str, stream: GraphStream, scratch: Scratch, nodes: int = 0) -> None:
+        """Write down how far the work has come."""
+        self._state = {"key": self._key, "phase": phase, "nodes": nodes}
+        if isinstance(stream, ResumableStream):
+            self._state |= {"stream": stream.state(), "scratch": scratch.state()}
+            write_json(self.scratch / _STATE, self._state)
+
+    def finish(self) -> None:
+        """Write down that the graph is complete, and delete the rest."""
+        write_json(self.scratch / _STATE, {"key": self._key, "phase": _WRITTEN})
+        for path in self.scratch.iterdir():
+            if path.name != _STATE:
+                path.unlink()
+
+
+def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
+    """Write the nodes and their index by id; return how many there are."""
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
-    del hashes, order
-    batch, properties = nodes.batch(), property_batch(nodes.properties)
-    write_nodes(folder, batch, properties)
-    relation, other = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("relation", "other"))
-    of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
-    schema = count_schema(relation, other, batch, properties, of_edges, labels)
-    dropped = scratch.count - kept + stream.left_out
-    write_meta(folder, len(nodes.ids), kept, dropped, stream.source(), schema)
-
-
-class _Chosen(NamedTuple):
-    """Some edges of a scan."""
-
-    triples: Triples
-    apart: Int64 | None
-    properties: pa.RecordBatch | None
-
-
-class _Scratch:
-    """Edges in the order in which they came, on disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self._triples, self._apart = folder / "triples.scratch", folder / "apart.scratch"
-        self._properties = folder / "properties.scratch"
-        self._sizes: list[int] = []
-        self._described: list[bool] = []
-        """Which blocks have properties."""
-
-    @property
-    def count(self) -> int:
-        """Return how many edges there are."""
-        return sum(self._sizes)
-
-    @property
-    def row_bytes(self) -> int:
-        """Return about how many bytes one edge takes while it is sorted."""
-        size = self._properties.stat().st_size if self._properties.exists() else 0
-        return _EDGE_BYTES + size // max(self.count, 1)
-
-    def fill(self, blocks: Iterator[EdgeBlock]) -> None:
-        """Write all edges."""
-        with (
-            self._triples.open("wb") as triples,
-            self._apart.open("wb") as apart,
-            pa.OSFile(str(self._properties), "wb") as properties,
-        ):
-            for block in blocks:
-                block.triples.tofile(triples)
-                self._sizes.append(len(block.triples))
-                self._described.append(block.properties is not None)
-                if block.apart is not None:
-                    block.apart.tofile(apart)
-                if block.properties is not None:
-                    with pa.ipc.new_stream(properties, block.properties.schema) as writer:
-                        writer.write_batch(block.properties)
-
-    def heads(self) -> Iterator[Numbers]:
-        """Yield the heads, block by block."""
-        for block in self._scan_triples():
-            yield block[:, 0]
-
-    def _scan_triples(self) -> Iterator[Triples]:
-        with self._triples.open("rb") as file:
-            for size in self._sizes:
-                yield np.fromfile(file, np.int32, 3 * size).reshape(-1, 3)
-
-    def between(self, low: int, high: int, types: Mapping[str, pa.DataType]) -> _Chosen:
-        """Return all edges whose head is in a range, with their properties as columns of the types given."""
-        triples, marks, batches = [np.empty((0, 3), np.int32)], [np.empty(0, np.int64)], []
-        marked = self._apart.stat().st_size > 0
-        with self._apart.open("rb") as apart, pa.OSFile(str(self._properties), "rb") as properties:
-            for block, described in zip(self._scan_triples(), self._described, strict=True):
-                rows = np.flatnonzero((block[:, 0] >= low) & (block[:, 0] < high))
-                triples.append(block[rows])
-                if marked:
-                    marks.append(np.fromfile(apart, np.int64, len(block))[rows])
-                if types:
-                    chosen = _read_rows(properties, rows) if described else None
-                    batches.append(converted(chosen, types, len(rows)))
-        of_edges = joined(batches, types) if types else None
-        return _Chosen(np.concatenate(triples), np.concatenate(marks) if marked else None, of_edges)
-
-    def remove(self) -> None:
-        """Delete the files."""
-        for path in (self._triples, self._apart, self._properties):
-            path.unlink(missing_ok=True)
-
-
-def _read_rows(file: pa.NativeFile, rows: Int64) -> pa.RecordBatch:
-    """Read the next block of properties, and return some of its rows."""
-    with pa.ipc.open_stream(file) as reader:
-        batch = reader.read_all().combine_chunks()
-    return pa.RecordBatch.from_arrays(
-        [pa.concat_arrays(column.chunks).take(pa.array(rows)) for column in batch.columns], schema=batch.schema
-    )
+    write_nodes(folder, nodes.batch(), property_batch(nodes.properties))
+    return len(order)
 
 
 def _write_edges(
-    folder: Path, scratch: _Scratch, stream: GraphStream, node_count: int, relation_count: int
-) -> tuple[Int64, Int64]:
-    """Write the edges, there and back, and their properties; return how many there are of each head and tail."""
-    given = np.zeros(node_count, np.int64)
-    for heads in scratch.heads():
-        given += np.bincount(heads, minlength=node_count)
-    of_head, of_tail = np.zeros(node_count, np.int64), np.zeros(node_count, np.int64)
+    folder: Path,
+    scratch: Scratch,
+    links: Links,
+    given: Int64,
+    stream: GraphStream,
+    portion_bytes: int,
+    progress: Callable[[str, int], object],
+) -> int:
+    """Write the edges by head, relation and tail, and their properties; return how many there are."""
     types = stream.property_types()
+    of_head, kept = np.zeros(len(given), np.int64), 0
     with (
-        _ArrayFile(folder / "relation.npy", relation_width(relation_count)) as relations,
-        _ArrayFile(folder / "other.npy", np.int32) as others,
+        ArrayFile(folder / "relation.npy", relation_width(len(stream.relations()))) as relations,
+        ArrayFile(folder / "other.npy", np.int32) as others,
         BatchFile(folder / _EDGE_PROPERTIES, pa.schema(types.items())) as properties,
     ):
-        for low, high in _portions(given, scratch.row_bytes):
+        for low, high in _portions(given, portion_bytes // scratch.row_bytes()):
             head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
             of_head[low:high] = np.bincount(head, minlength=high - low)
-            of_tail += np.bincount(tail, minlength=node_count)
             relations.append(relation)
             others.append(tail)
-        _write_way_back(folder, ranges(of_head), of_tail, relations, others)
-    return of_head, of_tail
+            links.add(kept, head + low, relation, tail)
+            kept += len(head)
+            progress("sorted", kept)
+    np.save(folder / "out_index.npy", ranges(of_head))
+    return kept
 
 
-def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: BatchFile) -> tuple[Numbers, Numbers, Numbers]:
+def _sorted(chosen: Chosen, low: int, distinct: bool, properties: BatchFile) -> tuple[Numbers, Numbers, Numbers]:
     """Sort a portion, whose heads come back counted from its first, and write its properties."""
     head, relation, tail = chosen.triples[:, 0] - low, chosen.triples[:, 1], chosen.triples[:, 2]
     if distinct and chosen.apart is None:
@@ -277,76 +324,37 @@ def _sorted(chosen: _Chosen, low: int, distinct: bool, properties: BatchFile) ->
 
 
 def _write_way_back(
-    folder: Path, out_index: Int64, in_counts: Int64, relations: _ArrayFile, others: _ArrayFile
+    folder: Path,
+    links: Links,
+    node_count: int,
+    edge_count: int,
+    portion_bytes: int,
+    progress: Callable[[str, int], object],
 ) -> None:
-    """Write all edges again by (tail, relation, edge)."""
-    edge_count = int(out_index[-1])
-    with _ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as file:
-        for low, high in _portions(in_counts, _EDGE_BYTES):
-            edges: list[Numbers] = []
-            chosen_relations: list[Numbers] = []
-            tails: list[Numbers] = []
-            heads: list[Numbers] = []
-            for start in range(0, edge_count, _SCAN):
-                stop = min(start + _SCAN, edge_count)
-                tail = others.read(start, stop)
-                chosen = np.flatnonzero((tail >= low) & (tail < high))
-                edges.append((chosen + start).astype(file.kind))
-                chosen_relations.append(relations.read(start, stop)[chosen])
-                tails.append(tail[chosen] - low)
-                heads.append(_heads(out_index, start, stop)[chosen])
-            edge, relation = np.concatenate(edges), np.concatenate(chosen_relations)
-            order = incoming_order(relation, np.concatenate(tails))
-            file.append(edge[order])
-            relations.append(relation[order])
-            others.append(np.concatenate(heads)[order])
+    """Write all edges again by (tail, relation, edge), behind those that are there."""
+    of_tail, done = links.of_tail(node_count), 0
+    np.save(folder / "in_index.npy", ranges(of_tail) + edge_count)
+    with (
+        ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as edges,
+        ArrayFile.more(folder / "relation.npy") as relations,
+        ArrayFile.more(folder / "other.npy") as others,
+    ):
+        for low, high in _portions(of_tail, portion_bytes // _LINK_BYTES):
+            rows = links.between(low, high)
+            order = incoming_order(rows["relation"], rows["tail"] - low)
+            edges.append(rows["edge"][order])
+            relations.append(rows["relation"][order])
+            others.append(rows["head"][order])
+            links.forget(high)
+            done += len(rows)
+            progress("sorted for the way back", done)
 
 
-def _heads(out_index: Int64, start: int, stop: int) -> Numbers:
-    """Return the heads of the edges numbered from `start` up to `stop`."""
-    first, last = (np.searchsorted(out_index, (start, stop - 1), "right") - 1).tolist()
-    bounds = np.clip(out_index[first : last + 2], start, stop)
-    return np.arange(first, last + 1, dtype=np.int32).repeat(np.diff(bounds))
-
-
-def _portions(counts: Int64, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Cut nodes into ranges that have up to a portion of edges each, or one node with more. None without edges."""
+def _portions(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
+    """Cut nodes into ranges that have up to `most` edges each, or one node with more. None without edges."""
     ends = counts.cumsum()
     low, done = 0, 0
     while low < len(ends) and done < ends[-1]:
-        high = max(int(np.searchsorted(ends, done + _PORTION_BYTES // row_bytes, "right")), low + 1)
+        high = max(int(np.searchsorted(ends, done + most, "right")), low + 1)
         yield low, high
         low, done = high, int(ends[high - 1])
-
-
-class _ArrayFile:
-    """A `.npy` file that grows; its bytes are those of `np.save`."""
-
-    def __init__(self, path: Path, kind: type[np.integer]) -> None:
-        self.kind = kind
-        self._path = path
-        self._file: BinaryIO = path.open("wb+")
-        self._count = 0
-
-    def __enter__(self) -> _ArrayFile:
-        self._file.write(bytes(_HEADER_BYTES))
-        return self
-
-    def append(self, numbers: Numbers) -> None:
-        numbers.astype(self.kind, copy=False).tofile(self._file)
-        self._count += len(numbers)
-
-    def read(self, start: int, stop: int) -> Numbers:
-        """Return some of the numbers that were appended."""
-        self._file.flush()
-        return np.fromfile(
-            self._path, self.kind, stop - start, offset=_HEADER_BYTES + start * np.dtype(self.kind).itemsize
-        )
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._file as file:
-            file.seek(0)
-            description = {"descr": np.dtype(self.kind).str, "fortran_order": False, "shape": (self._count,)}
-            np.lib.format.write_array_header_1_0(file, description)

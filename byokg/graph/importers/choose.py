@@ -32,7 +32,9 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.writer import GraphStream, collected, write_graph
+from byokg.graph.columnar.writer import SCRATCH, GraphStream, collected, interrupted, write_graph
 from byokg.graph.importers.delimited import RecordFile, TripleFile
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.graph.importers.tables import (
@@ -63,6 +65,12 @@ if TYPE_CHECKING:
     import pandas
 
 MAPPING = "graph.yaml"
+
+MEMORY = 1 << 32
+"""Bytes that a build works with, unless told otherwise."""
+
+_PORTIONS, _LEAST_PORTION = 32, 1 << 20
+"""What of the memory the edges take that are sorted at once, and their least size."""
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 TABLE_ENDINGS = (".csv", ".tsv")
@@ -91,31 +99,64 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
         GraphExists: `out` is taken.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    refuse_taken(out, overwrite)
-    with new_folder(out, overwrite, refuse_taken) as partial:
+    with graph_folder(source, out, overwrite) as partial:
         import_into(source, partial)
     return ColumnarGraph.open(out)
 
 
+@contextmanager
+def graph_folder(source: str | Path, out: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Give a folder for `import_into` and what else is to appear with the graph, and rename it to `out` afterwards.
+
+    It is empty, or holds what an interrupted or killed process has made of the same source: `import_into` goes on with
+    that, as far as the format can.
+
+    Raises:
+        GraphExists: `out` is taken.
+        GraphError: the system does not let us write there, or the disk is full.
+    """
+    refuse_taken(out, overwrite)
+    with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, _key(Path(source)))) as partial:
+        yield partial
+        shutil.rmtree(partial / SCRATCH, ignore_errors=True)
+
+
+def _key(source: Path) -> list[object]:
+    """Return what differs between a source and one that has taken its place; empty if there is none."""
+    try:
+        found = [(path, path.stat()) for path in source_files(source)]
+    except (ImportFailed, OSError):
+        return []
+    return [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
+
+
 def import_into(
-    source: str | Path, folder: Path, skip_bad: int = 0, skipped: Callable[[ImportFailed], object] | None = None
+    source: str | Path,
+    folder: Path,
+    skip_bad: int = 0,
+    skipped: Callable[[ImportFailed], object] | None = None,
+    memory: int = MEMORY,
+    progress: Callable[[str, int], object] | None = None,
 ) -> ColumnarGraph:
-    """Import `source` into an empty folder that is being made, and open it there.
+    """Import `source` into a folder that is being made, and open it there.
 
     Args:
         source: a file or folder as described at the top of this module.
-        folder: where to write.
+        folder: where to write: what `graph_folder` gives.
         skip_bad: how many bad lines to leave out: of triples, JSON lines, and files of nodes and of edges, but no
             header. The source is read once more for each of them.
         skipped: told of each, as the error that it would have been.
+        memory: bytes to work with, about; the texts of nodes and relations are held beyond, if they need more.
+        progress: told what is being done, and how many edges are done, now and then.
 
     Raises:
         ImportFailed: as `build_graph`; there is one bad line more than may be left out.
     """
     found, left_out = _find(Path(source)), dict[str, frozenset[int]]()
+    portion = max(memory // _PORTIONS, _LEAST_PORTION)
     while True:
         try:
-            write_graph(_stream(found, left_out), folder)
+            write_graph(_stream(found, left_out), folder, None if left_out else _key(found.source), portion, progress)
             return ColumnarGraph.open(folder)
         except ImportFailed as error:
             count = sum(map(len, left_out.values()))
@@ -125,7 +166,7 @@ def import_into(
                 skipped(error)
             left_out[error.file] = left_out.get(error.file, frozenset()) | {error.line}
             for path in folder.iterdir():
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _has_lines(found: _Found, file: Path, line: int) -> bool:

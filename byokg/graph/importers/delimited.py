@@ -292,7 +292,7 @@ class TripleFile:
     def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
         """Read the first line. Raises `ImportFailed` when it is neither a header nor a triple."""
         self.file = RecordFile.at(path, left_out)
-        self._entities, self._relations = Interner(), Interner()
+        self._entities, self._relations, self._rows = Interner(), Interner(), 0
         line, self._fields = self.file.first("lines of head, relation, tail")
         names = tuple(field.strip().lower() for field in self._fields)
         self._columns = TIME_COLUMNS.get(len(names), TRIPLE_COLUMNS)
@@ -315,20 +315,39 @@ class TripleFile:
         """Name the file."""
         return str(self.file.path)
 
+    def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:
+        """Keep texts in files; see `ResumableStream`."""
+        known = state or {"rows": 0, "entities": 0, "relations": 0}
+        self._rows = known["rows"]
+        self._entities = Interner(folder / "entities", known["entities"])
+        self._relations = Interner(folder / "relations", known["relations"])
+        if self._times:
+            self._times.keep_in(folder, known.get("times"))
+
+    def state(self) -> dict[str, Any]:
+        """Return how many lines and texts there were so far."""
+        counts = {"rows": self._rows, "entities": len(self._entities), "relations": len(self._relations)}
+        return counts | ({"times": self._times.state()} if self._times else {})
+
     def blocks(self) -> Iterator[EdgeBlock]:
         """Yield the edges. Raises `ImportFailed` for a line that is no triple, or whose time is none."""
-        rows = 0
+        known = self._rows
         for table in ahead(self.file.blocks(self._fields, [TEXT] * len(self._fields))):
-            triples = self._numbered(table, rows)
-            times = self._times.read(table.columns[3:], rows) if self._times else None
+            fresh = table.slice(min(known, table.num_rows))
+            known -= table.num_rows - fresh.num_rows
+            if not fresh.num_rows:
+                continue
+            triples = self._numbered(fresh, self._rows)
+            times = self._times.read(fresh.columns[3:], self._rows) if self._times else None
+            self._rows += fresh.num_rows
             yield EdgeBlock(triples, *(times or ()))
-            rows += table.num_rows
-        if rows == 0:
+        if self._rows == 0:
             raise ImportFailed(self.file.path, None, "holds no triples; expected lines of head, relation, tail")
 
     def nodes(self) -> NodeColumns:
-        """Return the entities."""
-        return NodeColumns(self._entities.strings, hashes=self._entities.hashes)
+        """Return the entities, once: they are not kept."""
+        entities, self._entities = self._entities, Interner()
+        return NodeColumns(entities.strings, hashes=entities.hashes)
 
     def relations(self) -> list[str]:
         """Return the relation labels."""
@@ -366,6 +385,18 @@ class _Times:
         self._strange: dict[str, Problem] = {}
         """The first cell of each column that is neither a year nor a date; a long number is, in a column of numbers."""
         self._texts = Interner()
+
+    def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:
+        """Keep texts in files; see `ResumableStream`."""
+        self._texts = Interner(folder / "times", state["texts"] if state else 0)
+        if state:
+            self._kinds = dict(state["kinds"])
+            self._strange = {name: Problem(*problem) for name, problem in state["strange"].items()}
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known of the columns so far."""
+        strange = {name: [problem.row, problem.reason] for name, problem in self._strange.items()}
+        return {"texts": len(self._texts), "kinds": self._kinds, "strange": strange}
 
     def read(self, columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[pa.RecordBatch, Numbers]:
         """Return times as texts, and for each row a number that says which they are; rows count those before."""

@@ -81,6 +81,12 @@ class Automaton:
         return all(self.ways)
 
     @cached_property
+    def either_way(self) -> bool:
+        """Tell whether an edge of some relation may be walked in both directions, on one path or another."""
+        forward, backward = ((self.arcs[:, :, way] >= 0).any(axis=0) for way in (FORWARD, BACKWARD))
+        return bool(np.any(forward & backward))
+
+    @cached_property
     def longest(self) -> int | None:
         """Return the most edges that a match can have; None where there is no bound."""
         order: dict[int, int] = {}

@@ -240,7 +240,7 @@ def counted(
             middle = middle[~among(middle // states, np.array(closed))]
         if len(middle) == 0:
             continue
-        half = Restrictor.ACYCLIC if by_node and far.layers else restrictor
+        half = Restrictor.ACYCLIC if by_node and near.layers and far.layers else restrictor
         room = budget.rows(len(near.layers) + 1)
         ahead = _through(pruned(near.layers, middle, backward=True), start, half, moves, room, budget)
         behind = _through(pruned(far.layers[::-1], middle, backward=False), middle, half, moves, room, budget)

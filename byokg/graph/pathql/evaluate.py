@@ -30,6 +30,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
+from byokg.graph.pathql.flood import flood
 from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.patterns import Patterns, SolutionTable
@@ -51,7 +52,7 @@ from byokg.graph.pathql.query import (
     variables,
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
-from byokg.graph.pathql.search import Sides, deviations, flood, shortest
+from byokg.graph.pathql.search import Sides, deviations, shortest
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -168,7 +169,9 @@ class _Run:
         wanted = limits.max_paths if query.limit is None else query.limit
         self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
-        self._finite = self._both_ways = False
+        self._finite = False
+        self._either_way = False
+        """Whether some edge may be walked in both directions."""
         self._sides: Sides | None = None
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
@@ -271,10 +274,12 @@ class _Run:
             self._bound = [] if variable is None else [variable.name]
         name = None if variable is None else variable.name
         if not query.whole and is_step(via):
-            return self._edges(self._automaton(via, repeated=True), name)
+            automaton = self._automaton(via, repeated=True)
+            self._either_way = automaton.either_way
+            return self._edges(automaton, name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
-            self._finite = automaton.longest is not None
+            self._finite, self._either_way = automaton.longest is not None, automaton.either_way
             return self._edges(automaton)
         return self._matches(automaton)
 
@@ -307,7 +312,6 @@ class _Run:
         return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
-        self._both_ways = automaton.both_ways
         return steps_along(self._store, automaton, variable, self._budget.capped)
 
     # Ends
@@ -361,14 +365,18 @@ class _Run:
     def _fans(
         self, nodes: Int64, backward: bool, others: Int64 | None
     ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
-        """Yield the searches out of nodes, or back from them; where all paths are wanted, some nodes in one."""
+        """Yield the searches out of nodes, or back from them; some nodes in one, unless few paths may be enough."""
         query, moves = self._query, self._moves
-        if (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False):
-            yield from (partial(self._fan, node, backward, others) for node in nodes.tolist())
-            return
-        at_once = _TOGETHER if query.limit is None else 1
+        shortest_each = (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)
+        # On servers, searches out of single nodes ask together.
+        apart = shortest_each and not isinstance(self._store, ColumnarGraph)
+        at_once = _TOGETHER if query.limit is None and not apart else 1
         for first in range(0, len(nodes), at_once):
-            yield partial(outward, moves, nodes[first : first + at_once], backward, others, query)
+            some = nodes[first : first + at_once]
+            if shortest_each:
+                yield partial(self._fan, some.tolist(), backward, others)
+            else:
+                yield partial(outward, moves, some, backward, others, query)
 
     def _pairs(self, sources: Int64, targets: Int64) -> Iterator[PathRows]:
         """Yield the paths between each of some nodes and each of others."""
@@ -488,8 +496,9 @@ class _Run:
             moves, source, target, quota, query.restrictor, most, budget, longest, deviates
         )
         if given_up:
-            more = yield from deviations(moves, source, target, found, quota.left, query.restrictor, most, budget)
-            found += more
+            found += yield from deviations(
+                moves, source, target, found, quota.left, query.restrictor, most, budget, self._either_way
+            )
         return found
 
     def _deviates(self, source: int, target: int) -> bool:
@@ -499,8 +508,7 @@ class _Run:
             query.selector in (Selector.ALL, Selector.ANY, Selector.SHORTEST)
             and query.restrictor is not Restrictor.WALK
             and self._moves.states == 1
-            and not (query.restrictor is Restrictor.TRAIL and (self._both_ways or self._moves.empty))
-            and not (source == target and self._moves.empty)
+            and not (source == target and self._moves.empty and query.restrictor is not Restrictor.TRAIL)
         )
 
     @property
@@ -518,19 +526,31 @@ class _Run:
             return self._store.edge_count
         return 1 << 20
 
-    def _fan(self, node: int, backward: bool, others: Int64 | None, budget: SearchBudget) -> Search[list[PathRows]]:
-        """Find the paths from a node to others, or from others to it."""
+    def _fan(
+        self, nodes: Sequence[int], backward: bool, others: Int64 | None, budget: SearchBudget
+    ) -> Search[list[PathRows]]:
+        """Find the paths from nodes to others, or from others to them."""
         query, moves = self._query, self._moves
         every = query.selector is Selector.ALL_SHORTEST
-        cycles = not moves.empty and query.restrictor in (Restrictor.ACYCLIC, Restrictor.TRAIL)
-        part = budget.part(budget.wanted + cycles)
-        found = yield from flood(moves, node, backward, query.max_length, part, every, others)
-        budget.full |= part.full
-        if cycles:
-            found = [rows.taken(np.flatnonzero(rows.vertices[:, 0] != rows.vertices[:, -1])) for rows in found]
-        if query.restrictor is Restrictor.TRAIL and not moves.empty and (others is None or node in others):
-            found += yield from self._pair(node, node, budget)
-        return found
+        # The shortest way back to where a trail starts may be the edge that it came.
+        back = query.restrictor is Restrictor.TRAIL and self._either_way and not moves.empty
+        cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
+        size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0
+        if len(nodes) > 1 and not back:
+            found = yield from flood(moves, nodes, backward, query.max_length, budget, every, cycles, others, size)
+            if found is not None:
+                return found
+        paths_: list[PathRows] = []
+        for node in nodes:
+            part = budget.part(budget.wanted - sum(map(len, paths_)))
+            if part.wanted <= 0:
+                budget.full = True
+                break
+            paths_ += (yield from flood(moves, [node], backward, query.max_length, part, every, cycles, others)) or ()
+            budget.full |= part.full
+            if back and (others is None or node in others):
+                paths_ += yield from self._pair(node, node, budget)
+        return paths_
 
 
 def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:

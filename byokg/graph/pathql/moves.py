@@ -216,17 +216,17 @@ class ColumnarMoves:
         origin, slot = ranges(starts, stops - starts)
         if split > 1:
             origin //= split
-        far = self._other.take(slot)
         kept = None
         if self._loops:
-            loop = far == nodes.take(origin)
+            loop = self._other.take(slot) == nodes.take(origin)
             relation = self._relation.take(slot)
             walked = (rule if isinstance(rule, bool) else rule.take(relation) for rule in (loops, wanted))
             kept = np.flatnonzero(np.where(loop, *walked))
         elif not isinstance(wanted, bool):
             kept = np.flatnonzero(wanted.take(self._relation.take(slot)))
         if kept is not None and len(kept) < len(slot):
-            origin, slot, far = origin.take(kept), slot.take(kept), far.take(kept)
+            origin, slot = origin.take(kept), slot.take(kept)
+        far = self._other.take(slot)
         edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
         inverse = (index is self._out) == backward
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1

@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -210,17 +209,18 @@ class Sides:
         """Return the search from a node, or back from it."""
         if (node, backward) not in self._sides:
             (marks,) = self._stack.enter_context(borrowed(1))
-            self._sides[node, backward] = _begun(self._moves, marks, node, backward, False)
+            self._sides[node, backward] = begun(self._moves, marks, np.array([node]), backward, False)
         return self._sides[node, backward]
 
 
-def _begun(moves: Moves, marks: Marks, node: int, backward: bool, cycles: bool) -> Side:
-    """Begin a search from a node, or back from it; `cycles` lets paths come back to where they start."""
+def begun(moves: Moves, marks: Marks, nodes: Int64, backward: bool, cycles: bool) -> Side:
+    """Begin a search from nodes, or back from them; `cycles` lets paths come back to where they start."""
     states = moves.states
-    first = node * states
-    start = first + np.flatnonzero(moves.accepting) if backward else np.array([first], np.int64)
-    marks.room(first + states)
-    marks.add(start[start != first] if cycles and moves.accepting[0] else start)
+    start = nodes * states
+    if backward:
+        start = (start[:, None] + np.flatnonzero(moves.accepting)).reshape(-1)
+    marks.room((int(nodes.max()) + 1) * states)
+    marks.add(start[start % states != 0] if cycles and moves.accepting[0] else start)
     return Side(marks, backward, start, [start])
 
 
@@ -255,8 +255,8 @@ def shortest(
     with ExitStack() as stack:
         if sides is None or cycle or ban is not None:
             near_marks, far_marks = stack.enter_context(borrowed(2))
-            near = _begun(moves, near_marks, source, False, cycle)
-            far = _begun(moves, far_marks, target, True, False)
+            near = begun(moves, near_marks, np.array([source]), False, cycle)
+            far = begun(moves, far_marks, np.array([target]), True, False)
         else:
             near, far = sides.of(source, False), sides.of(target, True)
         if ban is not None:
@@ -302,6 +302,58 @@ def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
     return best
 
 
+def closed(moves: Moves, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
+    """Find a shortest trail of one step or more from a node back to it, where edges may be walked in both directions.
+
+    Its last edge is another than its first, so each vertex is met up to twice, with different first edges: one of the
+    two can go on wherever a third could.
+
+    Args:
+        moves: steps between nodes: of one state.
+        node: where it starts and ends.
+        most: steps at most; None for no bound.
+        budget: what the search may do.
+        ban: what the trail must not have.
+    """
+    levels = [np.array([node], np.int64)]
+    parents: list[Int64] = []
+    walked: list[Int64] = []
+    branches = known = levels[0][:0]
+    while len(levels[-1]) and (most is None or len(walked) < most):
+        left, begins = levels[-1], not walked
+        parts: list[tuple[Int64, Int64, Int64, Int64]] = []
+        for first in range(0, len(left), _PIECE):
+            steps = yield left[first : first + _PIECE], False
+            if not budget.spend(len(steps.far)):
+                return None
+            steps = ban.spared(steps, begins)
+            edge, origin = moves.edge(steps.label), steps.origin + first
+            branch = edge if begins else branches.take(origin)
+            home = steps.far == node
+            back = np.flatnonzero(home if begins else home & (edge != branch))
+            if len(back):
+                place, vertices, labels = int(origin[back[0]]), [node], [int(steps.label[back[0]])]
+                for level in range(len(walked), 0, -1):
+                    vertices.append(int(levels[level][place]))
+                    labels.append(int(walked[level - 1][place]))
+                    place = int(parents[level - 1][place])
+                return PathRows(np.array([[node, *vertices[::-1]]], np.int64), np.array([labels[::-1]], np.int64))
+            keys, rows = np.unique(steps.far << 32 | branch, return_index=True)
+            fresh = np.flatnonzero(~(home.take(rows) | among(keys, known)))
+            keys, rows = keys.take(fresh), rows.take(fresh)
+            of_node = keys >> 32 << 32
+            before = np.searchsorted(known, of_node + (1 << 32)) - np.searchsorted(known, of_node)
+            some = np.flatnonzero(before + np.arange(len(keys)) - np.searchsorted(keys, of_node) < 2)
+            rows = rows.take(some)
+            known = np.sort(np.concatenate((known, keys.take(some))))
+            parts.append((steps.far[rows], origin[rows], steps.label[rows], branch[rows]))
+        far, parent, label, branches = map(np.concatenate, zip(*parts, strict=True))
+        levels.append(far)
+        parents.append(parent)
+        walked.append(label)
+    return None
+
+
 def deviations(
     moves: Moves,
     source: int,
@@ -311,6 +363,7 @@ def deviations(
     restrictor: Restrictor,
     most: int | None,
     budget: SearchBudget,
+    either_way: bool,
 ) -> Search[list[PathRows]]:
     """Find the paths between two nodes beside some that are known, the shortest first.
 
@@ -326,6 +379,7 @@ def deviations(
         restrictor: what may not be repeated; not WALK.
         most: steps at most; None for no bound.
         budget: what the search may do.
+        either_way: whether an edge may be walked in both directions.
 
     Source: J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network" (1971).
     """
@@ -334,6 +388,24 @@ def deviations(
     leaving: dict[tuple[int, ...], set[int]] = {}
     """For each beginning of a path that was found, the steps by which one goes on."""
     heap: list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] = []
+
+    def cycle(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+        """Find the shortest trail back to a node."""
+        if either_way or moves.empty:
+            return (yield from closed(moves, node, most, budget, ban))
+        return (yield from shortest(moves, node, node, most, budget, False, ban))
+
+    def around(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+        """Find the shortest trail to the target that comes back to its start before."""
+        onward = yield from shortest(moves, node, target, most, budget, False, replace(ban, first=none))
+        if onward is None:
+            return None
+        # Where the two had an edge in common, there would be a shorter trail that does not come back.
+        back = yield from cycle(node, None if most is None else most - onward.labels.shape[1], ban)
+        if back is None:
+            return None
+        vertices = np.concatenate((back.vertices, onward.vertices[:, 1:]), axis=1)
+        return PathRows(vertices, np.concatenate((back.labels, onward.labels), axis=1))
 
     def left(vertices: list[int], labels: list[int], first: int) -> Search[None]:
         """Look for the shortest path that leaves a path at each of its nodes from the first on."""
@@ -348,7 +420,13 @@ def deviations(
                 np.array(sorted(leaving.get(tuple(labels[:place]), ())), np.int64),
             )
             steps = None if most is None else most - place
-            onward = yield from shortest(moves, node, target, steps, budget, False, ban)
+            if trail and node == target:
+                onward = yield from cycle(node, steps, ban)
+            else:
+                onward = yield from shortest(moves, node, target, steps, budget, False, ban)
+            if trail and node != target:
+                bound = steps if onward is None else onward.labels.shape[1] - 1
+                onward = (yield from around(node, bound, ban)) or onward
             if onward is not None:
                 longer = labels[:place] + onward.labels[0].tolist()
                 order = [(label & 1, label >> 1) for label in longer]
@@ -442,152 +520,3 @@ def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]
     taken = np.arange(limit)
     row = np.searchsorted(bounds, taken, "right")
     return row, taken + (first - bounds + counts).take(row), True
-
-
-def flood(
-    moves: Moves, start: int, backward: bool, most: int | None, budget: SearchBudget, every: bool, ends: Int64 | None
-) -> Search[list[PathRows]]:
-    """Find shortest paths out of a node to all others, or from all others to it.
-
-    Args:
-        moves: the steps.
-        start: the node they have in common.
-        backward: whether it is their end.
-        most: steps at most; None for no bound.
-        budget: what the search may do, and how many paths are wanted.
-        every: find all shortest paths, not one to each node.
-        ends: the nodes at the other end, ascending; None for any.
-
-    Returns:
-        The paths, those of each length together.
-    """
-    states = moves.states
-    found: list[PathRows] = []
-    with borrowed(1) as (marks,):
-        side = _begun(moves, marks, start, backward, not moves.empty)
-        if moves.empty and (ends is None or start in ends):
-            found.append(PathRows.at(np.array([start * states], np.int64)))
-        open_ = None if ends is None else set(ends.tolist())
-        if open_ is not None and moves.empty:
-            open_.discard(start)
-        settled: set[int] = {start} if moves.empty else set()
-        arrivals: list[Int64] = []
-        reached = 0
-        while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            if not (yield from side.grow(budget, every)):
-                break
-            arrived = _arrivals(side.frontier, moves, backward, ends)
-            # In several states a node is reached at several lengths; the shortest counts.
-            if states > 1 and len(arrived):
-                nodes = arrived // states
-                kept = np.array([node not in settled for node in nodes.tolist()], np.bool_)
-                arrived = arrived[kept]
-                if not every and len(arrived):
-                    arrived = arrived[np.sort(np.unique(arrived // states, return_index=True)[1])]
-                settled.update((arrived // states).tolist())
-            elif states == 1 and moves.empty and len(arrived):
-                arrived = arrived[arrived != start]
-            arrivals.append(arrived)
-            reached += len(arrived)
-            if reached > budget.wanted:  # each has a path at least, so that longer ones are not wanted
-                break
-            if open_ is not None:
-                open_.difference_update((arrived // states).tolist())
-                if not open_:
-                    break
-        return [*found, *(_dag(side, arrivals, budget) if every else _tree(side, arrivals, budget))]
-
-
-def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
-    """Return the vertices at which paths may end, or from which they may start."""
-    states = moves.states
-    if backward:
-        kept = vertices if states == 1 else vertices[vertices % states == 0]
-    else:
-        kept = vertices if moves.accepting.all() else vertices[moves.accepting[vertices % states]]
-    if ends is None:
-        return kept
-    return kept[among(kept if states == 1 else kept // states, ends)]
-
-
-def _tree(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
-    """Spell out one path to each arrival, by length."""
-    for length, arrived in enumerate(arrivals, 1):
-        if len(arrived) > budget.wanted:
-            budget.full = True
-            arrived = arrived[: budget.wanted]
-        if len(arrived) > budget.rows(length):
-            budget.truncated = True
-            arrived = arrived[: budget.rows(length)]
-        budget.wanted -= len(arrived)
-        if len(arrived) == 0:
-            continue
-        yield _TreeRows(side, length, _positions(side.levels[length], arrived))
-
-
-class _TreeRows(PathRows):
-    """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
-
-    def __init__(self, side: Side, length: int, places: Int64) -> None:
-        self._side, self._length, self._places = side, length, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
-        """Return some of them."""
-        return _TreeRows(self._side, self._length, self._places[rows])
-
-    @cached_property
-    def _both(self) -> tuple[Int64, Int64]:  # type: ignore[override]
-        side, length, place = self._side, self._length, self._places
-        vertices = np.empty((len(place), length + 1), np.int64)
-        labels = np.empty((len(place), length), np.int64)
-        for level in range(length, 0, -1):
-            vertices[:, level] = side.levels[level].take(place)
-            labels[:, level - 1] = side.labels[level - 1].take(place)
-            place = side.parents[level - 1].take(place)
-        vertices[:, 0] = side.levels[0].take(place)
-        return (vertices[:, ::-1], labels[:, ::-1]) if side.backward else (vertices, labels)
-
-
-def _positions(members: Int64, asked: Int64) -> Int64:
-    """Return where distinct numbers stand among others."""
-    if len(members) == len(asked):
-        return np.arange(len(members))
-    order = members.argsort(kind="stable")
-    return order[np.searchsorted(members, asked, sorter=order)]
-
-
-def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
-    """Spell out all shortest paths to each arrival, by length."""
-    layers = side.layers[: len(arrivals)]
-    side.layers.clear()
-    needed = np.empty(0, np.int64)
-    kept: list[Layer] = []
-    for arrived in reversed(arrivals):
-        layer = layers.pop()
-        ends = layer.near if side.backward else layer.far
-        rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
-        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
-        if side.backward:
-            chosen = Layer(chosen.far, chosen.near, chosen.label)
-        kept.append(chosen)
-        needed = chosen.near
-    rows_ = PathRows.at(side.levels[0])
-    for length, arrived in enumerate(arrivals, 1):
-        layer = ordered(kept.pop())
-        room = budget.rows(length)
-        row, step, cut = followed(rows_.vertices[:, -1], layer, room)
-        rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
-        budget.truncated |= cut
-        done = rows_.taken(np.flatnonzero(among(rows_.vertices[:, -1], arrived)))
-        if len(done) > budget.wanted:
-            budget.full = True
-            done = done.taken(slice(budget.wanted))
-        budget.wanted -= len(done)
-        if len(done):
-            yield PathRows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
-        if budget.wanted <= 0:
-            budget.full |= any(map(len, arrivals[length:]))
-            return

@@ -54,7 +54,15 @@ def test_charts_follow_the_metric(tab: Page) -> None:
     assert tab.locator("#breakdown h2").inner_text() == "F1 by type of question, %"
     assert "2-hop 1 66.7 66.7" in texts(tab, "#breakdown tbody tr")
     assert tab.locator("#tradeoff circle").count() == 2
-    assert texts(tab, "#loss th") == ["asked", "not failed", "topic linked", "answer retrieved", "answered"]
+    assert texts(tab, "#loss th") == [
+        "asked",
+        "not failed",
+        "topic linked",
+        "answer retrieved",
+        "shown",
+        "cited",
+        "answered",
+    ]
 
 
 def test_questions_are_filtered_and_sorted(tab: Page) -> None:

@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +17,10 @@ from byokg.errors import GraphError
 from byokg.graph.columnar import folder as columnar_folder
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
+from byokg.graph.columnar import scratch
 from byokg.graph.columnar import writer as graph_writer
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers import delimited
+from byokg.graph.importers import choose, delimited
 from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.store import Direction
 
@@ -39,14 +43,18 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("block_bytes", "portion", "scan"), [(1 << 26, 1 << 29, 1 << 21), (900, 3200, 70)])
+@pytest.mark.parametrize(
+    ("block_bytes", "portion", "scan", "bits"), [(1 << 26, 1 << 27, 1 << 21, 17), (900, 3200, 70, 3)]
+)
 def test_a_graph_written_in_portions_has_the_bytes_of_one_that_was_saved_from_memory(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, portion: int, scan: int
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, portion: int, scan: int, bits: int
 ) -> None:
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(graph_writer, "_PORTION_BYTES", portion)
-    monkeypatch.setattr(graph_writer, "_SCAN", scan)
+    monkeypatch.setattr(choose, "_LEAST_PORTION", portion)
+    monkeypatch.setattr(choose, "_PORTIONS", 1 << 32)
+    monkeypatch.setattr(scratch, "READ", scan)
+    monkeypatch.setattr(scratch, "RANGE_BITS", bits)
     graph = build_graph(source, tmp_path / "portions")
     assert graph.dropped_duplicates > 0
     assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
@@ -132,8 +140,10 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     import_graph(source).save(tmp_path / "memory")
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2000)
     monkeypatch.setattr(files, "_LINES_BYTES", 2000)
-    monkeypatch.setattr(graph_writer, "_PORTION_BYTES", 20_000)
-    monkeypatch.setattr(graph_writer, "_SCAN", 700)
+    monkeypatch.setattr(choose, "_LEAST_PORTION", 20_000)
+    monkeypatch.setattr(choose, "_PORTIONS", 1 << 32)
+    monkeypatch.setattr(scratch, "READ", 700)
+    monkeypatch.setattr(scratch, "RANGE_BITS", 4)
     monkeypatch.setattr(columnar_schema, "_SCAN", 700)
     graph = build_graph(source, tmp_path / "portions")
     assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
@@ -162,3 +172,73 @@ def test_a_disk_that_is_full_half_way_leaves_nothing(
     with pytest.raises(GraphError, match="No space left"):
         build_graph(source, tmp_path / "deep" / "graph")
     assert os.listdir(tmp_path) == ["graph.tsv"]
+
+
+KILLED_BUILD = """
+import os, signal, sys
+from byokg.graph.columnar import scratch, writer
+from byokg.graph.importers import choose, delimited
+
+source, out, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
+delimited._BLOCK_BYTES, delimited._PARSE_BYTES, writer._KEPT_EVERY_S, scratch.RANGE_BITS = 2000, 2000, 0, 3
+choose._LEAST_PORTION, choose._PORTIONS = 9000, 1 << 32
+
+def told(doing, edges):
+    global calls
+    print(doing, edges, flush=True)
+    calls -= 1
+    if calls == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with choose.graph_folder(source, out) as partial:
+    choose.import_into(source, partial, progress=told)
+    told("built", 0)
+"""
+
+
+@pytest.mark.parametrize("made", [None, quadruples, n_triples])
+def test_a_build_that_is_killed_again_and_again_ends_with_the_same_bytes(
+    source: Path, tmp_path: Path, made: Callable[[Path], Path] | None
+) -> None:
+    source = made(tmp_path / "in") if made else source
+    build_graph(source, tmp_path / "whole")
+    said: list[list[str]] = []
+    for calls in (1, 3, 5, 9, 14, 25, 40, -1):
+        command = [sys.executable, "-c", KILLED_BUILD, str(source), str(tmp_path / "graph"), str(calls)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        said.append(done.stdout.splitlines())
+        if not done.returncode:
+            break
+    assert contents(tmp_path / "graph") == contents(tmp_path / "whole")
+    assert not list(tmp_path.glob(".*"))
+    if made is not n_triples:  # which starts anew
+        assert any(int(lines[0].split()[1]) > int(said[0][0].split()[1]) for lines in said[1:])
+        assert sum(line.startswith("read") for line in said[-1]) == 0
+
+
+def test_a_killed_build_of_another_source_is_not_gone_on_with(source: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_BUILD, str(source), str(tmp_path / "graph"), "9"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".graph.partial-*"))) == 1
+    source.write_text("a\tr\tb\n")
+    assert build_graph(source, tmp_path / "graph").edge_count == 1
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_of_a_long_build_that_is_interrupted_what_was_done_is_kept(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(doing: str, _: int) -> None:
+        if doing == "sorted":
+            raise KeyboardInterrupt
+
+    for worth, left in ((60.0, 0), (0.0, 1)):
+        monkeypatch.setattr(files, "_WORTH_KEEPING_S", worth)
+        with pytest.raises(KeyboardInterrupt), choose.graph_folder(source, tmp_path / "graph") as partial:
+            choose.import_into(source, partial, progress=stop)
+        assert len(list(tmp_path.glob(".graph.partial-*"))) == left
+    said: list[str] = []
+    with choose.graph_folder(source, tmp_path / "graph") as partial:
+        choose.import_into(source, partial, progress=lambda doing, _: said.append(doing))
+    assert said[0] == "sorted" and not list(tmp_path.glob(".*"))

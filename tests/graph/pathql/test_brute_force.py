@@ -14,6 +14,7 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql import enumerate as enumerated
+from byokg.graph.pathql import flood
 from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.result import FoundPath
 from byokg.types import EntityId, Node, Triple
@@ -261,6 +262,8 @@ def test_single_steps_repeated(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     chance = random.Random(1000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
+    # Searches out of several nodes go together as far as so many steps.
+    monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
         small = SmallGraph(chance, chance.randint(1, 8), chance.randint(0, 10), longest=4)
         for _ in range(12):
@@ -287,6 +290,8 @@ def test_without_a_bound_on_the_length(seed: int, monkeypatch: pytest.MonkeyPatc
     chance = random.Random(2000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
+    # Searches out of several nodes go together as far as so many steps.
+    monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
         edges = chance.randint(0, 6)
         small = SmallGraph(chance, chance.randint(1, 5), edges, longest=edges)

@@ -18,6 +18,7 @@ from byokg.cli.main import main
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql import enumerate as enumerated
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import paths
@@ -229,6 +230,27 @@ def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -
     for mode in ("ACYCLIC", "SIMPLE"):
         found = paths(graph, f"PATHS SHORTEST 3 {mode} START ?x = :s END ?y = :t VIA :r")
         assert [path.nodes for path in found] == [("s", "b", "t")] and not found.truncated
+
+
+@pytest.mark.parametrize("around", ["b", "x"])
+def test_deviating_trails_may_come_back_to_where_they_leave(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enumerated, "_PATIENCE", 0)
+    edges = [("s", "r", "b"), ("b", "r", around), (around, "r", "b"), ("b", "r", "t")]
+    graph = ColumnarGraph.from_triples(list(dict.fromkeys(edges)))
+    found = paths(graph, "PATHS SHORTEST 3 TRAIL START ?x = :s END ?y = :t VIA :r")
+    came_back = ("s", "b", "b", "t") if around == "b" else ("s", "b", "x", "b", "t")
+    assert [path.nodes for path in found] == [("s", "b", "t"), came_back]
+
+
+def test_trails_either_way_end_where_there_are_no_more() -> None:
+    #   s - b = t, t - 0, and 0 to 11 all joined: a trail that goes to 0 cannot come back.
+    clique = [(str(one), "r", str(other)) for one in range(12) for other in range(one)]
+    edges = [("s", "r", "b"), ("b", "r", "t"), ("t", "r", "b"), ("t", "r", "0")]
+    graph = ColumnarGraph.from_triples([*edges, *clique])
+    found = paths(graph, "PATHS SHORTEST 9 TRAIL START ?x = :s END ?y = :t VIA UNDIRECTED :r")
+    assert [path.nodes for path in found] == [("s", "b", "t"), ("s", "b", "t")] and not found.truncated
+    back = paths(graph, "PATHS ALL TRAIL START ?x = :t END ?y = :t MATCHING UNDIRECTED :r* LIMIT 9")
+    assert [path.nodes for path in back] == [("t",), ("t", "b", "t"), ("t", "b", "t")] and not back.truncated
 
 
 # Decided and documented

@@ -174,12 +174,15 @@ function breakdown(runs, by, metric) {
 }
 
 // What questions that no stage lost so far have reached.
-const REACHED = { failed: "not failed", not_linked: "topic linked", not_retrieved: "answer retrieved", not_answered: "answered" };
+const REACHED = {
+  failed: "not failed", not_linked: "topic linked", not_retrieved: "answer retrieved", not_shown: "shown",
+  not_cited: "cited", not_answered: "answered",
+};
 
 // Where questions are lost: how many are left after each stage, and how many it lost.
 function funnel(runs) {
   const its = runs.map((run, at) => [run, at]).filter(([run]) => run.loss);
-  const left = new Map(its.map(([run, at]) => [at, report.stages.reduce((sum, stage) => sum + run.loss[stage], 0)]));
+  const left = new Map(its.map(([run, at]) => [at, report.stages.reduce((sum, stage) => sum + (run.loss[stage] ?? 0), 0)]));
   const totals = new Map(left);
   const bar = ([run, at], lost) => {
     const [count, total] = [left.get(at), totals.get(at) || 1];
@@ -197,8 +200,8 @@ function funnel(runs) {
   const rows = [line("asked", () => 0)];
   for (const stage of report.stages) {
     if (!(stage in REACHED) || (stage === "failed" && its.every(([run]) => !run.loss.failed))) continue;
-    for (const [run, at] of its) left.set(at, left.get(at) - run.loss[stage]);
-    rows.push(line(REACHED[stage], (run) => run.loss[stage]));
+    for (const [run, at] of its) left.set(at, left.get(at) - (run.loss[stage] ?? 0));
+    rows.push(line(REACHED[stage], (run) => run.loss[stage] ?? 0));
   }
   return el("table", { class: "figures breakdown funnel" }, el("tbody", {}, rows));
 }

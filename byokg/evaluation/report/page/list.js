@@ -12,7 +12,7 @@ const list = {
 const OUTCOMES = [
   ["", "Any outcome"], ["right", "Right"], ["partly", "Partly right"], ["wrong", "Wrong"], ["failed", "Failed"],
 ];
-const LOST = [["not_linked", "Lost: not linked"], ["not_retrieved", "Lost: not retrieved"], ["not_answered", "Lost: not answered"]];
+const LOST = ["linked", "retrieved", "shown", "cited", "answered"].map((stage) => [`not_${stage}`, `Lost: not ${stage}`]);
 const COMPARED = [["won", "Won against the baseline"], ["lost", "Lost against the baseline"], ["differ", "Runs disagree"]];
 const SORTS = [
   ["given", "As in the data set"], ["worst", "F1, worst first"], ["best", "F1, best first"],
@@ -87,9 +87,7 @@ const TESTS = {
   partly: (its, at) => its.f1[at] > 0 && its.f1[at] < 1,
   wrong: (its, at) => its.hit[at] === 0,
   failed: (its, at) => stageOf(its, at) === "failed",
-  not_linked: (its, at) => stageOf(its, at) === "not_linked",
-  not_retrieved: (its, at) => stageOf(its, at) === "not_retrieved",
-  not_answered: (its, at) => stageOf(its, at) === "not_answered",
+  ...Object.fromEntries(LOST.map(([stage]) => [stage, (its, at) => stageOf(its, at) === stage])),
   won: (its, at, base) => its.hit[at] === 1 && base.hit[at] === 0,
   lost: (its, at, base) => its.hit[at] === 0 && base.hit[at] === 1,
   differ: (its, at, base, all) => new Set(all.map((each) => each.hit[at]).filter((hit) => hit !== null)).size > 1,

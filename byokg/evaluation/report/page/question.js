@@ -119,7 +119,8 @@ function goTo(id) {
 
 const REACHED_SAID = {
   failed: "failed", not_linked: "not linked", not_retrieved: "linked, not retrieved",
-  not_answered: "retrieved, not answered", answered: "answered",
+  not_shown: "retrieved, not shown to the model", not_cited: "shown, not cited", not_answered: "cited, not answered",
+  answered: "answered",
 };
 
 function took(its) {
@@ -145,7 +146,7 @@ function calls(its) {
 }
 
 function callOf({ stage, shown: ids, said }) {
-  const evidenceShown = ids.length ? el("p", { class: "citations" }, "Evidence in it: ", listed(ids, 30, citation)) : null;
+  const evidenceShown = ids.length ? el("p", { class: "citations" }, `${number(ids.length)} lines of evidence in it`) : null;
   if (!said) return el("div", { class: "step" }, el("b", {}, cut(stage, 60)), evidenceShown);
   const { input_tokens: sent, output_tokens: received } = said.usage;
   const head = `${said.model}, ${number(sent)} tokens in, ${number(received)} out, ${MEASURES.seconds.text(said.seconds)}${said.stop === "end" ? "" : `, stopped: ${said.stop}`}`;

@@ -1,0 +1,284 @@
+"""Edges on disk while a graph is built, in a file for each range of nodes, so that a range is read without the others.
+
+`Scratch` keeps the edges in the order in which they came, by ranges of heads; `Links` keeps numbered edges, sorted by
+head, by ranges of tails. `ArrayFile` is an array that grows, `StoredArray` one of which nothing stays in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from byokg.graph.columnar.schema import converted, joined
+from byokg.graph.int_sets import Int64, Numbers
+
+RANGE_BITS = 17
+"""Nodes share a file when their numbers differ in these lowest bits only."""
+
+READ = 1 << 21
+"""Edges read at once."""
+
+_HEADER_BYTES = 128
+_EDGE_BYTES = 32
+"""What sorting takes for one edge, without its properties."""
+
+Triples = npt.NDArray[np.int32]
+
+
+class Chosen(NamedTuple):
+    """The edges of some heads, in the order in which they came."""
+
+    triples: Triples
+    apart: Int64 | None
+    properties: pa.RecordBatch | None
+
+
+class Scratch:
+    """Edges in the order in which they came."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder for files whose names end in `.scratch`."""
+        self.folder = folder
+        self._rows: dict[int, list[tuple[int, bool]]] = {}
+        """For each range of heads, the edges of each block, and whether they have properties."""
+        self._marked = False
+        self._given = np.zeros(0, np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `go_on` must be told to have the edges that there are now, and none that come later."""
+        sizes = {path.name: path.stat().st_size for path in self.folder.glob("*-*.scratch")}
+        return {"rows": sorted(self._rows.items()), "marked": self._marked, "sizes": sizes}
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Have the edges of which `state` told, which stand in the same folder."""
+        for path in self.folder.glob("*-*.scratch"):
+            if path.name in state["sizes"]:
+                os.truncate(path, state["sizes"][path.name])
+            else:
+                path.unlink()
+        self._marked = state["marked"]
+        self._rows = {number: [(count, has) for count, has in rows] for number, rows in state["rows"]}
+        for number in self._rows:
+            for part in self._parts(number, described=False):
+                self._count(part.triples[:, 0])
+
+    @property
+    def count(self) -> int:
+        """Return how many edges there are."""
+        return int(self._given.sum())
+
+    def given(self, nodes: int) -> Int64:
+        """Return how many edges each of so many nodes is the head of."""
+        return np.concatenate((self._given, np.zeros(nodes - len(self._given), np.int64)))
+
+    def row_bytes(self) -> int:
+        """Return about how many bytes one edge takes while it is sorted."""
+        size = sum(path.stat().st_size for path in self.folder.glob("properties-*.scratch"))
+        return _EDGE_BYTES + size // max(self.count, 1)
+
+    def add(self, triples: Triples, apart: Int64 | None, properties: pa.RecordBatch | None) -> None:
+        """Write edges behind those that came before."""
+        if not len(triples):
+            return
+        self._count(triples[:, 0])
+        self._marked = apart is not None
+        for number, rows in _by_range(triples[:, 0]):
+            with self._path("triples", number).open("ab") as file:
+                triples[rows].tofile(file)
+            if apart is not None:
+                with self._path("apart", number).open("ab") as file:
+                    apart[rows].tofile(file)
+            if properties is not None:
+                some = properties if isinstance(rows, slice) else properties.take(pa.array(rows))
+                with (
+                    self._path("properties", number).open("ab") as file,
+                    pa.ipc.new_stream(file, properties.schema) as writer,
+                ):
+                    writer.write_batch(some)
+            count = len(triples) if isinstance(rows, slice) else len(rows)
+            self._rows.setdefault(number, []).append((count, properties is not None))
+
+    def _count(self, heads: Numbers) -> None:
+        given = np.bincount(heads, minlength=len(self._given))
+        given[: len(self._given)] += self._given
+        self._given = given
+
+    def between(self, low: int, high: int, types: Mapping[str, pa.DataType]) -> Chosen:
+        """Return all edges whose head is in a range, with their properties as columns of the types given."""
+        triples, marks, batches = [np.empty((0, 3), np.int32)], [np.empty(0, np.int64)], []
+        for number in range(low >> RANGE_BITS, ((high - 1) >> RANGE_BITS) + 1):
+            for part in self._parts(number, bool(types)):
+                rows = np.flatnonzero((part.triples[:, 0] >= low) & (part.triples[:, 0] < high))
+                triples.append(part.triples[rows])
+                if part.apart is not None:
+                    marks.append(part.apart[rows])
+                if types:
+                    chosen = None if part.properties is None else part.properties.take(pa.array(rows))
+                    batches.append(converted(chosen, types, len(rows)))
+        of_edges = joined(batches, types) if types else None
+        return Chosen(np.concatenate(triples), np.concatenate(marks) if self._marked else None, of_edges)
+
+    def _parts(self, number: int, described: bool) -> Iterator[Chosen]:
+        """Yield the blocks of a range of heads as they came; without properties, some of them at once."""
+        rows = self._rows.get(number, [])
+        if not described:
+            total = sum(count for count, _ in rows)
+            rows = [(min(READ, total - start), False) for start in range(0, total, READ)]
+        if not rows:
+            return
+        triples = self._path("triples", number).open("rb")
+        apart = self._path("apart", number).open("rb") if self._marked else None
+        properties = pa.OSFile(str(path)) if (path := self._path("properties", number)).exists() else None
+        try:
+            for count, has in rows:
+                yield Chosen(
+                    np.fromfile(triples, np.int32, 3 * count).reshape(-1, 3),
+                    None if apart is None else np.fromfile(apart, np.int64, count),
+                    _read_batch(properties) if has else None,
+                )
+        finally:
+            for file in (triples, apart, properties):
+                if file is not None:
+                    file.close()
+
+    def _path(self, kind: str, number: int) -> Path:
+        return self.folder / f"{kind}-{number}.scratch"
+
+
+def _read_batch(file: pa.NativeFile) -> pa.RecordBatch:
+    """Read the next block of properties."""
+    with pa.ipc.open_stream(file) as reader:
+        batches = list(reader)
+    return batches[0]
+
+
+def _by_range(nodes: Numbers) -> Iterator[tuple[int, Int64 | slice]]:
+    """Yield each range that some nodes are of, and their rows in order."""
+    numbers = nodes >> RANGE_BITS
+    last = int(numbers.max())
+    if last == int(numbers.min()):
+        yield last, slice(None)
+        return
+    narrow = numbers.astype(np.uint16) if last < 1 << 16 else numbers  # which sorts in one pass or two
+    order = np.argsort(narrow, kind="stable")
+    counts = np.bincount(numbers)
+    ends = counts.cumsum()
+    for number in counts.nonzero()[0].tolist():
+        yield number, order[ends[number] - counts[number] : ends[number]]
+
+
+class Links:
+    """Edges in the order of their numbers, by ranges of tails."""
+
+    def __init__(self, folder: Path, edge: type[np.integer], relation: type[np.integer]) -> None:
+        self._folder = folder
+        self._kind = np.dtype([("edge", edge), ("relation", relation), ("tail", np.int32), ("head", np.int32)])
+        self._counts: dict[int, int] = {}
+
+    def add(self, first: int, head: Numbers, relation: Numbers, tail: Numbers) -> None:
+        """Write edges behind those that came before; `first` is the number of the first of them."""
+        if not len(tail):
+            return
+        rows = np.empty(len(tail), self._kind)
+        rows["edge"] = np.arange(first, first + len(tail))
+        rows["relation"], rows["tail"], rows["head"] = relation, tail, head
+        for number, chosen in _by_range(tail):
+            some = rows[chosen]
+            with self._path(number).open("ab") as file:
+                some.tofile(file)
+            self._counts[number] = self._counts.get(number, 0) + len(some)
+
+    def of_tail(self, nodes: int) -> Int64:
+        """Return how many edges each of so many nodes is the tail of."""
+        counts = np.zeros(nodes, np.int64)
+        for number in self._counts:
+            start = number << RANGE_BITS
+            for rows in self._read(number):
+                some = np.bincount(rows["tail"] - start)
+                counts[start : start + len(some)] += some
+        return counts
+
+    def between(self, low: int, high: int) -> npt.NDArray[Any]:
+        """Return all edges whose tail is in a range: rows of edge, relation, tail and head."""
+        found = [np.empty(0, self._kind)]
+        for number in range(low >> RANGE_BITS, ((high - 1) >> RANGE_BITS) + 1):
+            for rows in self._read(number):
+                found.append(rows[(rows["tail"] >= low) & (rows["tail"] < high)])
+        return np.concatenate(found)
+
+    def _read(self, number: int) -> Iterator[npt.NDArray[Any]]:
+        if number in self._counts:
+            with self._path(number).open("rb") as file:
+                while len(rows := np.fromfile(file, self._kind, READ)):
+                    yield rows
+
+    def forget(self, below: int) -> None:
+        """Delete the edges of tails below a number that starts a range."""
+        for number in [number for number in self._counts if number + 1 << RANGE_BITS <= below]:
+            self._path(number).unlink()
+            del self._counts[number]
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"links-{number}.scratch"
+
+
+class ArrayFile:
+    """A `.npy` file that grows; its bytes are those of `np.save`."""
+
+    def __init__(self, path: Path, kind: type[np.integer]) -> None:
+        """Make an empty one."""
+        self._kind: npt.DTypeLike = kind
+        self._file: BinaryIO = path.open("wb")
+        self._file.write(bytes(_HEADER_BYTES))
+        self._count = 0
+
+    @classmethod
+    def more(cls, path: Path) -> ArrayFile:
+        """Go on with one that is there."""
+        held = np.load(path, mmap_mode="r")
+        file = cls.__new__(cls)
+        file._kind, file._count = held.dtype, len(held)
+        file._file = path.open("rb+")
+        file._file.seek(0, os.SEEK_END)
+        return file
+
+    def __enter__(self) -> ArrayFile:
+        return self
+
+    def append(self, numbers: Numbers) -> None:
+        """Write numbers behind those that came before."""
+        numbers.astype(self._kind, copy=False).tofile(self._file)
+        self._count += len(numbers)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write how many there are."""
+        with self._file as file:
+            file.seek(0)
+            description = {"descr": np.dtype(self._kind).str, "fortran_order": False, "shape": (self._count,)}
+            np.lib.format.write_array_header_1_0(file, description)
+
+
+class StoredArray:
+    """An array that `ArrayFile` wrote, or a part of it; slices of it are read from the file, and mapped nowhere."""
+
+    def __init__(self, path: Path, start: int = 0, stop: int | None = None) -> None:
+        mapped = np.load(path, mmap_mode="r")
+        self._path, self._kind = path, mapped.dtype
+        self._start, self._stop = start, len(mapped) if stop is None else stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __getitem__(self, part: slice) -> Numbers:
+        start, stop, _ = part.indices(len(self))
+        offset = _HEADER_BYTES + (self._start + start) * self._kind.itemsize
+        return np.fromfile(self._path, self._kind, max(stop - start, 0), offset=offset)

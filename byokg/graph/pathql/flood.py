@@ -1,0 +1,221 @@
+"""Shortest paths out of nodes to all others, or from all others to them.
+
+Searches out of several nodes go together while they are small, in a graph that is there once for each of them: vertex
+v of copy c is `c * size + v`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
+from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.search import Layer, Side, among, begun, borrowed, followed, ordered
+
+_SMALL = 20_000
+"""Steps up to which searches go together; a larger one takes most of the time by itself."""
+_MOST_VERTICES = 1 << 26
+"""Vertices of all copies of the graph."""
+
+
+def flood(
+    moves: Moves,
+    starts: Sequence[int],
+    backward: bool,
+    most: int | None,
+    budget: SearchBudget,
+    every: bool,
+    cycles: bool,
+    ends: Int64 | None,
+    size: int = 0,
+) -> Search[list[PathRows] | None]:
+    """Find shortest paths out of a node to all others, or from all others to it; or the same for each of several nodes.
+
+    Args:
+        moves: the steps.
+        starts: the node that the paths have in common; of several nodes, each for itself.
+        backward: whether it is their end.
+        most: steps at most; None for no bound.
+        budget: what the search may do, and how many paths are wanted.
+        every: find all shortest paths, not one to each node.
+        cycles: let paths of one step or more come back to where they start.
+        ends: the nodes at the other end, ascending; None for any.
+        size: vertices of the graph; read where there are several starts.
+
+    Returns:
+        The paths, those of each length together, by start. None where several searches do not stay small, or find more
+        than is wanted.
+    """
+    states, several = moves.states, len(starts) > 1
+    if several and (size * len(starts) > _MOST_VERTICES or (ends is not None and len(ends) > _SMALL // len(starts))):
+        return None
+    first = np.array(starts, np.int64)
+    copies = np.arange(len(starts)) * size
+    nodes = first + copies // states
+    if several and ends is not None:
+        ends = ((copies // states)[:, None] + ends).reshape(-1)
+    before = budget.spent
+    found: list[list[PathRows]] = [[] for _ in starts]
+    with borrowed(2) as (marks, settled):
+        side = begun(moves, marks, nodes, backward, cycles)
+        settled.room(int(nodes.max()))
+        if moves.empty:
+            for place in np.flatnonzero(among(nodes, nodes if ends is None else ends)).tolist():
+                found[place].append(PathRows.at(first[place : place + 1] * states))
+        if not cycles:
+            settled.add(nodes)
+        open_ = None if ends is None else set(ends.tolist()).difference(nodes.tolist() if not cycles else ())
+        arrivals: list[Int64] = []
+        reached = 0
+        while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
+            grown = side.grow(budget, every)
+            if not (yield from _of_copies(grown, size) if several else grown):
+                break
+            arrived = _arrivals(side.frontier, moves, backward, ends)
+            if states > 1 and len(arrived):  # a node is reached at several lengths; the shortest counts
+                count, reached_nodes = settled.count, arrived // states
+                fresh = settled.add(reached_nodes)
+                arrived = arrived[settled.not_met_before(reached_nodes, count)] if every else arrived[fresh]
+            arrivals.append(arrived)
+            reached += len(arrived)
+            if several and (reached > budget.wanted or budget.spent - before > _SMALL):
+                return None
+            if reached > budget.wanted:  # each has a path at least, so that longer ones are not wanted
+                break
+            if open_ is not None:
+                open_.difference_update((arrived // states).tolist())
+                if not open_:
+                    break
+    if not several:
+        return [*found[0], *(_dag(side, arrivals, budget) if every else _tree(side, arrivals, budget, None))]
+    if not every:
+        of = [arrived // size for arrived in arrivals]
+        for copy, each in enumerate(found if reached else ()):
+            own = [arrived[which == copy] for arrived, which in zip(arrivals, of, strict=True)]
+            each += _tree(side, own, budget, size)
+    elif reached:
+        part, truncated = budget.part(), budget.truncated
+        for rows in _dag(side, arrivals, part):
+            which = rows.vertices[:, -1 if backward else 0] // size
+            for copy in np.unique(which).tolist():
+                some = np.flatnonzero(which == copy)
+                found[copy].append(PathRows(rows.vertices[some] % size, rows.labels[some]))
+        if part.full or budget.truncated > truncated:
+            budget.truncated = truncated
+            return None
+        budget.wanted = part.wanted
+    return [rows for each in found for rows in each]
+
+
+def _of_copies(search: Search[Result], size: int) -> Search[Result]:
+    """Let a search of copies of the graph ask for steps of the graph."""
+    try:
+        vertices, backward = next(search)
+        while True:
+            copied = vertices % size
+            steps = yield copied, backward
+            far = steps.far + (vertices - copied).take(steps.origin)
+            vertices, backward = search.send(StepRows(steps.origin, far, steps.label))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
+    """Return the vertices at which paths may end, or from which they may start."""
+    states = moves.states
+    if backward:
+        kept = vertices if states == 1 else vertices[vertices % states == 0]
+    else:
+        kept = vertices if moves.accepting.all() else vertices[moves.accepting[vertices % states]]
+    if ends is None:
+        return kept
+    return kept[among(kept if states == 1 else kept // states, ends)]
+
+
+def _tree(side: Side, arrivals: list[Int64], budget: SearchBudget, size: int | None) -> Iterator[PathRows]:
+    """Spell out one path to each arrival, by length; `size` is that of one of several copies of the graph."""
+    for length, arrived in enumerate(arrivals, 1):
+        if len(arrived) > budget.wanted:
+            budget.full = True
+            arrived = arrived[: budget.wanted]
+        if len(arrived) > budget.rows(length):
+            budget.truncated = True
+            arrived = arrived[: budget.rows(length)]
+        budget.wanted -= len(arrived)
+        if len(arrived) == 0:
+            continue
+        yield _TreeRows(side, length, _positions(side.levels[length], arrived), size)
+
+
+class _TreeRows(PathRows):
+    """Paths of one length that are put together when they are looked at: most callers look at few of very many."""
+
+    def __init__(self, side: Side, length: int, places: Int64, size: int | None) -> None:
+        self._side, self._length, self._places, self._size = side, length, places, size
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
+        """Return some of them."""
+        return _TreeRows(self._side, self._length, self._places[rows], self._size)
+
+    @cached_property
+    def _both(self) -> tuple[Int64, Int64]:  # type: ignore[override]
+        side, length, place = self._side, self._length, self._places
+        vertices = np.empty((len(place), length + 1), np.int64)
+        labels = np.empty((len(place), length), np.int64)
+        for level in range(length, 0, -1):
+            vertices[:, level] = side.levels[level].take(place)
+            labels[:, level - 1] = side.labels[level - 1].take(place)
+            place = side.parents[level - 1].take(place)
+        vertices[:, 0] = side.levels[0].take(place)
+        if self._size is not None:
+            vertices %= self._size
+        return (vertices[:, ::-1], labels[:, ::-1]) if side.backward else (vertices, labels)
+
+
+def _positions(members: Int64, asked: Int64) -> Int64:
+    """Return where distinct numbers stand among others."""
+    if len(members) == len(asked):
+        return np.arange(len(members))
+    order = members.argsort(kind="stable")
+    return order[np.searchsorted(members, asked, sorter=order)]
+
+
+def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[PathRows]:
+    """Spell out all shortest paths to each arrival, by length."""
+    layers = side.layers[: len(arrivals)]
+    side.layers.clear()
+    needed = np.empty(0, np.int64)
+    kept: list[Layer] = []
+    for arrived in reversed(arrivals):
+        layer = layers.pop()
+        ends = layer.near if side.backward else layer.far
+        rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
+        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
+        if side.backward:
+            chosen = Layer(chosen.far, chosen.near, chosen.label)
+        kept.append(chosen)
+        needed = chosen.near
+    rows_ = PathRows.at(side.levels[0])
+    for length, arrived in enumerate(arrivals, 1):
+        layer = ordered(kept.pop())
+        room = budget.rows(length)
+        row, step, cut = followed(rows_.vertices[:, -1], layer, room)
+        rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
+        budget.truncated |= cut
+        done = rows_.taken(np.flatnonzero(among(rows_.vertices[:, -1], arrived)))
+        if len(done) > budget.wanted:
+            budget.full = True
+            done = done.taken(slice(budget.wanted))
+        budget.wanted -= len(done)
+        if len(done):
+            yield PathRows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done
+        if budget.wanted <= 0:
+            budget.full |= any(map(len, arrivals[length:]))
+            return

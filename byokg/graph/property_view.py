@@ -1,0 +1,374 @@
+"""A graph in which the values of properties are nodes: what a question asks for may be a number or a date.
+
+`PropertyView` shows any store with one more relation for each property of nodes (`population`, from a country to a
+number), and for each property of edges that holds numbers or dates (`won.start`, from both ends of such an edge). All
+that walks a graph then finds values as it finds nodes. A value's id is its text in quotation marks, so equal values of
+different nodes are one node; nothing leads out of a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import (
+    ALL_VALUES,
+    Direction,
+    EdgeBatch,
+    GraphStore,
+    NodeArray,
+    NumberSpace,
+    RelationArray,
+    RelationCounts,
+    Schema,
+)
+from byokg.text import WORD
+from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
+
+Int64 = npt.NDArray[np.int64]
+
+FIRST_VALUE = 1 << 31
+"""Number of the first value; a graph has fewer nodes."""
+
+FIRST_EDGE = 1 << 48
+"""Number of the first edge to a value."""
+
+_SAMPLED = 2000
+"""Nodes looked at for an idea of what properties hold, where no edge leads to them."""
+
+_LONGEST = 200
+"""Characters of a value that answers a question; a longer text describes its node."""
+
+_REMEMBERED = 200_000
+"""Nodes whose values are kept."""
+
+_DATE = re.compile(r"-?\d{4}(-\d\d(-\d\d.*)?)?")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def value_id(value: Value) -> EntityId:
+    """Return the id of a value: its text between quotation marks."""
+    return EntityId(f'"{value_name(value)}"')
+
+
+def value_name(value: Value) -> str:
+    """Return a value as an answer shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def is_value(id: str) -> bool:
+    """Tell whether an id is that of a value, which no store but a `PropertyView` knows."""
+    return len(id) > 1 and id[0] == id[-1] == '"'
+
+
+def name_of_value(id: str) -> str:
+    """Return the text of a value from its id."""
+    return id[1:-1]
+
+
+def node_names(store: GraphStore, ids: Collection[EntityId]) -> dict[EntityId, str]:
+    """Return the names of nodes, of which some may be values."""
+    known = store.nodes([id for id in ids if not is_value(id)])
+    return {node.id: node.name for node in known} | {id: name_of_value(id) for id in ids if is_value(id)}
+
+
+class PropertyView:
+    """A store, and the values of its properties as nodes.
+
+    Values are read when they are first walked to: a call to the store for the nodes, one for the edges. Threads may
+    share it.
+
+    Args:
+        store: the graph.
+    """
+
+    def __init__(self, store: GraphStore) -> None:
+        self.store = store
+        self._schema = store.schema()
+        real = list(store.relations)
+        known = set(real)
+        self._own: dict[str, int] = {}
+        """Number of the relation that stands for each property of nodes."""
+        labels: list[str] = []
+        for name in _node_properties(self._schema):
+            label = name if name not in known else f"property.{name}"
+            self._own[name] = len(real) + len(labels)
+            labels.append(label)
+        self.meanings: dict[int, str] = {}
+        """For the relation of an edge's property, in words that say what it is about: `won start`."""
+        self._of_edges: dict[int, dict[str, int]] = {}
+        """For each relation with properties, the number of the relation that stands for each of them."""
+        for number, relation in enumerate(self._schema.relations):
+            for name in relation.properties:
+                if not name.endswith(ALL_VALUES):
+                    self._of_edges.setdefault(number, {})[name] = len(real) + len(labels)
+                    self.meanings[len(real) + len(labels)] = f"{relation.name.rpartition('.')[2]} {name}"
+                    labels.append(f"{relation.name}.{name}")
+        self.real_relations = len(real)
+        self._relations = [*real, *labels]
+        self._dated = np.zeros(len(real), np.bool_)
+        self._dated[list(self._of_edges)] = True
+        self._space = NumberSpace(store.name)
+        self._lock = RLock()
+        self._number: dict[EntityId, int] = {}
+        self._value: list[EntityId] = []
+        self._values_of: dict[int, tuple[Int64, Int64]] = {}
+        self._edge_values: dict[int, tuple[Int64, Int64]] = {}
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("source", "prefixes"):  # how names of an RDF graph are written
+            return getattr(self.store, name)
+        raise AttributeError(name)
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether the graph has no properties at all."""
+        return len(self._relations) == self.real_relations
+
+    # What GraphStore asks
+
+    @property
+    def name(self) -> str:
+        """Say which graph this is."""
+        return self.store.name
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return the relations of the graph, then one for each property."""
+        return self._relations
+
+    def schema(self) -> Schema:
+        """Return the schema of the graph."""
+        return self._schema
+
+    def entities(self) -> Iterator[EntityId]:
+        """Yield the entities of the graph, without values."""
+        return self.store.entities()
+
+    def numbers(self, ids: Collection[EntityId]) -> NodeArray:
+        """Return the node number of each id. Raises `EntityNotFound` for one that is neither known nor a value."""
+        asked = list(ids)
+        if not any(map(is_value, asked)):
+            return np.asarray(self.store.numbers(asked), np.int64)
+        with self._lock:
+            known = iter(self.store.numbers([id for id in asked if not is_value(id)]).tolist())
+            return np.array([self._numbered(id) if is_value(id) else next(known) for id in asked], np.int64)
+
+    def ids(self, nodes: NodeArray) -> list[EntityId]:
+        """Return the id of each node number."""
+        numbers = np.asarray(nodes, np.int64)
+        value = numbers >= FIRST_VALUE
+        if not value.any():
+            return self.store.ids(numbers)
+        known = iter(self.store.ids(numbers[~value]))
+        return [
+            self._value[number - FIRST_VALUE] if number >= FIRST_VALUE else next(known) for number in numbers.tolist()
+        ]
+
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return name, type and properties, in the order asked; of a value its text. Raises `EntityNotFound`."""
+        asked = list(ids)
+        known = iter(self.store.nodes([id for id in asked if not is_value(id)]))
+        return [Node(id, name_of_value(id)) if is_value(id) else next(known) for id in asked]
+
+    def edges(
+        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, those to values among them, optionally of some relations only."""
+        numbers = np.asarray(nodes, np.int64)
+        place = np.flatnonzero(numbers < FIRST_VALUE)
+        wanted = None if relations is None else np.asarray(relations, np.int64)
+        real = wanted if wanted is None else wanted[wanted < self.real_relations]
+        virtual = wanted if wanted is None else wanted[wanted >= self.real_relations]
+        some = numbers[place]
+        none = np.empty(0, np.int64)
+        if real is None or len(real):
+            batch = self.store.edges(some, direction, real)
+            head, tail = batch.head.astype(np.int64), batch.tail.astype(np.int64)
+            columns = [head, batch.relation.astype(np.int64), tail, batch.edge, place[batch.origin]]
+            inverse = batch.inverse
+        else:
+            columns, inverse = [none] * 5, np.empty(0, np.bool_)
+        if direction is Direction.IN or (virtual is not None and len(virtual) == 0):
+            added = none
+        else:
+            origin, relation, value = self._led_to(some, virtual)
+            added = origin
+        if len(added):
+            edge = FIRST_EDGE + (some[added] << 14) + (relation - self.real_relations)
+            more = [some[added], relation, value, edge, place[added]]
+            columns = [np.concatenate(pair) for pair in zip(columns, more, strict=True)]
+            inverse = np.concatenate((inverse, np.zeros(len(added), np.bool_)))
+            order = np.lexsort((columns[3], np.where(inverse, columns[0], columns[2]), columns[1], inverse, columns[4]))
+            columns, inverse = [column[order] for column in columns], inverse[order]
+        head, kind, tail, edge, origin = columns
+        return EdgeBatch(head, kind, tail, edge, origin, inverse, self._space)
+
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation of the graph touch each of `nodes`; values are not counted."""
+        return self.store.relation_counts(nodes)
+
+    def edge_properties(self, edges: Int64) -> list[Properties]:
+        """Return the properties of each edge number; an edge to a value has none."""
+        numbers = np.asarray(edges, np.int64)
+        real = numbers < FIRST_EDGE
+        known = iter(self.store.edge_properties(numbers[real]))
+        return [next(known) if one else NO_PROPERTIES for one in real.tolist()]
+
+    def sample_edges(self, per_relation: int) -> EdgeBatch:
+        """Return up to `per_relation` edges of each relation, by relation; of a property, of nodes that were met."""
+        batch = self.store.sample_edges(per_relation)
+        ends = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64))
+        alone = list(islice(self.store.entities(), _SAMPLED))
+        met = np.unique(np.concatenate((ends, np.asarray(self.store.numbers(alone), np.int64))))
+        origin, relation, value = self._led_to(met, None, batch)
+        order = np.argsort(relation, kind="stable")
+        origin, relation, value = origin[order], relation[order], value[order]
+        counts = np.bincount(relation - self.real_relations, minlength=len(self._relations) - self.real_relations)
+        rank = np.arange(len(relation)) - np.repeat(counts.cumsum() - counts, counts)
+        size = counts[relation - self.real_relations] if len(relation) else rank
+        kept = rank * per_relation // np.maximum(size, 1) != (rank - 1) * per_relation // np.maximum(size, 1)
+        kept |= size <= per_relation
+        origin, relation, value = origin[kept], relation[kept], value[kept]
+        columns = [
+            np.concatenate((batch.head.astype(np.int64), met[origin])),
+            np.concatenate((batch.relation.astype(np.int64), relation)),
+            np.concatenate((batch.tail.astype(np.int64), value)),
+            np.concatenate((batch.edge, np.full(len(value), FIRST_EDGE))),
+        ]
+        count = len(columns[0])
+        head, kind, tail, edge = columns
+        return EdgeBatch(head, kind, tail, edge, np.arange(count), np.zeros(count, np.bool_), self._space)
+
+    # Where the indexes of the graph lie
+
+    @property
+    def folder(self) -> Path | None:
+        """Return where the graph lies."""
+        found: Path | None = getattr(self.store, "folder", None)
+        return found
+
+    @property
+    def checksum(self) -> str | None:
+        """Return the checksum of the graph."""
+        found: str | None = getattr(self.store, "checksum", None)
+        return found
+
+    # Values
+
+    def _numbered(self, id: EntityId) -> int:
+        number = self._number.get(id)
+        if number is None:
+            number = self._number[id] = FIRST_VALUE + len(self._value)
+            self._value.append(id)
+        return number
+
+    def _led_to(
+        self, nodes: Int64, relations: Int64 | None, sample: EdgeBatch | None = None
+    ) -> tuple[Int64, Int64, Int64]:
+        """Return the values that nodes lead to: position of the node, relation and number of the value.
+
+        Args:
+            nodes: numbers of nodes that are no values, N of them, distinct.
+            relations: those wanted; None for all.
+            sample: edges to look at in place of all that touch the nodes.
+        """
+        wanted = None if relations is None else frozenset(relations.tolist())
+        parts: list[tuple[Int64, Int64, Int64]] = []
+        if self._own and (wanted is None or not wanted.isdisjoint(self._own.values())):
+            found = self._node_values(nodes)
+            counts = [len(relation) for relation, _ in found]
+            if sum(counts):
+                origin = np.repeat(np.arange(len(nodes)), counts)
+                parts.append(
+                    (origin, np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found]))
+                )
+        kinds = [
+            number
+            for number, named in self._of_edges.items()
+            if wanted is None or not wanted.isdisjoint(named.values())
+        ]
+        if kinds:
+            parts += self._at_edges(nodes, np.array(kinds, np.int64), sample)
+        if not parts:
+            none = np.empty(0, np.int64)
+            return none, none, none
+        origin, relation, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if relations is not None:
+            kept = np.isin(relation, relations)
+            origin, relation, value = origin[kept], relation[kept], value[kept]
+        return origin, relation, value
+
+    def _node_values(self, nodes: Int64) -> list[tuple[Int64, Int64]]:
+        """Return relations and numbers of the values of each node."""
+        with self._lock:
+            if len(self._values_of) > _REMEMBERED:
+                self._values_of = {}
+            known = self._values_of
+            new = [number for number in nodes.tolist() if number not in known]
+            if new:
+                for number, node in zip(new, self.store.nodes(self.store.ids(np.array(new))), strict=True):
+                    known[number] = self._interned(node.properties, self._own)
+            return [known[number] for number in nodes.tolist()]
+
+    def _at_edges(self, nodes: Int64, kinds: Int64, sample: EdgeBatch | None) -> list[tuple[Int64, Int64, Int64]]:
+        """Return the values of the properties of edges that touch nodes, once for each node."""
+        if sample is None:
+            batch = self.store.edges(nodes, Direction.BOTH, kinds)
+            near, edges, kind = batch.origin, batch.edge, batch.relation
+        else:
+            kept = np.isin(sample.relation, kinds)
+            edges, kind = np.tile(sample.edge[kept], 2), np.tile(sample.relation[kept], 2)
+            near = np.searchsorted(nodes, np.concatenate((sample.head[kept], sample.tail[kept])))
+        if not len(edges):
+            return []
+        with self._lock:
+            if len(self._edge_values) > _REMEMBERED:
+                self._edge_values = {}
+            known = self._edge_values
+            of = dict(zip(edges.tolist(), kind.tolist(), strict=True))
+            new = [edge for edge in of if edge not in known]
+            for edge, properties in zip(new, self.store.edge_properties(np.array(new, np.int64)), strict=True):
+                timed = {key: value for key, value in properties.items() if _measures(value)}
+                known[edge] = self._interned(timed, self._of_edges.get(of[edge], {}))
+            found = [known[edge] for edge in edges.tolist()]
+        counts = [len(relation) for relation, _ in found]
+        relation, value = (np.concatenate(column) for column in zip(*found, strict=True))
+        rows = np.unique(np.stack((np.repeat(near, counts), relation, value), axis=1), axis=0)
+        return [(rows[:, 0], rows[:, 1], rows[:, 2])]
+
+    def _interned(self, properties: Properties, relations: Mapping[str, int]) -> tuple[Int64, Int64]:
+        told = [
+            (relations[key], self._numbered(value_id(value)))
+            for key, value in properties.items()
+            if key in relations and len(str(value)) <= _LONGEST
+        ]
+        return np.array([one for one, _ in told], np.int64), np.array([one for _, one in told], np.int64)
+
+
+def viewed(store: GraphStore) -> GraphStore:
+    """Return a store with its values as nodes; the store itself where it has no properties."""
+    view = PropertyView(store)
+    return store if view.empty else view
+
+
+def _node_properties(schema: Schema) -> list[str]:
+    names = dict.fromkeys(name for named in schema.node_properties.values() for name in named)
+    return [name for name in names if not name.endswith(ALL_VALUES) and WORD.search(name)]
+
+
+def _measures(value: Value) -> bool:
+    """Tell whether a value is a number or a date, rather than a remark."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | float) or bool(_DATE.fullmatch(value) or _NUMBER.fullmatch(value))

@@ -1,0 +1,202 @@
+"""Finding the pieces of a question that name something in the graph, without a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from byokg.linking.entities import EntityLinker
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name
+from byokg.types import Mention
+
+_ARTICLES = frozenset("the a an".split())
+_LETTERS = 4
+"""A shorter word or text is not looked for approximately: too much resembles it."""
+_RUN = 8
+"""Words of a text that is looked for approximately, at most."""
+
+
+@dataclass(frozen=True)
+class SpottingSettings:
+    """What makes a piece of text a mention; found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    same_case: float = 1.5
+    """Worth of a name with capitals that is written just so."""
+    other_case: float = 0.7
+    """Worth of a name where the text has capitals, but not those of the name."""
+    explained: float = 0.9
+    """How much of a word's importance is lost when a relation of the graph explains it."""
+    another: float = 0.5
+    """A further mention needs this share of the best one's worth,"""
+    another_name: float = 0.1
+    """or this one where it is written with the capitals of a name."""
+    most: int = 3
+    """Mentions at most."""
+    misspelt_cutoff: float = 0.85
+    """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
+    fuzzy_cutoff: float = 0.88
+    """Lowest score of a part of a name, in [0, 1]."""
+    strange: float = 0.5
+    """A word that no name has is taken for misspelt if no relation explains it as well as this."""
+
+
+class MentionSpotter:
+    """Finds mentions by comparing every run of words with the names of the graph.
+
+    Args:
+        entities: holds the index over the names of the graph, made when the first question is looked at.
+        importance: how much a word tells, about 1 on average.
+        explained: how well some relation of the graph explains a word, in [0, 1].
+        familiar: whether a word is an everyday one, and so not misspelt.
+        settings: worths and thresholds.
+    """
+
+    def __init__(
+        self,
+        entities: EntityLinker,
+        importance: Callable[[str], float],
+        explained: Callable[[str], float],
+        familiar: Callable[[str], bool] = lambda word: False,
+        settings: SpottingSettings | None = None,
+    ) -> None:
+        self._entities = entities
+        self._importance = importance
+        self._explained = explained
+        self._familiar = familiar
+        self.settings = settings or SpottingSettings()
+
+    def spot(self, text: str) -> list[Mention]:
+        """Return the mentions in a question, the most telling first; none overlap.
+
+        Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
+        looked for around words that nothing accounts for. Only when there is neither, misspelt names are looked for
+        everywhere, and then parts of names.
+        """
+        words = _Words(text)
+        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
+        strange = [position for position in content if self._strange(words.folded[position])]
+        found = (
+            [*self._exact(words), *self._misspelt(words, strange)]
+            or self._misspelt(words, content)
+            or self._parts(words)
+        )
+        found.sort(key=lambda item: (-item[0], item[1].start))
+        kept: list[Mention] = []
+        for worth, mention in found:
+            if len(kept) == self.settings.most:
+                break
+            share = self.settings.another_name if self._capital(mention) else self.settings.another
+            if kept and worth < share * found[0][0]:
+                continue
+            if all(mention.end <= other.start or mention.start >= other.end for other in kept):
+                kept.append(mention)
+        return kept
+
+    def _capital(self, mention: Mention) -> bool:
+        """Tell whether a mention within a sentence is written with the capitals of a name."""
+        return mention.start > 0 and mention.text[:1].isupper() and len(self._entities.names.spelled(mention.text)) > 0
+
+    def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Look up every run that is not longer than the names that start with its first word."""
+        names = self._entities.names
+        longest = [names.longest_from(normalize_name(word)) for word in words.folded]
+        found = []
+        for first, word in enumerate(words.folded):
+            most = longest[first]
+            if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
+                most = max(most, 1 + longest[first + 1])
+            for last in range(first, min(len(longest), first + most)):
+                mention = words.mention(first, last)
+                if len(names.exact(mention.text)):
+                    worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
+                    if worth > 0:
+                        found.append((worth, mention))
+        return found
+
+    def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
+        """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
+
+        Comparing takes a while on a large graph, so only the most telling words are looked at.
+        """
+        found = []
+        telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
+        for position in telling[: self.settings.most]:
+            runs = [
+                (first, last)
+                for first in range(max(0, position - _RUN + 1), position + 1)
+                for last in range(position, min(len(words.folded), first + _RUN))
+            ]
+            mentions = [words.mention(first, last) for first, last in runs]
+            word = normalize_name(words.folded[position])
+            near = self._entities.names.closest(
+                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
+            )
+            scores = [0.0 if match is None else match.score for match in near]
+            at = scores.index(max(scores))
+            if (match := near[at]) is not None:
+                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
+                found.append((match.score * worth, mentions[at]))
+        return found
+
+    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Compare the tails of each run of words with all names, in part."""
+        found = []
+        run: list[int] = []
+        for position, word in enumerate([*words.folded, ""]):
+            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
+                run.append(position)
+                continue
+            while run and words.folded[run[-1]] in FUNCTION_WORDS:
+                run.pop()
+            for first in run[-_RUN:]:
+                mention = words.mention(first, run[-1])
+                if len(mention.text) < _LETTERS:
+                    continue
+                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
+                    shorter, longer = sorted((len(match.name), len(mention.text)))
+                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
+                    found.append((match.score * told * shorter / longer, mention))
+            run = []
+        return found
+
+    def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
+        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
+        surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
+        capitals = surface != surface.casefold()
+        # The first word of a sentence has a capital whatever it is.
+        if same and capitals and not first == last == 0:
+            return self.settings.same_case * sum(map(self._importance, folded))
+        if not any(map(_tells, folded)):
+            return 0.0
+        worth = sum(map(self._told, folded[1:] if folded[0] in _ARTICLES else folded))
+        return worth * (self.settings.other_case if capitals and not same else 1.0)
+
+    def _told(self, word: str) -> float:
+        """Return how much a word tells beyond what relations explain."""
+        return self._importance(word) * (1 - self.settings.explained * self._explained(word))
+
+    def _strange(self, word: str) -> bool:
+        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
+        return (
+            not self._entities.names.has_word(normalize_name(word))
+            and self._explained(word) < self.settings.strange
+            and not self._familiar(word)
+        )
+
+
+class _Words:
+    """The words of a text, and where they stand."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans = list(WORD.finditer(text))
+        self.folded = [span.group().casefold() for span in self._spans]
+
+    def mention(self, first: int, last: int) -> Mention:
+        """Return the text from one word to another, both included."""
+        start, end = self._spans[first].start(), self._spans[last].end()
+        return Mention(self._text[start:end], start, end)
+
+
+def _tells(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS

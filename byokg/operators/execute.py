@@ -1,0 +1,496 @@
+"""Doing with a path's nodes what a question asks beyond the path: filter, compare, subtract, order, count.
+
+An operation is done only where question and graph agree: there is a property like the word, an edge that says when, a
+number to compare. Where they do not, `Operators.apply` returns None, and the question is one of a path.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.property_view import is_value, name_of_value
+from byokg.graph.store import Direction, GraphStore
+from byokg.operators.measures import Measured, Measures, measure
+from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
+from byokg.operators.times import Period, passes, period, united
+from byokg.operators.walks import WalkTable, walk_table
+from byokg.types import INVERSE, EntityId, PathEvidence, Value
+
+Int64 = npt.NDArray[np.int64]
+
+_LISTED = 10
+"""Names written out in a line that says what was done."""
+
+_ENOUGH = 0.5
+"""Likeness from which a word means a step (`the most neighbours`)."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Nodes that may be the answer, and the paths that lead to them."""
+
+    score: float
+    ends: tuple[EntityId, ...]
+    paths: tuple[PathEvidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an operation."""
+
+    operation: str
+    text: str
+    """What was done, and with what, in words."""
+    nodes: tuple[EntityId, ...] = ()
+    values: tuple[Value, ...] = ()
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
+
+
+@dataclass
+class _State:
+    """Candidates while they are narrowed down."""
+
+    candidates: Candidates
+    ends: list[EntityId]
+    tables: list[WalkTable] | None = None
+    """The walks of each path, to what is left of the ends."""
+    done: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
+    dates: dict[EntityId, list[Period]] | None = None
+    """When each end came about, by the edges that lead to it."""
+
+
+class Operators:
+    """Does operations on one graph; safe to share between threads.
+
+    Args:
+        store: the graph, without values as nodes.
+        measures: finds properties by what they are called.
+        reach: how well each step leads to what a word names: (S,) in [0, 1], as `Steps.reach`.
+    """
+
+    def __init__(self, store: GraphStore, measures: Measures, reach: Callable[[str], npt.NDArray[np.float32]]) -> None:
+        self._store = store
+        self._measures = measures
+        self._reach = reach
+
+    def apply(
+        self,
+        demand: Demand,
+        candidates: Candidates,
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        strict: bool = False,
+    ) -> Outcome | None:
+        """Do what is asked with some candidates; None where it cannot be done with these.
+
+        Args:
+            demand: what is asked.
+            candidates: nodes, and the paths to them.
+            linked: the nodes that each mention of the question may mean.
+            paths: all paths that were found.
+            strict: times are those of edges, unless the question says whose birth or founding is meant; and something
+                is left to be counted.
+        """
+        ends = list(candidates.ends)
+        if any(map(is_value, ends)):
+            return self._of_values(demand, candidates)
+        state = _State(candidates, ends)
+        for times in demand.times:
+            if not self._timed(state, times, linked, strict):
+                return None
+        for threshold in demand.thresholds:
+            if not self._bounded(state, threshold, linked):
+                return None
+        for mention in demand.without:
+            if not self._without(state, linked.get(mention, ()), paths):
+                return None
+        if demand.lacking and not self._lacking(state, demand.lacking):
+            return None
+        if demand.order is not None and not self._ordered(state, demand.order):
+            return None
+        names = self._named(state.ends)
+        if demand.count:
+            if strict and not state.ends:
+                return None
+            state.operations.append("count")
+            text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
+            return Outcome("count", text, values=(len(state.ends),), uses=_ids(candidates))
+        if not state.ends or not state.operations:
+            return None
+        text = "; ".join([*state.done, _listing(names)])
+        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates))
+
+    def following(
+        self, asked: Next, source: Sequence[EntityId], others: Sequence[EntityId], near: str
+    ) -> Outcome | None:
+        """Return who is next to a node in time: of those with an edge of the same relation to the same node.
+
+        Args:
+            asked: which way.
+            source: the nodes that may be meant.
+            others: further nodes of the question; the common node is one of them if it can be.
+            near: the question's words, to choose among relations.
+        """
+        best: tuple[float, Outcome] | None = None
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in source:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
+            shared = self._store.ids(batch.other)
+            wanted = [place for place, other in enumerate(shared) if other in set(others)] or list(range(len(shared)))
+            for place in wanted:
+                own = held[place]
+                if own is None or own.start is None:
+                    continue
+                if asked.step == 0 and not own.point:
+                    continue
+                relation = int(batch.relation[place])
+                way = Direction.OUT if batch.inverse[place] else Direction.IN
+                around = self._store.edges(batch.other[place : place + 1], way, np.array([relation]))
+                rivals = [
+                    (other, one)
+                    for other, one in zip(
+                        self._store.ids(around.other),
+                        map(period, self._store.edge_properties(around.edge)),
+                        strict=True,
+                    )
+                    if one is not None and one.start is not None and other != node
+                ]
+                chosen = _adjacent(asked, own, rivals)
+                if not chosen:
+                    continue
+                label = schema.relations[relation].name
+                score = max((self._measures.likeness(word, label) for word in near.split()), default=0.0)
+                names = self._named([node, shared[place], *chosen])
+                how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
+                text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {_listing(names[2:])}"
+                if best is None or score > best[0]:
+                    best = score, Outcome("sequence", text, tuple(chosen))
+        return best[1] if best else None
+
+    def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
+        """Return which of some named nodes is the most; None where they have nothing to compare."""
+        state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
+        if not self._ordered(state, order):
+            return None
+        return Outcome("comparison", "; ".join([*state.done, _listing(self._named(state.ends))]), tuple(state.ends))
+
+    # One operation after the other
+
+    def _of_values(self, demand: Demand, candidates: Candidates) -> Outcome | None:
+        """Treat candidates that are values: the first, the last, the most, a number that is no count."""
+        values = [name_of_value(end) for end in candidates.ends]
+        numbers = {value: number for value in values if (number := measure(value)) is not None}
+        if len(numbers) < len(values) or demand.times or demand.thresholds or demand.without or demand.lacking:
+            return None
+        if demand.order is not None:
+            chosen = (max if demand.order.most else min)(values, key=lambda value: numbers[value])
+            text = f"{demand.order.words} of {len(values)}: {chosen}"
+            return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
+        if demand.count and len(values) == 1:
+            return Outcome("property", f"the number itself: {values[0]}", values=(values[0],), uses=_ids(candidates))
+        return None
+
+    def _timed(self, state: _State, test: TimeTest, linked: Mapping[int, Sequence[EntityId]], strict: bool) -> bool:
+        """Keep what falls into a time: by the edges that lead there, or by dates of the nodes themselves."""
+        own = None
+        if test.mention is not None:
+            own = self._own_time(linked.get(test.mention, ()), test.near)
+            if own is None:
+                return False
+        tables = self._tables(state)
+        of_node = test.near in ("born", "birth", "founded", "released", "published", "built")
+        if not of_node:
+            dated = [self._dated(table) for table in tables]
+            if any(column is not None for column in dated):
+                kept: list[WalkTable] = []
+                state.dates = defaultdict(list)
+                for table, column in zip(tables, dated, strict=True):
+                    if column is None:
+                        kept.append(table)
+                        continue
+                    held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+                    fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
+                    kept.append(table.taken(fits))
+                return self._narrow(state, kept, "time", f"{test.words or 'time'}")
+            if strict:
+                return False
+        nodes = self._store.nodes(state.ends)
+        held_by = {node.id: period(node.properties) for node in nodes}
+        if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
+            return False
+        state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
+        state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
+        state.operations.append("time")
+        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        return True
+
+    def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
+        """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        for node in nodes:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated, np.int64))
+            found: dict[int, list[Period]] = defaultdict(list)
+            for relation, properties in zip(
+                batch.relation.tolist(), self._store.edge_properties(batch.edge), strict=True
+            ):
+                one = period(properties)
+                if one is not None:
+                    found[relation].append(one)
+            if found:
+                best = max(
+                    found,
+                    key=lambda number: self._measures.likeness(near, schema.relations[number].name) if near else 0.0,
+                )
+                return united(found[best])
+            one = period(self._store.nodes([node])[0].properties)
+            if one is not None:
+                return one
+        return None
+
+    def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
+        """Keep what is above or below a number."""
+        column = self._measured(state, bound.nouns, bound.dates)
+        if column is None:
+            if bound.mention is not None or not bound.nouns:
+                return False
+            degree = self._degrees(state.ends, bound.nouns)
+            if degree is None:
+                return False
+            label, counts = degree
+            state.ends = [
+                id for id in state.ends if (counts[id] > bound.value if bound.more else counts[id] < bound.value)
+            ]
+            state.done.append(f"{label} {bound.words}")
+            state.operations.append("comparison")
+            return True
+        hop, found = column
+        value = bound.value
+        if bound.mention is not None:
+            named = self._store.nodes(list(linked.get(bound.mention, ()))[:1])
+            values = [measure(node.properties[found.name]) for node in named if found.name in node.properties]
+            if not values or values[0] is None:
+                return False
+            value = values[0]
+        fits = {id for id, number in found.values.items() if (number > value if bound.more else number < value)}
+        return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if bound.more else '<'} {value:,.12g}")
+
+    def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
+        """Take away what a path from another node reaches, the best path that reaches any of it."""
+        before = frozenset(state.ends)
+        for path in sorted((path for path in paths if path.source in negated), key=lambda path: -path.score):
+            common = before & frozenset(path.ends)
+            if common or before & frozenset(negated):
+                state.ends = [end for end in state.ends if end not in common and end not in negated]
+                names = self._named([path.source])
+                state.done.append(f"without {len(common)} of {len(before)} that {names[0]} leads to")
+                state.operations.append("difference")
+                state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+                return True
+        return False
+
+    def _lacking(self, state: _State, thing: str) -> bool:
+        """Keep the nodes that have no edge of a kind."""
+        degree = self._degrees(state.ends, tuple(thing.split()))
+        if degree is None:
+            return False
+        label, counts = degree
+        before = len(state.ends)
+        state.ends = [id for id in state.ends if counts[id] == 0]
+        state.done.append(f"without {label}: {len(state.ends)} of {before}")
+        state.operations.append("difference")
+        return True
+
+    def _ordered(self, state: _State, order: Order) -> bool:
+        """Keep the most, by a property, by time, or by how many edges there are."""
+        if not state.ends:
+            return False
+        column = self._measured(state, order.nouns, order.dates and bool(order.nouns)) if order.nouns else None
+        if column is not None and order.dates and not order.nouns:
+            column = None
+        if column is not None:
+            hop, found = column
+            values = sorted(set(found.values.values()), reverse=order.most)
+            if len(values) < order.place:
+                return False
+            chosen = {id for id, value in found.values.items() if value == values[order.place - 1]}
+            shown = next(found.shown[id] for id in found.values if id in chosen)
+            text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
+            return self._kept_at(state, hop, chosen, "superlative", text)
+        if order.counted:
+            degree = self._degrees(state.ends, order.nouns)
+            if degree is None:
+                return False
+            label, counts = degree
+            ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
+            if len(ranked) < order.place:
+                return False
+            best = ranked[order.place - 1]
+            text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
+            state.ends = [id for id in state.ends if counts[id] == best]
+            state.done.append(text)
+            state.operations.append("superlative")
+            return True
+        return order.dates and self._by_date(state, order)
+
+    def _by_date(self, state: _State, order: Order) -> bool:
+        """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
+        when: dict[EntityId, tuple[int, int, int]] = {}
+        for table in self._tables(state):
+            column = self._dated(table)
+            if column is None:
+                continue
+            held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+            ends = self._store.ids(table.nodes[:, -1])
+            for end, one in zip(ends, held, strict=True):
+                if one is not None and (start := one.start or one.end) is not None:
+                    known = when.get(end)
+                    when[end] = start if known is None else (max if order.most else min)(known, start)
+            if when:
+                break
+        when = {end: day for end, day in when.items() if end in set(state.ends)}
+        if not when:
+            found = self._measures.find(self._store.nodes(state.ends), (), True)
+            if found is None:
+                return False
+            days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
+            when = days
+        ranked = sorted(set(when.values()), reverse=order.most)
+        if len(ranked) < order.place:
+            return False
+        best = ranked[order.place - 1]
+        text = f"{order.words} of {len(when)} by date: {best[0]}"
+        state.ends = [end for end in state.ends if when.get(end) == best]
+        state.done.append(text)
+        state.operations.append("superlative")
+        return True
+
+    # Where what is compared stands
+
+    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, Measured] | None:
+        """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
+        found = self._measures.find(self._store.nodes(state.ends), nouns, dates)
+        if found is not None:
+            return 0, found
+        for table in self._tables(state)[:1]:
+            for back in range(1, table.nodes.shape[1] - 1):
+                ids = self._store.ids(np.unique(table.nodes[:, -1 - back]))
+                found = self._measures.find(self._store.nodes(ids), nouns, dates)
+                if found is not None:
+                    return back, found
+        return None
+
+    def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
+        """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
+        if hop == 0:
+            state.ends = [end for end in state.ends if end in nodes]
+            state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        else:
+            table, *rest = self._tables(state)
+            numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
+            state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
+            reached = set(self._store.ids(np.unique(state.tables[0].nodes[:, -1])))
+            state.ends = [end for end in state.ends if end in reached]
+        state.done.append(text)
+        state.operations.append(operation)
+        return True
+
+    def _degrees(self, nodes: Sequence[EntityId], nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return how many edges each node has of the kind that the nouns mean, and that kind."""
+        numbers = np.asarray(self._store.numbers(nodes), np.int64)
+        counts = self._store.relation_counts(numbers)
+        reach = np.max([self._reach(noun) for noun in nouns], axis=0)
+        steps = counts.relation.astype(np.int64) * 2 + counts.inverse
+        known = np.unique(steps) if len(nodes) > 1 else steps
+        if not len(known):
+            known = np.arange(2 * len(self._store.relations))
+        best = int(known[np.argmax(reach[known])])
+        everything = int(np.argmax(reach[: 2 * len(self._store.relations)]))
+        if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:
+            if reach[everything] < _ENOUGH:
+                return None
+            best = everything
+        of = np.zeros(len(numbers), np.int64)
+        rows = steps == best
+        of[counts.origin[rows]] = counts.count[rows]
+        label = f"{INVERSE if best & 1 else ''}{self._store.relations[best >> 1]}"
+        return label, dict(zip(nodes, of.tolist(), strict=True))
+
+    def _tables(self, state: _State) -> list[WalkTable]:
+        if state.tables is None:
+            topics = {path.source for path in state.candidates.paths}
+            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidates.paths]
+            state.tables = self._ending([table for table in made if table is not None], state.ends)
+        return state.tables
+
+    def _ending(self, tables: Sequence[WalkTable], ends: Sequence[EntityId]) -> list[WalkTable]:
+        numbers = np.asarray(self._store.numbers(ends), np.int64)
+        return [table.taken(np.isin(table.nodes[:, -1], numbers)) for table in tables]
+
+    def _dated(self, table: WalkTable) -> int | None:
+        """Return the last hop whose edges say when they hold."""
+        for column in range(len(table.relations) - 1, -1, -1):
+            some = table.edges[:50, column]
+            if any(period(each) is not None for each in self._store.edge_properties(some)):
+                return column
+        return None
+
+    def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
+        left = frozenset(state.ends)
+        for table in tables:
+            left &= frozenset(self._store.ids(np.unique(table.nodes[:, -1])))
+        before = len(state.ends)
+        state.ends = [end for end in state.ends if end in left]
+        state.tables = self._ending(tables, state.ends)
+        state.done.append(f"{text}: {len(state.ends)} of {before}")
+        state.operations.append(operation)
+        return True
+
+    def _named(self, nodes: Sequence[EntityId]) -> list[str]:
+        shown = list(nodes)
+        return [node.name for node in self._store.nodes(shown)]
+
+
+def _adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
+    """Return those next to a period: at the nearest beginning, or at the same time."""
+    assert own.start is not None
+    if asked.step == 0:
+        return [other for other, one in rivals if one.start == own.start]
+    if asked.years is not None:
+        year = own.start[0] + asked.step * asked.years
+        return [other for other, one in rivals if one.start is not None and one.start[0] == year]
+    if asked.step > 0:
+        later = [(one.start, other) for other, one in rivals if one.start is not None and one.start > own.start]
+        if not later:
+            return []
+        nearest = min(start for start, _ in later)
+        return [other for start, other in later if start == nearest]
+    earlier = [(one.start, other) for other, one in rivals if one.start is not None and one.start < own.start]
+    if not earlier:
+        return []
+    nearest = max(start for start, _ in earlier)
+    return [other for start, other in earlier if start == nearest]
+
+
+def _year(held: Period) -> str:
+    return "" if held.start is None else str(held.start[0])
+
+
+def _ids(candidates: Candidates) -> tuple[str, ...]:
+    return tuple(path.id for path in candidates.paths)
+
+
+def _listing(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return " | ".join([*names[:_LISTED], *([f"… (+{more} more)"] if more > 0 else [])])

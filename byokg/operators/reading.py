@@ -1,0 +1,565 @@
+"""Reading what a question asks beyond a path: a count, the most of something, a time, a comparison, a difference.
+
+`read` takes these out of a question's words, so that what is left is the question of a path (`which countries border
+Austria`), and says what is to be done with the nodes that it leads to. What a mention covers is never read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+from byokg.operators.words import HIDDEN, NAMED, adjectives, any_of, comparative, idea, superlative
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
+from byokg.types import Mention
+
+Edge = Literal["any", "begin", "end"]
+"""Which end of a period is meant: any time in it, its beginning, its end."""
+
+
+@dataclass(frozen=True)
+class TimeTest:
+    """A period that something has to fall into; both ends belong to it, None is open."""
+
+    first: str | None
+    last: str | None
+    edge: Edge = "any"
+    near: str = ""
+    """The word that it stands with (`born` after 1950)."""
+    strict: bool = False
+    """Whether the ends themselves are left out."""
+    mention: int | None = None
+    """The mention whose own time it is, in place of dates."""
+    words: str = ""
+    """How the question says it."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The most or the least of something."""
+
+    nouns: tuple[str, ...]
+    """What is compared, as words; none compares dates."""
+    most: bool
+    place: int = 1
+    dates: bool = False
+    """Whether dates are compared where no number is found."""
+    words: str = ""
+    counted: bool = False
+    """Whether the nouns may also name things to count (`the most neighbours`)."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that something has to be above or below."""
+
+    nouns: tuple[str, ...]
+    more: bool
+    value: float
+    mention: int | None = None
+    """The mention whose own value it is, in place of a number."""
+    dates: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Next:
+    """Who is next to a mention in time."""
+
+    mentions: tuple[int, ...]
+    """Who that may be, the likeliest first."""
+    step: Literal[-1, 0, 1]
+    """After, before, or at the same time."""
+    years: int | None = None
+    """Just so many years apart, or else next in order."""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a question asks beyond a path."""
+
+    rest: str
+    """The question without the words that were read, as long as it was."""
+    count: str = ""
+    """How it asks for a number; empty where it does not."""
+    counted: str = ""
+    """What is counted, as the word after that."""
+    order: Order | None = None
+    times: tuple[TimeTest, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+    next: Next | None = None
+    without: tuple[int, ...] = ()
+    """Mentions that are taken away."""
+    lacking: str = ""
+    """What the answers have none of (`no land border`)."""
+    union: tuple[int, ...] = ()
+    """Mentions of which either is enough."""
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether the question asks for nothing but a path."""
+        return self == Demand(self.rest)
+
+
+_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_DATE = (
+    rf"(?:\d{{1,2}}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+\d{{1,2}},?\s+\d{{4}}|{_MONTH}\s+\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?"
+    r"|[12]\d{3}s?)(?![\d,.]*\d)"
+)
+_YEAR = re.compile(r"[12]\d{3},?")
+_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion|k|m|bn)\b)?"
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+
+
+class _Patterns:
+    """The patterns that are made of the word lists."""
+
+    def __init__(self) -> None:
+        count, order, time, sets = idea("count"), idea("order"), idea("time"), idea("sets")
+        self.count = _made(rf"{any_of(count['asks'])}")
+        dates = rf"(?P<a>{_DATE})"
+        self.between = _made(
+            rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"
+        )
+        self.years = _made(rf"{dates}\s*{_loose(time['and'])}\s*(?P<b>{_DATE})")
+        self.after = _made(
+            rf"(?P<since>{any_of(time['since'])})?(?P<after>{any_of(time['after'])})?\s+{dates}(?:\s+{any_of(time['on'])})?"
+        )
+        self.before = _made(rf"(?P<until>{any_of(time['until'])})?(?P<before>{any_of(time['before'])})?\s+{dates}")
+        self.at = _made(rf"(?:{any_of(time['at'])}\s+)?(?:the\s+)?{dates}")
+        self.begins, self.ends = _made(any_of(time["begins"])), _made(any_of(time["ends"]))
+        comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
+        units = any_of(order["units"])
+        self.threshold = _made(
+            rf"(?:{comparison})\s+(?P<number>{_NUMBER})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
+        )
+        self.than = _made(rf"(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?P<named>{NAMED})")
+        most, least = any_of(order["most"]), any_of(order["least"])
+        ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
+        self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
+        self.any_other = _made(
+            r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
+        )
+        self.superlative = _made(rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:\s+(?P<noun>[a-z]+))?")
+        self.first = _made(
+            rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
+        )
+        self.by = _made(
+            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
+        )
+        self.comparative = _made(r"\b(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\b")
+        self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
+        self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
+        self.same = _made(any_of(time["same"]))
+        self.shared = _made(any_of(time["shared"]))
+        self.when = _made(rf"{any_of(time['when'])}\s+(?P<named>{NAMED})(?P<rest>[^,?.;]*)")
+        self.without = _made(any_of(sets["without"]))
+        self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
+        self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
+        self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
+        self.year_asked = _made(any_of(idea("time")["asks"]))
+        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?P<b>{NAMED})")
+        self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
+
+
+def _made(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _loose(phrases: Sequence[str]) -> str:
+    return "(?:" + "|".join(re.escape(each) for each in sorted(phrases, key=lambda each: -len(each))) + ")"
+
+
+@cache
+def _patterns() -> _Patterns:
+    return _Patterns()
+
+
+_TRIGGERS = re.compile(
+    r"\d{4}|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
+    r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
+    r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|aside|\w+est|\w+n't)\b|n't",
+    re.IGNORECASE,
+)
+"""What a question has that asks for more than a path: a quick look that spares most questions the rest."""
+
+
+def read(text: str, mentions: Sequence[Mention]) -> Demand:
+    """Read what a question asks beyond a path.
+
+    Args:
+        text: the question.
+        mentions: what in it names something; those without a place in the text are left out of account.
+    """
+    if _TRIGGERS.search(text) is None:
+        return Demand(text)
+    return _Reader(text, mentions).demand()
+
+
+class _Reader:
+    """A question while it is read: `_left` has spaces in place of what was read, and marks in place of mentions."""
+
+    def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
+        self._text = text
+        self._mentions = mentions
+        hidden = list(text.lower()) if len(text.lower()) == len(text) else list(text)
+        for mention in mentions:
+            if mention.start >= 0:
+                hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
+        self._whole = self._left = "".join(hidden)
+        self._kept = list(text)
+
+    def demand(self) -> Demand:
+        """Read one thing after the other: what is read first is not read again."""
+        pairs = self._pair()
+        following = self._next()
+        thresholds = (*self._thresholds(), *self._than())
+        order = self._order()
+        whens = () if following else self._when()
+        times = (*whens, *self._times())
+        count, counted = self._count()
+        if order is None and following is None:
+            order = self._by_time()
+        if order is None and pairs:
+            order = self._compared()
+        without, lacking = self._difference()
+        union = pairs if pairs and self._says_or and (order is None or not order.words) else ()
+        if order is not None and pairs and not order.words:
+            order = replace(order, words="compared")
+        return Demand("".join(self._kept), count, counted, order, times, thresholds, following, without, lacking, union)
+
+    # What is taken out
+
+    def _take(self, start: int, end: int, instead: str = "") -> None:
+        """Take out what was read; mentions stay. `instead` stands at its start."""
+        for at in range(start, end):
+            if self._whole[at] != HIDDEN:
+                self._kept[at] = " "
+        if instead and end - start >= len(instead):
+            self._kept[start : start + len(instead)] = instead
+        self._left = (
+            self._left[:start]
+            + "".join(mark if mark == HIDDEN else " " for mark in self._left[start:end])
+            + self._left[end:]
+        )
+
+    def _mention_at(self, start: int, end: int) -> int | None:
+        """Return the last mention that lies within a stretch."""
+        within = [
+            number
+            for number, one in enumerate(self._mentions)
+            if one.start >= 0 and start <= one.start and one.end <= end
+        ]
+        return within[-1] if within else None
+
+    def _word_before(self, start: int) -> str:
+        """Return the word that says something right before a place; mentions are passed over."""
+        words = WORD.findall(self._left[:start].replace(HIDDEN, " "))
+        telling = [word for word in words[-6:] if word not in FUNCTION_WORDS and word not in QUESTION_WORDS]
+        return telling[-1] if telling else ""
+
+    # One thing after the other
+
+    _says_or = False
+
+    def _pair(self) -> tuple[int, ...]:
+        """Read «A or B» and «A and B»."""
+        for pattern, says_or in ((_patterns().either, True), (_patterns().pair, False)):
+            found = pattern.search(self._left)
+            if found is not None:
+                one = self._mention_at(found.start("a"), found.end("a"))
+                other = self._mention_at(found.start("b"), found.end("b"))
+                if one is not None and other is not None:
+                    self._says_or = says_or
+                    return (one, other)
+        return ()
+
+    def _next(self) -> Next | None:
+        """Read who comes next to a mention."""
+        for pattern, step in _patterns().year:
+            found = pattern.search(self._left)
+            if found is not None and any(mention.start >= 0 for mention in self._mentions):
+                starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
+                order = [n for start, n in starts if start >= found.end() - 1]
+                order += [n for start, n in starts if start < found.end() - 1]
+                self._take(*found.span())
+                return Next(tuple(order), 1 if step > 0 else -1, 1, found.group())
+        same = _patterns().same.search(self._left)
+        shared = _patterns().shared.search(self._left)
+        placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
+        if placed and (same or (shared and len(placed) < 3)):
+            found = same or shared
+            assert found is not None
+            if same:
+                self._take(*same.span())
+            return Next((placed[-1] if same else placed[0],), 0, None, found.group())
+        for pattern, step in _patterns().next:
+            found = pattern.search(self._left)
+            if found is not None:
+                mention = self._mention_at(*found.span())
+                if mention is not None:
+                    self._take(*found.span())
+                    return Next((mention,), 1 if step > 0 else -1, None, found.group())
+        return None
+
+    def _thresholds(self) -> tuple[Threshold, ...]:
+        """Read numbers that something has to be above or below."""
+        found = []
+        order = idea("order")
+        for match in _patterns().threshold.finditer(self._left):
+            number = _number(match["number"])
+            adjective = comparative(match["word"]) if match["word"] else None
+            unit = (match["unit"] or "").lower()
+            dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
+            if number is None or (match["word"] and adjective is None) or (dated and _YEAR.fullmatch(match["number"])):
+                continue
+            before = self._word_before(match.start())
+            nouns: tuple[str, ...] = tuple(order["units"].get(" ".join(unit.split()), ()))
+            end = match.end()
+            if unit and not nouns and (unit in FUNCTION_WORDS or unit in QUESTION_WORDS):
+                end, unit = match.start("unit"), ""
+            if not nouns and unit:
+                nouns = (unit,)
+            if adjective is not None and not nouns:
+                nouns = adjective.nouns
+            if adjective is not None and nouns and set(nouns) & set(adjective.nouns):
+                nouns = tuple(noun for noun in nouns if noun in adjective.nouns)
+            if not nouns:
+                nouns = (before,) if before else ()
+            more = bool(match["more"]) or (adjective is not None and not adjective.less)
+            said = self._left[match.start() : end]
+            start = self._measured_from(match.start(), nouns)
+            found.append(Threshold(nouns, more, number, words=said.strip()))
+            self._take(start, end)
+        return tuple(found)
+
+    def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
+        """Return where the words that only lead up to a number begin: «with a population of», «have an area of»."""
+        before = re.search(
+            r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
+            r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
+            + "|".join(map(re.escape, nouns or ("§",)))
+            + r")\s+)?(?:of\s+|is\s+|are\s+)?$",
+            self._left[:start],
+        )
+        return start if before is None else before.start()
+
+    def _than(self) -> tuple[Threshold, ...]:
+        """Read «larger than Austria»."""
+        match = _patterns().than.search(self._left)
+        if match is None:
+            return ()
+        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+        mention = self._mention_at(match.start("named"), match.end("named"))
+        if adjective is None or mention is None:
+            return ()
+        self._take(match.start(), match.start("named"))
+        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
+
+    def _order(self) -> Order | None:
+        """Read the most or the least of something."""
+        patterns = _patterns()
+        match = patterns.any_other.search(self._left)
+        if match is not None:
+            adjective = comparative(match["word"] or "")
+            if match["noun"] or adjective is not None:
+                nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+                most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
+                self._take(*match.span())
+                return Order(
+                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), adjective is None
+                )
+        match = patterns.most.search(self._left)
+        if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
+            adjective = adjectives().get(match["noun"])
+            nouns = adjective.nouns if adjective is not None else _measured(match["noun"])
+            most = bool(match["most"]) != (adjective is not None and adjective.less)
+            dates = adjective is not None and adjective.dates
+            self._take(*match.span())
+            nouns = self._by(nouns)
+            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), adjective is None)
+        for match in patterns.superlative.finditer(self._left):
+            adjective = superlative(match["word"].lower())
+            if adjective is None:
+                continue
+            end = match.end("word")
+            noun = match["noun"] or ""
+            measured = tuple(idea("order")["units"].get(noun, ())) or ((noun,) if noun in _measures() else ())
+            nouns = (*adjective.nouns, noun) if noun else adjective.nouns
+            if measured:  # the largest population
+                nouns, end = measured, match.end()
+            self._take(match.start(), end)
+            nouns = self._by(nouns)
+            return Order(nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word"))
+        return None
+
+    def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
+        """Read «by area», which says what is compared."""
+        for match in _patterns().by.finditer(self._left):
+            if match["noun"] in _measures():
+                self._take(*match.span())
+                return (match["noun"],)
+        return nouns
+
+    def _by_time(self) -> Order | None:
+        """Read first and last."""
+        match = _patterns().first.search(self._left)
+        if match is None:
+            return None
+        before = self._word_before(match.start())
+        self._take(*match.span())
+        nouns = ("birth", "born", "year") if before == "born" else ()
+        birth = re.match(r"\s*(?:year\s+of\s+birth|date\s+of\s+birth|birth)", self._left[match.end() :])
+        if birth is not None:
+            nouns = ("birth", "born", "year")
+            self._take(match.end(), match.end() + birth.end())
+        if nouns:
+            born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
+            if born is not None:
+                self._take(*born.span())
+        return Order(nouns, match["first"] is None, 1, True, match.group().strip())
+
+    def _compared(self) -> Order | None:
+        """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
+        for match in _patterns().comparative.finditer(self._left):
+            adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+            if adjective is not None:
+                self._take(*match.span())
+                return Order(adjective.nouns, not adjective.less, 1, adjective.dates)
+        return None
+
+    def _when(self) -> tuple[TimeTest, ...]:
+        """Read «when A won», where something else is asked for."""
+        if sum(mention.start >= 0 for mention in self._mentions) < 2:
+            return ()
+        for match in _patterns().when.finditer(self._left):
+            mention = self._mention_at(match.start("named"), match.end("named"))
+            if mention is None or (match.start() == 0 and not re.search(r"[,;]", self._left[match.end() :])):
+                continue
+            rest = match["rest"]
+            near = next((word for word in WORD.findall(rest) if word not in FUNCTION_WORDS and HIDDEN not in word), "")
+            self._take(match.start(), match.end())
+            return (TimeTest(None, None, near=near, mention=mention, words=match.group().replace(HIDDEN, "")),)
+        return ()
+
+    def _times(self) -> tuple[TimeTest, ...]:
+        """Read dates, and what they bound."""
+        found: list[TimeTest] = []
+        patterns = _patterns()
+        for pattern in (patterns.between, patterns.years):
+            for match in pattern.finditer(self._left):
+                found.append(self._test(match, _iso(match["a"]), _iso(match["b"])))
+        for match in patterns.before.finditer(self._left):
+            if match["until"] or match["before"]:
+                found.append(self._test(match, None, _iso(match["a"]), strict=bool(match["before"])))
+        for match in patterns.after.finditer(self._left):
+            if match["since"] or match["after"]:
+                found.append(self._test(match, _iso(match["a"]), None, strict=bool(match["after"])))
+        for match in patterns.at.finditer(self._left):
+            date = _iso(match["a"])
+            decade = match["a"].endswith("s")
+            found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
+        return tuple(found)
+
+    def _test(self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False) -> TimeTest:
+        edge: Edge = "any"
+        patterns = _patterns()
+        if patterns.begins.search(self._whole):
+            edge = "begin"
+        elif patterns.ends.search(self._whole):
+            edge = "end"
+        near = self._word_before(match.start())
+        if near == "born":
+            edge = "any"
+            born = re.search(r"\b(?:was\s+|were\s+)?born\s*$", self._left[: match.start()])
+            if born is not None:
+                self._take(*born.span())
+        self._take(*match.span())
+        return TimeTest(first, last, edge, near, strict, words=" ".join(match.group().split()))
+
+    def _count(self) -> tuple[str, str]:
+        """Read how a number of things is asked for."""
+        match = _patterns().count.search(self._left)
+        if match is None:
+            return "", ""
+        words = WORD.findall(self._left[match.end() :])
+        counted = next((word for word in words if word not in FUNCTION_WORDS), "")
+        self._take(match.start(), match.end(), "which")
+        return " ".join(match.group().split()), counted
+
+    def _difference(self) -> tuple[tuple[int, ...], str]:
+        """Read what is taken away: mentions, or things that the answers have none of."""
+        patterns = _patterns()
+        clauses = [(clause.start(), clause.end()) for clause in re.finditer(r"[^,;?]+", self._left)]
+        taken: list[int] = []
+        for pattern in (patterns.without, patterns.negation):
+            for match in pattern.finditer(self._left):
+                first, last = next(((a, b) for a, b in clauses if a <= match.start() < b), (0, len(self._left)))
+                after = [n for n, one in enumerate(self._mentions) if match.end() <= one.start and one.end <= last]
+                before = [n for n, one in enumerate(self._mentions) if first <= one.start and one.end <= match.start()]
+                before = before if pattern is patterns.negation else []
+                mention = after[0] if after else before[-1] if before else None
+                if mention is not None and mention not in taken:
+                    taken.append(mention)
+                    self._take(*match.span())
+        lacking = ""
+        thing = patterns.no.search(self._left) or patterns.not_done.search(self._left)
+        if thing is not None and not taken:
+            match = thing
+            words = [word for word in match["thing"].split() if word not in FUNCTION_WORDS and word != "single"]
+            if words:
+                lacking = " ".join(words)
+                rest = re.match(
+                    r"\s*(?:on\s+land|by\s+land|with\s+any\s+others?(?:\s+[a-z]+)?|any\s+others?(?:\s+[a-z]+)?|another(?:\s+[a-z]+)?|at\s+all|of\s+(?:its|their)\s+own|\s+)*",
+                    self._left[match.end() :],
+                )
+                end = match.end() + (rest.end() if rest else 0)
+                self._take(match.start(), end)
+        return tuple(taken), lacking
+
+
+def _measured(noun: str) -> tuple[str, ...]:
+    return tuple(idea("order")["units"].get(noun, ())) or (noun,)
+
+
+@cache
+def _measures() -> frozenset[str]:
+    """Return all nouns that name a measure."""
+    order = idea("order")
+    named = {noun for group in order["adjective"] for noun in group["nouns"]}
+    return frozenset(named | {noun for nouns in order["units"].values() for noun in nouns} | {"surface"})
+
+
+def _place(ordinal: str | None) -> int:
+    return 1 if not ordinal else int(idea("order")["ordinals"][ordinal.lower()])
+
+
+def _iso(text: str) -> str | None:
+    """Return a date as ISO 8601, as precise as it was said."""
+    plain = " ".join(text.split()).removesuffix("s") if re.fullmatch(r"\d{4}s", text) else " ".join(text.split())
+    read = read_literal(plain)
+    return None if read is None else str(read.value)
+
+
+def _number(text: str) -> float | None:
+    """Return a number in digits, times a thousand, a million or more."""
+    match = re.fullmatch(r"([\d,.]*\d)[,.]?\s*([a-z]+)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        return None
+    read = read_literal(match[1])
+    if read is None or isinstance(read.value, str):
+        return None
+    return float(read.value) * _SCALES.get((match[2] or "").lower(), 1.0)
+
+
+def asking_when(text: str) -> str:
+    """Return a question for a year or a date as one that begins with «when»; any other as it is.
+
+    Where dates are the values of properties, the word `year` tells none of them from the others.
+    """
+    return _patterns().year_asked.sub(lambda found: "when".ljust(len(found.group())), text, count=1)

@@ -1,0 +1,179 @@
+"""The stage of the offline pipeline that works on what paths found: a retriever that retrieves by computing.
+
+The first stage has answered what is left of the question as one of a path. `OperatorLinker` lets the stage run where
+the question asks for more; `OperatorRetriever` takes the likeliest candidates that the operations can be done with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import islice
+
+from byokg.graph.property_view import is_value
+from byokg.graph.store import GraphStore
+from byokg.operators.execute import Candidates, Operators, Outcome
+from byokg.operators.reading import Demand, read
+from byokg.text import FUNCTION_WORDS, related, split_label, split_words
+from byokg.types import (
+    Artifacts,
+    ComputedEvidence,
+    Context,
+    EntityId,
+    Evidence,
+    Mention,
+    Node,
+    PathEvidence,
+    Question,
+    Request,
+)
+
+RETRIEVER = "operators"
+
+_TRIED = 40
+"""Candidates that operations are tried on, the likeliest first."""
+
+_MOST_NODES = 200_000
+"""Nodes of a graph that are looked through where a question names nothing."""
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+class OperatorLinker:
+    """Ends the stage where a question asks for nothing but a path."""
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return the mentions of the first round again; finished where there is nothing to do."""
+        mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+        return Artifacts(finished=read(question.text, mentions).plain)
+
+
+class OperatorRetriever:
+    """Does what a question asks beyond a path, with what the first stage found.
+
+    Args:
+        store: the graph, without values as nodes.
+        operators: does the operations.
+        choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
+        margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        operators: Operators,
+        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        margin: float = 25.0,
+    ) -> None:
+        self._store = store
+        self._operators = operators
+        self._choices = choices
+        self._margin = margin
+        self._by_type: dict[str, tuple[EntityId, ...]] | None = None
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return one item that says what came of it; nothing where the operations fit no candidate."""
+        first = request.context.rounds[0]
+        mentions = first.artifacts.mentions
+        demand = read(request.question.text, mentions)
+        linked = {
+            place: [one.id for one in first.linked.entities if one.mention == mention]
+            for place, mention in enumerate(mentions)
+        }
+        paths = [item for item in first.evidence if isinstance(item, PathEvidence)]
+        outcome, score = self._outcome(demand, mentions, linked, paths, request)
+        if outcome is None:
+            return []
+        return [
+            ComputedEvidence(
+                RETRIEVER, score, outcome.operation, outcome.text, outcome.nodes, outcome.values, outcome.uses
+            )
+        ]
+
+    def _outcome(
+        self,
+        demand: Demand,
+        mentions: Sequence[Mention],
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        request: Request,
+    ) -> tuple[Outcome | None, float]:
+        if demand.order is not None and demand.order.words == "compared":
+            named = [id for place in self._pair(demand, linked) for id in linked[place][:1]]
+            found = self._operators.among(demand.order, named)
+            if found is not None:
+                return found, 0.0
+        if demand.next is not None:
+            near = " ".join(word for word in split_words(demand.rest) if word not in FUNCTION_WORDS)
+            for mention in demand.next.mentions:
+                others = [id for place, ids in linked.items() if place != mention for id in ids]
+                found = self._operators.following(demand.next, linked.get(mention, ()), others, near)
+                if found is not None:
+                    return found, 0.0
+        if demand.union:
+            return self._united(demand, linked, paths)
+        left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
+        choices = self._choices(request.context, left_out)
+        by_id = {path.id: path for path in paths}
+        likely = [choice for choice in choices[:_TRIED] if choice[0] >= choices[0][0] - self._margin]
+        for strict in (True, False):
+            for score, ends, citations in likely:
+                candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
+                found = self._operators.apply(demand, candidates, linked, paths, strict)
+                if found is not None and (found.nodes or found.values):
+                    return found, score
+        if not choices:
+            ends = self._of_type(demand.rest)
+            if ends:
+                return self._operators.apply(demand, Candidates(0.0, ends), linked, paths), 0.0
+        return None, 0.0
+
+    def _times(self, demand: Demand) -> list[int]:
+        return [test.mention for test in demand.times if test.mention is not None] + [
+            bound.mention for bound in demand.thresholds if bound.mention is not None
+        ]
+
+    def _pair(self, demand: Demand, linked: Mapping[int, Sequence[EntityId]]) -> list[int]:
+        return list(demand.union) or list(linked)
+
+    def _united(
+        self, demand: Demand, linked: Mapping[int, Sequence[EntityId]], paths: Sequence[PathEvidence]
+    ) -> tuple[Outcome | None, float]:
+        """Unite what the same metapath reaches from either of two mentions."""
+        best: tuple[float, Outcome] | None = None
+        for one in paths:
+            if one.source not in linked[demand.union[0]]:
+                continue
+            for other in paths:
+                if other.source in linked[demand.union[1]] and other.relations == one.relations:
+                    score = (one.score + other.score) / 2
+                    if best is None or score > best[0]:
+                        ends = tuple(dict.fromkeys((*one.ends, *other.ends)))
+                        if any(map(is_value, ends)):
+                            continue
+                        text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
+                        best = score, Outcome("union", text, ends, uses=(one.id, other.id))
+        if best is None:
+            return None, 0.0
+        rest = Candidates(best[0], best[1].nodes)
+        further = self._operators.apply(demand, rest, linked, paths)
+        return further or best[1], best[0]
+
+    def _of_type(self, question: str) -> tuple[EntityId, ...]:
+        """Return all nodes of the type that a question names, where it names no node."""
+        if self._by_type is None:
+            types: dict[str, list[EntityId]] = {}
+            if any(self._store.schema().node_types):
+                for node in self._all_nodes():
+                    types.setdefault(node.type, []).append(node.id)
+            self._by_type = {name: tuple(ids) for name, ids in types.items()}
+        words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
+        for word in words:
+            for name, ids in self._by_type.items():
+                own = split_words(split_label(name))
+                if own and (word == own[-1] or (len(word) > 3 and related(word, own[-1]))):
+                    return ids
+        return ()
+
+    def _all_nodes(self) -> list[Node]:
+        ids = list(islice(self._store.entities(), _MOST_NODES + 1))
+        return [] if len(ids) > _MOST_NODES else self._store.nodes(ids)

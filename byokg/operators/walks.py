@@ -1,0 +1,73 @@
+"""All walks along a metapath, with the nodes and edges of every hop: for what depends on more than where walks end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import Direction, GraphStore
+from byokg.types import INVERSE, EntityId, Metapath
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_WALKS = 50_000
+"""Walks looked at; a metapath of more is left alone."""
+
+
+@dataclass(frozen=True)
+class WalkTable:
+    """W walks of L hops."""
+
+    relations: tuple[int, ...]
+    """(L,) relation numbers."""
+    nodes: Int64
+    """(W, L + 1) node numbers."""
+    edges: Int64
+    """(W, L) edge numbers."""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def taken(self, rows: Int64 | npt.NDArray[np.bool_]) -> WalkTable:
+        """Return some of the walks."""
+        return WalkTable(self.relations, self.nodes[rows], self.edges[rows])
+
+
+def walk_table(
+    store: GraphStore, source: EntityId, metapath: Metapath, avoid: Collection[EntityId] = ()
+) -> WalkTable | None:
+    """Walk a metapath out of a node, a call to the store for each hop; None where there are too many walks.
+
+    Args:
+        store: the graph.
+        source: where to start.
+        metapath: relations of the graph, with a leading `^` where one is walked from tail to head.
+        avoid: nodes that walks do not come to.
+    """
+    number = {label: place for place, label in enumerate(store.relations)}
+    nodes = np.asarray(store.numbers([source]), np.int64)[:, None]
+    edges = np.empty((1, 0), np.int64)
+    avoided = np.asarray(store.numbers(list(avoid)), np.int64)
+    relations: list[int] = []
+    for step in metapath:
+        label = step.removeprefix(INVERSE)
+        turned = step != label and (label in number or step not in number)
+        relation = number[label if turned else step]
+        relations.append(relation)
+        here, place = np.unique(nodes[:, -1], return_inverse=True)
+        batch = store.edges(here, Direction.IN if turned else Direction.OUT, np.array([relation]))
+        first, last = np.searchsorted(batch.origin, (place, place + 1))
+        counts = last - first
+        if counts.sum() > MOST_WALKS:
+            return None
+        row = np.repeat(np.arange(len(nodes)), counts)
+        taken = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
+        other = batch.other.astype(np.int64)[taken]
+        nodes = np.concatenate((nodes[row], other[:, None]), axis=1)
+        edges = np.concatenate((edges[row], batch.edge.astype(np.int64)[taken, None]), axis=1)
+        kept = ~np.isin(other, avoided)
+        nodes, edges = nodes[kept], edges[kept]
+    return WalkTable(tuple(relations), nodes, edges)
