@@ -2,9 +2,9 @@
 
 python benchmarks/domain_questions.py [--questions N] [--json FILE]
 
-Names of nodes are made up; relations have the labels, and questions the wording, that people give them, seldom the same
-word. `FITTED` domains are among what the shipped weights were fitted on, `HELD_OUT` ones are not, and these are measured:
-with gold topic entities, and with linked ones.
+Names of nodes are made up; relations have the labels, and questions the wording, that people give them, seldom the
+same word. `FITTED` domains are among what the shipped weights were fitted on, `HELD_OUT` ones are not, and these are
+measured: with gold topic entities, and with linked ones.
 """
 
 from __future__ import annotations
@@ -75,7 +75,13 @@ FITTED = (
             Link("hasDisease", "patient", "disease", ("diagnosis", "disease"), ("with", "suffering from"), 2),
             Link("inWard", "patient", "ward", ("ward",), ("staying in", "lying in")),
             Link("worksInWard", "doctor", "ward", ("ward", "department"), ("working in", "employed in")),
-            Link("studiedAtUniversity", "doctor", "university", ("alma mater", "university"), ("who studied at", "trained at")),
+            Link(
+                "studiedAtUniversity",
+                "doctor",
+                "university",
+                ("alma mater", "university"),
+                ("who studied at", "trained at"),
+            ),
             Link("treatsDisease", "drug", "disease", ("indication", "illness"), ("for", "used against"), 2),
         ),
     ),
@@ -85,8 +91,12 @@ FITTED = (
         (
             Link("sports.player.team", "player", "club", ("club", "team"), ("playing for", "who play at")),
             Link("sports.player.nationality", "player", "country", ("nationality", "country"), ("from", "born in")),
-            Link("sports.player.position", "player", "position", ("position", "role"), ("playing as", "in the role of")),
-            Link("sports.team.home_ground", "club", "stadium", ("stadium", "home ground"), ("playing at", "at home in")),
+            Link(
+                "sports.player.position", "player", "position", ("position", "role"), ("playing as", "in the role of")
+            ),
+            Link(
+                "sports.team.home_ground", "club", "stadium", ("stadium", "home ground"), ("playing at", "at home in")
+            ),
             Link("sports.team.head_coach", "club", "coach", ("coach", "manager"), ("coached by", "managed by")),
             Link("sports.coach.nationality", "coach", "country", ("nationality", "home country"), ("from",)),
         ),
@@ -95,7 +105,9 @@ FITTED = (
         "family",
         {"person": 160, "town": 15, "job": 12, "school": 8, "faith": 5},
         (
-            Link("child", "person", "person", ("child", "kid", "offspring"), ("who are the parents of", "who raised"), 2),
+            Link(
+                "child", "person", "person", ("child", "kid", "offspring"), ("who are the parents of", "who raised"), 2
+            ),
             Link("married_to", "person", "person", ("spouse", "partner"), ("married to", "wed to")),
             Link("residence", "person", "town", ("home", "place of residence"), ("living in", "residing in")),
             Link("occupation", "person", "job", ("job", "profession"), ("working as", "employed as")),
@@ -297,9 +309,15 @@ class _World:
             else:
                 noun = self._chance.choice(link.nouns)
                 possessive = hops < 3 and self._chance.random() < 0.25 and not any(back for _, back in way)
-                phrase = f"{phrase}'s {noun}" if possessive else f"the {noun} of {'the ' if len(way) > 1 and way[-2][1] else ''}{phrase}"
+                phrase = (
+                    f"{phrase}'s {noun}"
+                    if possessive
+                    else f"the {noun} of {'the ' if len(way) > 1 and way[-2][1] else ''}{phrase}"
+                )
             if last:
-                start = ("which ", "name the ", "what are the ", "") if back else ("what is ", "", "tell me ", "who is ")
+                start = (
+                    ("which ", "name the ", "what are the ", "") if back else ("what is ", "", "tell me ", "who is ")
+                )
                 if not back and link.tail not in _PEOPLE:
                     start = start[:3]
                 phrase = f"{self._chance.choice(start)}{phrase}"

@@ -35,7 +35,18 @@ from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_obj
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
 from byokg.text import Reading, locate, read_question
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, JoinedPaths, Language, Mention, Metapath, ProposedPath, Question
+from byokg.types import (
+    Artifacts,
+    Context,
+    EntityId,
+    GraphQuery,
+    JoinedPaths,
+    Language,
+    Mention,
+    Metapath,
+    ProposedPath,
+    Question,
+)
 
 _MORE = 3
 """Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
@@ -81,6 +92,10 @@ class Considered:
     """(P, F) in the order of `Weights`."""
     named: npt.NDArray[np.bool_]
     """(P,) whether they end at nodes that have names."""
+    joined: Float
+    """(J, F) features of pairs from two mentions that end in the same nodes, and"""
+    common: list[Int64]
+    """these nodes, for each pair."""
 
 
 class OfflineLinker:
@@ -161,11 +176,19 @@ class OfflineLinker:
             start: a mention, and the node to grow from, in place of what the question comes with.
         """
         reading, _, scorer, grown = self._explore(question, start)
-        parts = [aligned for *_, aligned in grown]
-        if not parts:
-            return Considered(reading, [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_))
-        named = [~scorer.nameless(growth.steps[:, -1]) for _, growth, _ in grown]
-        return Considered(reading, [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named))
+        none = np.empty((0, len(fields(Weights))), np.float32)
+        if not grown:
+            return Considered(reading, [], none, np.empty(0, np.bool_), none, [])
+        joins = self._joins(scorer, grown)
+        features = scorer.features([*(part for *_, part in grown), *(part.aligned for part in joins)])
+        growths = [growth for _, growth, _ in grown]
+        named = np.concatenate([~scorer.nameless(growth.steps[:, -1]) for growth in growths])
+        common = [
+            np.intersect1d(growths[part.one].reached(first), growths[part.other].reached(second))
+            for part in joins
+            for first, second in part.pairs.tolist()
+        ]
+        return Considered(reading, growths, features[: len(named)], named, features[len(named) :], common)
 
     def _explore(
         self, question: Question, start: tuple[Mention, int] | None = None
@@ -222,9 +245,7 @@ class OfflineLinker:
             raise missing
         return known
 
-    def _with_values(
-        self, scorer: QuestionScorer, grown: list[_Grown], first: int
-    ) -> list[_Grown]:
+    def _with_values(self, scorer: QuestionScorer, grown: list[_Grown], first: int) -> list[_Grown]:
         """Keep the metapaths that end at values or dates, if there are any."""
         kept = []
         for topic, growth, aligned in grown:
@@ -257,7 +278,7 @@ class OfflineLinker:
             if len(growth) == 0:
                 break
             siblings = np.bincount(growth.parents)[growth.parents]
-            choices = np.concatenate((choices[growth.parents], logarithms(siblings)[:, None]), axis=1)
+            choices = np.concatenate((choices[growth.parents], logarithms(siblings + 1)[:, None]), axis=1)
             aligned = scorer.align(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
@@ -316,7 +337,9 @@ class OfflineLinker:
         ]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
-        paths = dict.fromkeys([*(path for top in tops for path in top), *(path for two in joined for path in two.paths)])
+        paths = dict.fromkeys(
+            [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
+        )
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
 
 

@@ -43,31 +43,31 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 class Weights:
     """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
 
-    coverage: float = 20.6
+    coverage: float = 21.8
     """Share of the question's content words that some hop explains."""
-    explained: float = 20.8
+    explained: float = 21.9
     """How much that is: the importance of these words."""
-    likeness: float = 29.0
+    likeness: float = 33.1
     """Cosine of the question with the text of all relations."""
-    asked: float = 96.9
+    asked: float = 107.2
     """Cosine of who, when or where with the names at the end."""
-    kind: float = 5.7
+    kind: float = 6.2
     """How well the last hop leads to what the noun asked for names."""
-    weakest: float = 8.0
+    weakest: float = 6.9
     """How well the least explained of several hops is explained."""
-    unexplained: float = -16.0
+    unexplained: float = -13.4
     """Hops that no word explains; one that a word explains by half counts half."""
-    choice: float = -15.7
-    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on."""
-    guess: float = -11.8
+    choice: float = -16.2
+    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, or none."""
+    guess: float = -11.9
     """The same, of each hop as far as it is not explained."""
-    back: float = -3.8
+    back: float = 0.2
     """Hops straight back."""
-    shared: float = 57.8
-    """Hops straight back, as far as they are explained, where it speaks of what two things have in common."""
-    to_and_fro: float = -84.3
+    shared: float = 59.8
+    """A hop straight back, as far as it is explained, where the question speaks of what two things have in common."""
+    to_and_fro: float = -87.2
     """More than one hop straight back."""
-    joined: float = 61.9
+    joined: float = 64.0
     """Two metapaths from different mentions that end in the same nodes."""
 
 
@@ -217,7 +217,7 @@ class QuestionScorer:
 
         Args:
             metapaths: (P, L) steps.
-            choices: (P, L) logarithm of the number of steps that each was chosen from; none to choose when left out.
+            choices: (P, L) logarithm of the number of ways to go on, or to stop, of which each is one; 0 when left out.
         """
         scorer = self._scorer
         count = len(metapaths)
@@ -253,7 +253,7 @@ class QuestionScorer:
             guess[rows] = ((1 - supports) * costs).sum(axis=1)
             back[rows] = returns.sum(axis=1)
             if number > 1 and self._shares:
-                shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).sum(axis=1)
+                shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
             for hop in range(number):
                 covered[rows] = np.maximum(covered[rows], weighed[:, numbers[:, hop]].T)
         text = scorer.steps.text_vectors[metapaths >> 1].sum(axis=1)

@@ -159,7 +159,8 @@ class ExtractiveAnswerer:
         }
         walked = {(item.source, item.relations): item for item in found}
         agreeing: list[Choice] = []
-        for joined in sorted((two for each in context.rounds for two in each.artifacts.joined), key=lambda two: -two.score):
+        proposed = (two for each in context.rounds for two in each.artifacts.joined)
+        for joined in sorted(proposed, key=lambda two: -two.score):
             items = [walked.get((path.source or EntityId(""), path.relations)) for path in joined.paths]
             one, other = items
             if one is None or other is None:
@@ -170,10 +171,12 @@ class ExtractiveAnswerer:
                 continue
             choice: Choice = (joined.score, common, (one.id, other.id))
             if not agreeing:
+                pair = {meant.get(one.source), meant.get(other.source)}
                 rest: dict[Mention, list[PathEvidence]] = defaultdict(list)
                 for item in found:
-                    if item.source in meant and meant[item.source] not in (meant.get(one.source), meant.get(other.source)):
-                        rest[meant[item.source]].append(item)
+                    mention = meant.get(item.source)
+                    if mention is not None and mention not in pair:
+                        rest[mention].append(item)
                 choice = _narrowed(choice, rest.values())
             agreeing.append(choice)
         return agreeing

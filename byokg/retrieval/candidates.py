@@ -580,7 +580,7 @@ def _scores(scorer: QuestionScorer, paths: set[_Steps]) -> dict[_Steps, float]:
             steps.setdefault(path[:place], set()).add(path[place])
     aligned = []
     for table in tables:
-        sizes = [[len(steps[tuple(row[:place])]) for place in range(len(row))] for row in table.tolist()]
+        sizes = [[1 + len(steps[tuple(row[:place])]) for place in range(len(row))] for row in table.tolist()]
         chosen = logarithms(np.array(sizes, np.int64).ravel()).reshape(table.shape)
         aligned.append(scorer.align(table, chosen))
     for table, told in zip(tables, scorer.scores(aligned), strict=True):

@@ -48,7 +48,7 @@ def table(hit: float, hits: float, precision: float, recall: float, f1: float, e
 def test_the_demo_prints_the_table_that_readme_shows(tmp_path: Path) -> None:
     dataset = atlas("test")
     found = figures(offline_pipeline(import_graph(dataset.graph_source())), dataset.examples(), tmp_path, "linked")
-    assert found == table(78.6842, 76.8421, 76.0514, 76.989, 75.5106, 68.6842)
+    assert found == table(88.6842, 86.0526, 85.589, 88.2632, 86.0155, 79.7368)
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +56,14 @@ def metaqa() -> Loop:
     return offline_pipeline(import_graph(MetaQA(needed("metaqa"), hops=1).graph_source()))
 
 
+# No question of MetaQA was fitted on since the weights were fitted on other graphs: 0.7 fewer of 1 hop (98.6667 before),
+# 4.7 and 2.3 more of 2 and 3. Freebase lost 1.0 (62.6667): the length of a path is no longer that of its dev questions.
 @pytest.mark.parametrize(
     ("hops", "expected"),
     [
-        (1, table(99.0, 98.6667, 98.3194, 98.1517, 98.1843, 97.6667)),
-        (2, table(94.6667, 94.6667, 94.6667, 94.6667, 94.6667, 94.6667)),
-        (3, table(94.6667, 94.6667, 94.6667, 93.6341, 93.8815, 93.0)),
+        (1, table(98.0, 98.0, 98.0, 98.0, 98.0, 98.0)),
+        (2, table(99.3333, 99.3333, 99.3333, 99.3333, 99.3333, 99.3333)),
+        (3, table(97.3333, 97.0, 96.3773, 94.508, 94.8585, 93.6667)),
     ],
 )
 def test_movie_questions_are_answered_as_well_as_ever(
@@ -75,4 +77,4 @@ def test_freebase_questions_are_answered_as_well_as_ever(tmp_path: Path) -> None
     source = needed("freebase_core") / "graph.tsv.xz"
     examples = Folder(needed("webqsp"), split="dev", graph=source, ids="names").examples()[:FIRST]
     found = figures(offline_pipeline(import_graph(source), max_hops=2), examples, tmp_path, "gold")
-    assert found == table(68.0, 62.6667, 61.8089, 58.8842, 57.1893, 44.0)
+    assert found == table(66.6667, 61.6667, 60.8621, 57.7574, 56.1176, 44.6667)
