@@ -141,6 +141,19 @@ def is_identifier(text: str) -> bool:
     return _IDENTIFIER.fullmatch(text) is not None
 
 
+def singular(word: str) -> str:
+    """Return an English word without the ending of its plural, if it has one; some lose more, and always the same.
+
+    >>> singular("countries"), singular("films"), singular("class"), singular("matches")
+    ('country', 'film', 'class', 'match')
+    """
+    if word.endswith("ies") and len(word) > _STEM:
+        return f"{word[:-3]}y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > _STEM - 1 else word
+
+
 _SUFFIXES = frozenset(
     "s es ed d ing er ers or ors ion ions ation ations ment ments al ally ly ness ship ships y ies ied ten en "
     "n tes ted tor tors ter ters ting ance ances ence ent ant ants ive ives ress e le able ist ists ism ian "
@@ -164,12 +177,18 @@ class Lexicon:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
+        self._singular: dict[str, list[int]] = defaultdict(list)
         self._beginning: dict[str, list[int]] = defaultdict(list)
         self._containing: dict[str, list[int]] = defaultdict(list)
         for position, word in enumerate(self.words):
+            self._singular[singular(word)].append(position)
             self._beginning[word[:3]].append(position)
             for cut in _halves(word):
                 self._containing[word[cut : cut + 3]].append(position)
+
+    def singular(self, words: Collection[str]) -> list[int]:
+        """Return the places of the words whose singular is one of these, ascending."""
+        return sorted(place for word in words for place in self._singular.get(word, ()))
 
     def related(self, word: str) -> list[int]:
         """Return the places of the words that are `related` to a word, itself among them, ascending."""
@@ -279,6 +298,15 @@ AUXILIARIES = frozenset(
 )
 """Words between a question word and the noun it asks for (`what is the language …`)."""
 
+SHARING = frozenset("same share shares shared sharing also together common fellow besides".split())
+"""Words that speak of what two things have in common (`films with the same director`), and name no relation."""
+
+_EMPTY = frozenset({"name", "names"})
+"""Words that say nothing before `of` (`the name of the currency of …`)."""
+
+_PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
+"""Words before an `of` that is no link."""
+
 _FOCUS_WORDS = 3
 _SIMILAR = 85
 """Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
@@ -305,6 +333,10 @@ class Reading:
     """Body words from near the topic entity to far."""
     phrase: tuple[int, ...]
     """(W,) a number shared by neighbouring content words, with nothing but question words between; 0 elsewhere."""
+    shares: bool = False
+    """Whether it speaks of what two things have in common (`the same`, `also`)."""
+    links: int = 0
+    """Nouns that are tied to what follows or precedes (`the *capital* of`, `her sister's *children*`)."""
 
     @property
     def unmasked(self) -> tuple[str, ...]:
@@ -326,6 +358,9 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
     masked = [
         any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
     ]
+    words = _does(words)
+    spans = spans[: len(words)]
+    masked = masked[: len(words)]
     parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
     for position, word in enumerate(words):
         if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
@@ -333,11 +368,17 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
                 len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
             )
     asks, focus = _focus(words, masked)
+    sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
+    empty = {at for at in range(len(words) - 1) if words[at] in _EMPTY and words[at + 1] == "of"}
     content = [
         position
         for position, word in enumerate(words)
-        if not masked[position] and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
+        if not masked[position]
+        and word not in FUNCTION_WORDS | QUESTION_WORDS
+        and position not in sharing
+        and position not in empty
     ]
+    focus = [position for position in focus if position not in empty]
     body = [position for position in content if position not in focus]
     return Reading(
         words=words,
@@ -346,7 +387,41 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
         focus=tuple(focus),
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         phrase=_phrases(words, masked, content),
+        links=sum(_links(words, position, masked) for position in range(1, len(words))),
+        shares=any(words[position] != "also" or len(mentions) < 2 for position in sharing),
     )
+
+
+def _shares(words: Sequence[str], position: int) -> bool:
+    """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
+    word = words[position]
+    return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
+
+
+def _links(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
+    """Tell whether an `of` or an `'s` ties a noun of the question to another."""
+    if masked[position] or words[position] not in ("of", "s"):
+        return False
+    if words[position] == "of":
+        noun = words[position - 1]
+        return not masked[position - 1] and noun not in FUNCTION_WORDS | QUESTION_WORDS | _EMPTY | _PARTS
+    owner, after = words[position - 1], position + 1
+    return (
+        after < len(words)
+        and not masked[after]
+        and words[after] not in FUNCTION_WORDS | QUESTION_WORDS
+        and owner not in QUESTION_WORDS
+    )
+
+
+def _does(words: Sequence[str]) -> tuple[str, ...]:
+    """Name what `what does X do (for a living)` asks for."""
+    asked = list(words)
+    until = len(asked)
+    if asked[-3:] == ["for", "a", "living"] or asked[-2:] == ["for", "work"]:
+        until = len(asked) - (3 if asked[-1] == "living" else 2)
+    does = until and asked[until - 1] == "do" and "what" in asked[: until - 1]
+    return (*asked[: until - 1], "profession") if does else tuple(asked)
 
 
 def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]]:
@@ -371,7 +446,8 @@ def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]
         and words[position] not in FUNCTION_WORDS
         and words[position] not in QUESTION_WORDS
     ):
-        focus.append(position)
+        if not _shares(words, position):
+            focus.append(position)
         position += 1
     return word, focus
 

@@ -67,6 +67,14 @@ class ProposedPath:
     paths are walked both ways at each hop, the written way first."""
 
 
+@dataclass(frozen=True)
+class JoinedPaths:
+    """Two relation paths from different mentions, proposed for what both lead to, with the belief in that."""
+
+    paths: tuple[ProposedPath, ProposedPath]
+    score: float
+
+
 Language = Literal["cypher", "sparql"]
 
 
@@ -90,6 +98,8 @@ class Artifacts:
     draft_answers: tuple[str, ...] = ()
     bfsql: str | None = None
     finished: bool = False
+    joined: tuple[JoinedPaths, ...] = ()
+    """Pairs of `paths`, best first."""
 
 
 LinkMethod = Literal["given", "id", "exact", "fuzzy", "dense"]

@@ -41,6 +41,8 @@ class Growth:
     """(P + 1,) metapath p reaches ends[bounds[p]] up to ends[bounds[p + 1]]."""
     ends: NodeArray
     """Distinct node numbers of each metapath, ascending."""
+    parents: Int64
+    """(P,) position, in what was grown, of the metapath that each one lengthens."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -56,12 +58,12 @@ class Growth:
         counts = np.diff(self.bounds)[paths]
         bounds = np.append(0, counts.cumsum())
         place = np.arange(bounds[-1]) + np.repeat(self.bounds[paths] - bounds[:-1], counts)
-        return Growth(self.steps[paths], bounds, self.ends[place])
+        return Growth(self.steps[paths], bounds, self.ends[place], self.parents[paths])
 
 
 def start(node: int) -> Growth:
     """Return the one metapath of no steps, standing at `node`."""
-    return Growth(np.empty((1, 0), np.int64), np.array([0, 1]), np.array([node], np.int64))
+    return Growth(np.empty((1, 0), np.int64), np.array([0, 1]), np.array([node], np.int64), np.zeros(1, np.int64))
 
 
 def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid: NodeArray, sample: int) -> Growth:
@@ -84,7 +86,8 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
             reached = reached[np.linspace(0, len(reached) - 1, sample).astype(np.int64)]
         frontiers.append(reached)
     sizes = [len(frontier) for frontier in frontiers]
-    nothing = Growth(np.empty((0, growth.steps.shape[1] + 1), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64))
+    none = np.empty(0, np.int64)
+    nothing = Growth(np.empty((0, growth.steps.shape[1] + 1), np.int64), np.zeros(1, np.int64), none, none)
     if sum(sizes) == 0:
         return nothing
     # A node may stand in many frontiers; its edges are fetched once, and then repeated for each.
@@ -106,7 +109,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     first = np.flatnonzero(changes(owners, taken))
     parents = np.asarray(chosen, np.int64)[owners[first]]
     steps: Int64 = np.concatenate((growth.steps[parents], taken[first, None]), axis=1, dtype=np.int64)
-    return Growth(steps, np.append(first, len(ends)), ends)
+    return Growth(steps, np.append(first, len(ends)), ends, parents)
 
 
 def labels(store: GraphStore, steps: Sequence[int] | Int64) -> Metapath:

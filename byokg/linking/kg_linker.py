@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -21,11 +22,11 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
-from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights
+from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
@@ -34,7 +35,18 @@ from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_obj
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
 from byokg.text import Reading, locate, read_question
-from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, Metapath, ProposedPath, Question
+from byokg.types import (
+    Artifacts,
+    Context,
+    EntityId,
+    GraphQuery,
+    JoinedPaths,
+    Language,
+    Mention,
+    Metapath,
+    ProposedPath,
+    Question,
+)
 
 _MORE = 3
 """Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
@@ -54,6 +66,21 @@ class _Topic:
     mention: int
 
 
+_Grown = tuple[_Topic, Growth, Aligned]
+
+
+@dataclass(frozen=True)
+class _Joins:
+    """Metapaths in two parts of what was grown that end in the same nodes."""
+
+    one: int
+    other: int
+    """Numbers of the parts."""
+    pairs: Int64
+    """(J, 2) places in either part."""
+    aligned: Aligned
+
+
 @dataclass(frozen=True)
 class Considered:
     """The P metapaths that were scored for a question."""
@@ -65,6 +92,10 @@ class Considered:
     """(P, F) in the order of `Weights`."""
     named: npt.NDArray[np.bool_]
     """(P,) whether they end at nodes that have names."""
+    joined: Float
+    """(J, F) features of pairs from two mentions that end in the same nodes, and"""
+    common: list[NodeArray]
+    """these nodes, for each pair."""
 
 
 class OfflineLinker:
@@ -134,7 +165,8 @@ class OfflineLinker:
             )
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if read(question.text, mentions).plain else _MORE
-        return Artifacts(mentions=mentions, paths=self._ranked(scorer, grown, question.hops, more * self._top_k))
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k)
+        return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
         """Return what is scored for a question, for training and diagnosis.
@@ -144,15 +176,23 @@ class OfflineLinker:
             start: a mention, and the node to grow from, in place of what the question comes with.
         """
         reading, _, scorer, grown = self._explore(question, start)
-        parts = [aligned for *_, aligned in grown]
-        if not parts:
-            return Considered(reading, [], np.empty((0, len(fields(Weights))), np.float32), np.empty(0, np.bool_))
-        named = [~scorer.nameless(growth.steps[:, -1]) for _, growth, _ in grown]
-        return Considered(reading, [growth for _, growth, _ in grown], scorer.features(parts), np.concatenate(named))
+        none = np.empty((0, len(fields(Weights))), np.float32)
+        if not grown:
+            return Considered(reading, [], none, np.empty(0, np.bool_), none, [])
+        joins = self._joins(scorer, grown)
+        features = scorer.features([*(part for *_, part in grown), *(part.aligned for part in joins)])
+        growths = [growth for _, growth, _ in grown]
+        named = np.concatenate([~scorer.nameless(growth.steps[:, -1]) for growth in growths])
+        common = [
+            np.intersect1d(growths[part.one].reached(first), growths[part.other].reached(second))
+            for part in joins
+            for first, second in part.pairs.tolist()
+        ]
+        return Considered(reading, growths, features[: len(named)], named, features[len(named) :], common)
 
     def _explore(
         self, question: Question, start: tuple[Mention, int] | None = None
-    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[tuple[_Topic, Growth, Aligned]]]:
+    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[_Grown]]:
         """Read the question and grow metapaths out of every topic entity."""
         if start is None:
             mentions, topics = self._mentions(question)
@@ -164,7 +204,7 @@ class OfflineLinker:
         reading = read_question(rest, [mention for mention, _ in mentions], missing)
         values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
         scorer = self.scorer.question(reading)
-        grown: list[tuple[_Topic, Growth, Aligned]] = []
+        grown: list[_Grown] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
@@ -205,17 +245,14 @@ class OfflineLinker:
             raise missing
         return known
 
-    def _with_values(
-        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], first: int
-    ) -> list[tuple[_Topic, Growth, Aligned]]:
+    def _with_values(self, scorer: QuestionScorer, grown: list[_Grown], first: int) -> list[_Grown]:
         """Keep the metapaths that end at values or dates, if there are any."""
         kept = []
-        for topic, growth, _ in grown:
+        for topic, growth, aligned in grown:
             last = growth.steps[:, -1]
             rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _MOSTLY))
             if len(rows):
-                part = growth.taken(rows)
-                kept.append((topic, part, scorer.align(part.steps)))
+                kept.append((topic, growth.taken(rows), aligned.taken(rows)))
         return kept or grown
 
     def _grow(
@@ -229,6 +266,7 @@ class OfflineLinker:
         """Grow metapaths out of one topic entity: one entry a hop; `values` says which properties may end one."""
         store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
+        choices = np.zeros((1, 0), np.float32)
         most = self._max_hops if hops is None else hops
         for hop in range(1, most + 1):
             growth = grow(store, growth, chosen, avoid, self._sample)
@@ -243,7 +281,9 @@ class OfflineLinker:
             if len(growth) == 0:
                 break
             scorer.meet(growth)
-            aligned = scorer.align(growth.steps)
+            siblings = np.bincount(growth.parents)[growth.parents]
+            choices = np.concatenate((choices[growth.parents], logarithms(siblings + 1)[:, None]), axis=1)
+            aligned = scorer.align(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
@@ -253,24 +293,83 @@ class OfflineLinker:
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
 
+    def _joins(self, scorer: QuestionScorer, grown: Sequence[_Grown]) -> list[_Joins]:
+        """Pair metapaths of two mentions that end in the same nodes."""
+        if len({topic.mention for topic, *_ in grown}) < 2:
+            return []
+        tops = []
+        for (_, growth, _), promise in zip(grown, scorer.promise([part for *_, part in grown]), strict=True):
+            kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+            tops.append(np.sort(kept[np.argsort(-promise[kept], kind="stable")[:_JOINED]]))
+        found = []
+        for one, other in combinations(range(len(grown)), 2):
+            if grown[one][0].mention != grown[other][0].mention:
+                pairs = _meeting(grown[one][1], tops[one], grown[other][1], tops[other])
+                if len(pairs):
+                    found.append(_Joins(one, other, pairs, scorer.join(grown[one][2], grown[other][2], pairs)))
+        return found
+
     def _ranked(
-        self, scorer: QuestionScorer, grown: list[tuple[_Topic, Growth, Aligned]], hops: int | None, top_k: int
-    ) -> tuple[ProposedPath, ...]:
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
+    ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
+        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these."""
         if not grown:
-            return ()
+            return (), ()
+        joins = self._joins(scorer, grown)
+        scored = scorer.scores([*(part for *_, part in grown), *(part.aligned for part in joins)])
+
+        def path(part: int, row: int) -> ProposedPath:
+            topic, growth, _ = grown[part]
+            return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
+
         proposed: dict[int, list[ProposedPath]] = {}
-        for (topic, growth, _), scores in zip(grown, scorer.scores([part for *_, part in grown]), strict=True):
+        for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
                 continue
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            best = kept[np.argsort(-scores[kept], kind="stable")[:top_k]]
-            proposed.setdefault(topic.node, []).extend(
-                ProposedPath(labels(self._store, growth.steps[path]), float(scores[path]), topic.id)
-                for path in best.tolist()
-            )
+            best = kept[np.argsort(-scored[part][kept], kind="stable")[:top_k]]
+            proposed.setdefault(topic.node, []).extend(path(part, row) for row in best.tolist())
+        meeting: list[tuple[float, _Joins, int]] = []
+        for each, scores in zip(joins, scored[len(grown) :], strict=True):
+            lengths = [grown[part][1].steps.shape[1] for part in (each.one, each.other)]
+            if hops is None or sum(lengths) == hops or lengths == [hops, hops]:
+                best = np.argsort(-scores, kind="stable")[:top_k]
+                meeting += [(float(scores[row]), each, row) for row in best.tolist()]
+        joined = [
+            JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
+            for score, each, row in sorted(meeting, key=lambda found: -found[0])[:top_k]
+        ]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
-        return tuple(sorted((path for paths in tops for path in paths), key=lambda path: -path.score))
+        paths = dict.fromkeys(
+            [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
+        )
+        return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
+
+
+_JOINED = 24
+"""Metapaths of each length and topic that are paired with those of another topic, at most."""
+
+
+def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:
+    """Find which metapaths end in the same nodes: (J, 2) their places."""
+    if not len(some) or not len(others):
+        return np.empty((0, 2), np.int64)
+    parts = []
+    for growth, chosen in ((one, some), (other, others)):
+        reached = [growth.reached(path) for path in chosen.tolist()]
+        owner = np.repeat(np.arange(len(chosen)), [len(ends) for ends in reached])
+        parts.append((owner, np.concatenate(reached)))
+    common = np.intersect1d(parts[0][1], parts[1][1])
+    tables = []
+    for (owner, ends), chosen in zip(parts, (some, others), strict=True):
+        table = np.zeros((len(chosen), len(common)), np.float32)
+        place = np.minimum(np.searchsorted(common, ends), max(0, len(common) - 1))
+        inside = common[place] == ends if len(common) else np.zeros(len(ends), np.bool_)
+        table[owner[inside], place[inside]] = 1
+        tables.append(table)
+    first, second = np.nonzero(tables[0] @ tables[1].T)  # whole numbers, so exact in any order
+    return np.stack((some[first], others[second]), axis=1)
 
 
 Task = Literal["entities", "paths", "query", "answers", "bfsql"]

@@ -31,7 +31,7 @@ from byokg.text import Reading
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-SCHEMA = 1
+SCHEMA = 2
 PLACES = 6
 """Places of a step: the first of one, of two, of three, and so on, for paths of at most three steps."""
 
@@ -183,19 +183,16 @@ class PathRanker:
         words = on_grid(self._weights.ngrams[rows]).sum(axis=0) / np.sqrt(max(1, len(rows)))
         return on_grid(product(vector, self._weights.question)[0] + words)
 
-    def scores(
-        self, question: Float64, features: Float64, metapaths: Sequence[Int64], steps: Steps | None = None
-    ) -> Float64:
-        """Score metapaths against a question: logits, which say how much likelier one is than another.
+    def fits(self, question: Float64, metapaths: Sequence[Int64], steps: Steps | None = None) -> Float64:
+        """Say how well metapaths go with a question, apart from their features.
 
         Args:
             question: (r,) from `question`.
-            features: (P, F) features of all metapaths.
             metapaths: their steps in parts, each (P', L).
             steps: what is known of them, where they are learnt by need.
 
         Returns:
-            (P,) scores in natural logarithms.
+            (P,) in natural logarithms: how much likelier one is than another.
         """
         placed = np.concatenate([place_steps(part, self._count) for part in metapaths])
         table = self._table
@@ -203,8 +200,11 @@ class PathRanker:
             used, place = np.unique(placed, return_inverse=True)  # -1 for none comes first
             table, placed = np.roll(self._rows(steps, used[used >= 0]), 1, axis=0), place.reshape(placed.shape)
             placed = placed if used[0] < 0 else placed + 1
-        scores = product(table[placed].sum(axis=1), question[:, None])[:, 0]
-        return scores + product(features, self._weights.features[:, None])[:, 0]
+        return product(table[placed].sum(axis=1), question[:, None])[:, 0]
+
+    def weigh(self, features: Float64) -> Float64:
+        """Return what the features of P metapaths add: (P, F) to (P,)."""
+        return product(features, self._weights.features[:, None])[:, 0]
 
 
 def save_ranker(

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,38 +37,54 @@ MAX_HOPS = 3
 
 _MAX_WORDS = 12
 
-_FEWEST_STEPS = 20
-"""A smaller graph counts as one of so many steps: having few relations does not make long paths likelier."""
-
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each feature of a metapath counts; found on dev splits by `scripts/fit_path_scorer.py`."""
+    """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
 
-    coverage: float = 40.0
+    coverage: float = 5.8
     """Share of the question's content words that some hop explains."""
-    likeness: float = 23.0
+    explained: float = 21.0
+    """How much that is: the importance of these words."""
+    likeness: float = 25.9
     """Cosine of the question with the text of all relations."""
-    asked: float = 75.0
+    asked: float = 70.5
     """Cosine of who, when or where with the names at the end."""
-    focus: float = 31.0
+    focus: float = 43.2
     """Cosine of the noun asked for with the names at the end."""
-    weakest: float = 22.0
-    """How well the least explained hop is explained."""
-    weakest_of_several: float = 20.0
-    """The same again where there are several hops."""
-    choice: float = -18.0
-    """For each hop, the logarithm of the number of steps in the graph: what it costs to name one."""
-    hop: float = 3.0
-    """For each hop."""
-    third: float = 17.5
-    """For a third hop."""
-    back: float = 6.5
-    """For each hop straight back."""
-    to_and_fro: float = -31.0
+    kind: float = 5.7
+    """How well the last hop leads to what the noun asked for names."""
+    weakest: float = 20.9
+    """How well the least explained of several hops is explained."""
+    unexplained: float = -3.4
+    """Hops that no word explains; one that a word explains by half counts half."""
+    hop: float = -13.7
+    """Hops."""
+    third: float = 12.7
+    """A third hop."""
+    missing: float = -20.2
+    """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
+    choice: float = -13.1
+    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, or none."""
+    guess: float = -12.2
+    """The same, of each hop as far as it is not explained."""
+    back: float = -1.2
+    """Hops straight back."""
+    shared: float = 89.5
+    """A hop straight back, as far as it is explained, where the question speaks of what two things have in common."""
+    to_and_fro: float = -38.1
     """More than one hop straight back."""
+    joined: float = 70.4
+    """Two metapaths from different mentions that end in the same nodes."""
+
+
+UNIT = 8.0
+"""Scores, divided by this, are natural logarithms: how much likelier one metapath is than another."""
+
+PLACE = MappingProxyType({field.name: place for place, field in enumerate(fields(Weights))})
+"""Where each feature stands."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +101,34 @@ class AlignmentSettings:
 
 @dataclass(frozen=True)
 class Aligned:
-    """What P metapaths of equally many steps have to say for themselves."""
+    """What P metapaths have to say for themselves."""
 
     features: Float
     """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
     best: Float
     """(N,) the best explanation of each content word by any of the metapaths."""
     metapaths: Int64
-    """(P, L) their steps."""
+    """(P, L) their steps; of those that join two, the first's."""
+    covered: Float
+    """(P, N) how well each content word is explained by any of its hops."""
+    text: npt.NDArray[np.float64]
+    """(P, D) sum of the vectors of its relations."""
+    weakest: Float
+    """(P,) how well the least explained hop is explained."""
+    others: Int64 | None = None
+    """(P, L') steps of the second of two that are joined."""
+
+    def taken(self, rows: Int64) -> Aligned:
+        """Return some of the metapaths."""
+        return Aligned(
+            self.features[rows],
+            self.best,
+            self.metapaths[rows],
+            self.covered[rows],
+            self.text[rows],
+            self.weakest[rows],
+            None if self.others is None else self.others[rows],
+        )
 
 
 class PathScorer:
@@ -121,9 +159,6 @@ class PathScorer:
         self.weights = weights or Weights()
         self.settings = settings or AlignmentSettings()
         self._embedder = embedder
-        # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
-        self.cost = float(Decimal(max(_FEWEST_STEPS, steps.edges)).log10())
-        """What it costs to name one step of the graph."""
 
     def question(self, reading: Reading) -> QuestionScorer:
         """Prepare to score metapaths against one question."""
@@ -155,6 +190,7 @@ class QuestionScorer:
         self._vector = vector
         self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
         self._reading = reading
+        self._shares, self._links = reading.shares, reading.links
         self._orders = [order[:_MAX_WORDS] for order in reading.orders]
         self._phrase = reading.phrase
         self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
@@ -182,17 +218,20 @@ class QuestionScorer:
         self._reach = self._rows(
             [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
         )
+        focus = [words[position] for position in reading.focus]
+        dates = bool(_DATES.intersection(focus))
+        if len(self._reach) and dates:
+            self._reach = np.maximum(self._reach, steps.years)
         none = np.zeros(steps.count, np.float32)
         self._asked = (
             steps.kinship("who" if reading.asks == "whom" else reading.asks)
             if reading.asks in ("who", "whom", "when", "where")
             else none
         )
-        focus = [words[position] for position in reading.focus]
-        self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
         if reading.asks == "when":
             self._asked = np.maximum(self._asked, steps.years)
-        if _DATES & set(focus):
+        self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
+        if dates:
             self._asked_noun = np.maximum(self._asked_noun, steps.years)
 
     def _rows(self, rows: list[Float]) -> Float:
@@ -203,46 +242,98 @@ class QuestionScorer:
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
-    def align(self, metapaths: Int64) -> Aligned:
-        """Compute the features of P metapaths of equal length: (P, L) steps."""
+    def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
+        """Compute the features of P metapaths of equal length.
+
+        Args:
+            metapaths: (P, L) steps.
+            choices: (P, L) logarithm of the number of ways to go on, or to stop, of which each is one; 0 when left out.
+        """
         scorer = self._scorer
+        count = len(metapaths)
+        choices = np.zeros(metapaths.shape, np.float32) if choices is None else choices
         units = scorer.units(metapaths, self._steps)
         columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
         relation = np.stack([self._relation[:, list(unit)].max(axis=1) for unit in columns], axis=1)
         kind = np.stack([self._kind[:, list(unit)].max(axis=1) for unit in columns], axis=1)
         either = np.maximum(relation, kind)
         reach = np.stack([self._reach[:, unit[-1]] for unit in columns], axis=1)
-        explained = np.zeros(len(units), np.float32)
-        weakest = np.zeros(len(units), np.float32)
+        whole = either.copy()
+        whole[self._focus_rows] = np.maximum(whole[self._focus_rows], reach)
         hops = np.array([len(path) for path in units])
-        back = np.zeros(len(units), np.float32)
-        for count in np.unique(hops).tolist():
-            rows = np.flatnonzero(hops == count)
+        explained, weakest, unexplained, guess, back, shared = np.zeros((6, count), np.float32)
+        covered = np.zeros((count, len(self._content)), np.float32)
+        for number in np.unique(hops).tolist():
+            rows = np.flatnonzero(hops == number)
             numbers = np.array([[columns[unit] for unit in units[row]] for row in rows])
             returns = np.array(
                 [[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows]
             )
-            returns = returns.reshape(len(rows), count - 1)
-            explained[rows], weakest[rows] = self._best_cut(relation, kind, reach, numbers, returns)
+            returns = returns.reshape(len(rows), number - 1)
+            explained[rows], supports, own = self._best_cut(relation, kind, reach, numbers, returns)
+            weakest[rows] = supports.min(axis=1)
+            unexplained[rows] = number - supports.sum(axis=1)
+            sizes = np.array([[len(unit) for unit in units[row]] for row in rows])
+            borders = np.concatenate((np.zeros((len(rows), 1), np.int64), sizes.cumsum(axis=1)), axis=1)
+            sums = np.concatenate((np.zeros((len(rows), 1), np.float32), choices[rows].cumsum(axis=1)), axis=1)
+            costs = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
+            guess[rows] = ((1 - supports) * costs).sum(axis=1)
             back[rows] = returns.sum(axis=1)
-        text = unit_rows(self._steps.text_vectors[metapaths >> 1].sum(axis=1))
+            if number > 1 and self._shares:
+                shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
+            for hop in range(number):
+                covered[rows] = np.maximum(covered[rows], whole[:, numbers[:, hop]].T)
+        text = self._steps.text_vectors[metapaths >> 1].sum(axis=1)
         last = metapaths[:, -1]
         features = {
             "coverage": explained,
-            "likeness": exact(text) @ self._vector,
+            "explained": explained,
+            "likeness": exact(unit_rows(text)) @ self._vector,
             "asked": self._asked[last],
             "focus": self._asked_noun[last],
-            "weakest": weakest,
-            "weakest_of_several": weakest * (hops > 1),
-            "choice": hops * scorer.cost,
+            "kind": reach.max(axis=0, initial=0.0)[[columns[path[-1]] for path in units]],
+            "weakest": weakest * (hops > 1),
+            "unexplained": unexplained,
             "hop": hops,
             "third": hops > 2,
+            "missing": np.maximum(0, self._links - hops),
+            "choice": choices.sum(axis=1),
+            "guess": guess,
             "back": back,
+            "shared": shared,
             "to_and_fro": back > 1,
+            "joined": np.zeros(count),
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
         side_by_side: Float = np.stack(columns_in_order, axis=1).astype(np.float32)
-        return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths)
+        return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
+
+    def join(self, one: Aligned, other: Aligned, pairs: Int64) -> Aligned:
+        """Compute the features of J pairs of metapaths from two topics that end in the same nodes.
+
+        The two explain the union of the words that each explains; choices are made for both.
+
+        Args:
+            one: metapaths from one topic, and
+            other: from the other.
+            pairs: (J, 2) places in `one` and in `other`.
+        """
+        own, others = one.features[pairs[:, 0]], other.features[pairs[:, 1]]
+        covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
+        text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
+        joined = own + others
+        for name in ("asked", "focus", "kind", "third", "shared", "to_and_fro"):
+            joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
+        explained = np.minimum(joined[:, PLACE["explained"]], (covered * self._importance).sum(axis=1))
+        joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
+        joined[:, PLACE["missing"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])
+        joined[:, PLACE["weakest"]] = np.minimum(one.weakest[pairs[:, 0]], other.weakest[pairs[:, 1]])
+        joined[:, PLACE["likeness"]] = exact(unit_rows(text)) @ self._vector
+        joined[:, PLACE["joined"]] = 1
+        best = np.maximum(one.best, other.best)
+        weakest = joined[:, PLACE["weakest"]]
+        first, second = one.metapaths[pairs[:, 0]], other.metapaths[pairs[:, 1]]
+        return Aligned(joined, best, first, covered, text, weakest, second)
 
     def features(self, aligned: Sequence[Aligned]) -> Float:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
@@ -256,7 +347,14 @@ class QuestionScorer:
         if ranker is None or self._learnt is None:
             return self.promise(aligned)
         features = self.features(aligned).astype(np.float64)
-        scores = ranker.scores(self._learnt, features, [part.metapaths for part in aligned], self._steps)
+        fits = ranker.fits(self._learnt, [part.metapaths for part in aligned], self._steps)
+        at = 0
+        for part in aligned:  # of two that are joined, the mean
+            if part.others is not None:
+                rows = slice(at, at + len(part.features))
+                fits[rows] = (fits[rows] + ranker.fits(self._learnt, [part.others], self._steps)) / 2
+            at += len(part.features)
+        scores = fits + ranker.weigh(features)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
@@ -274,8 +372,11 @@ class QuestionScorer:
 
     def _best_cut(
         self, relation: Float, kind: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
-    ) -> tuple[Float, Float]:
-        """Find, for each metapath of H hops, the cut that explains most: (P,) explained words, (P,) weakest hop.
+    ) -> tuple[Float, Float, Float]:
+        """Find, for each metapath of H hops, the cut that explains most.
+
+        Returns:
+            (P,) explained words, (P, H) how well each hop is explained, and (P, H) how well by its own words.
 
         Args:
             relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
@@ -289,7 +390,8 @@ class QuestionScorer:
         focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
         whole = self._whole(np.maximum(relation, kind).max(axis=1, initial=0.0))
         best_value = np.full(count, -np.inf)
-        best_explained, best_weakest = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        best_explained = np.zeros(count, np.float32)
+        best_supports, best_own = np.zeros((count, hops), np.float32), np.zeros((count, hops), np.float32)
         everything = np.arange(count)
         for number, order in enumerate(self._orders):
             peak, total = self._stretches(relation, kind, order)
@@ -297,6 +399,7 @@ class QuestionScorer:
             supports = [peak[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)]
             explained = sum(total[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)) + focus_sum
             supports[-1] = np.maximum(supports[-1], focus_best)
+            own = list(supports)
             self._inherit(supports, returns)
             value = sum(supports) / hops + explained / whole - self._scorer.settings.reorder * (number > 0)
             cut = value.argmax(axis=0)
@@ -304,8 +407,10 @@ class QuestionScorer:
             better = top > best_value
             best_value = np.where(better, top, best_value)
             best_explained = np.where(better, explained[cut, everything], best_explained)
-            best_weakest = np.where(better, np.minimum.reduce(supports)[cut, everything], best_weakest)
-        return best_explained, best_weakest
+            for kept, found in ((best_supports, supports), (best_own, own)):
+                now = np.stack([support[cut, everything] for support in found], axis=1)
+                kept[better] = now[better]
+        return best_explained, best_supports, best_own
 
     def _inherit(self, supports: list[Float], returns: npt.NDArray[np.bool_]) -> None:
         """Let a hop straight back and the one before share their explanation, at a discount."""
@@ -343,6 +448,17 @@ class QuestionScorer:
                     best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
                 total[first, last + 1] = np.maximum(total[first, last], best)
         return peak, total
+
+
+@lru_cache(1 << 16)
+def _log10(number: int) -> float:
+    # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
+    return float(Decimal(number).log10())
+
+
+def logarithms(counts: Int64) -> Float:
+    """Return the decimal logarithms of whole numbers above 0."""
+    return np.array([_log10(count) for count in counts.tolist()], np.float32)
 
 
 def _returns(before: tuple[int, ...], after: tuple[int, ...]) -> bool:

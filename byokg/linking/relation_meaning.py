@@ -8,10 +8,12 @@ of the names at the ends of each relation. `RelationMatcher` ties labels that a 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -23,7 +25,7 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, split_label, split_words
+from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
 from byokg.types import INVERSE, Node
 
 Float = npt.NDArray[np.float32]
@@ -33,6 +35,8 @@ Int64 = npt.NDArray[np.int64]
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 _SEPARATORS = re.compile(r"[./#:]+")
+
+_SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 
 _CACHE_BYTES = 64 << 20
 _NODES = 200_000
@@ -51,6 +55,8 @@ class StepSettings:
     """Node kinds kept for a step, the most frequent ones."""
     derived: float = 0.6
     """Added to the cosine of two words that share a stem."""
+    synonym: float = 0.5
+    """Added to the cosine of two words that name the same kind of relation (`wife`, `spouse`)."""
     namespace: float = 0.5
     """Worth of a word in a relation's namespace against one in its own name (`film.director.film`)."""
     names: float = 0.57
@@ -181,6 +187,8 @@ class Steps:
         kin = np.zeros(len(lexicon.words))
         for place in lexicon.related(word):
             kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
+        for place in lexicon.singular(synonyms().get(singular(word), ())):
+            kin[place] = max(kin[place], self.settings.synonym)
         return kin
 
     def _stretched(self, similarity: Float64) -> Float:
@@ -305,6 +313,18 @@ class Steps:
         self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
         self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
+
+
+@cache
+def synonyms() -> Mapping[str, frozenset[str]]:
+    """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    for line in _SYNONYMS.read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            words = set(map(singular, line.split()))
+            for word in words:
+                groups[word] |= words
+    return {word: frozenset(others) for word, others in groups.items()}
 
 
 def label_words(label: str) -> tuple[list[str], list[str]]:

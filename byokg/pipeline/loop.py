@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
 from byokg.errors import ConfigError, at_least
@@ -107,25 +106,21 @@ class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
 
     A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
-    a metapath from one and a metapath from another end, if there are any; a third narrows them further. Nodes without
-    a name are no answers.
+    a metapath from one and a metapath from another end, where the linker believes in that pair more than in any single
+    metapath; a third mention narrows them further. Nodes without a name are no answers.
 
     Answers keep the order of the evidence: those that most walks reach first, then by node number. That decides
     which answer Hits@1 looks at.
 
     Args:
         store: gives the names of the nodes.
-        agreement: worth of two topic entities leading to the same node, in the unit of path scores.
         kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores no more
             than `kind` better.
         kind: see there.
     """
 
-    def __init__(
-        self, store: GraphStore, agreement: float = 40.0, kinds: Kinds | None = None, kind: float = 25.0
-    ) -> None:
+    def __init__(self, store: GraphStore, kinds: Kinds | None = None, kind: float = 25.0) -> None:
         self._store = store
-        self._agreement = agreement
         self._kinds = kinds
         self._kind = kind
 
@@ -170,29 +165,32 @@ class ExtractiveAnswerer:
         return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
 
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Choice]:
-        """Return what pairs of metapaths from different mentions have in common, the best narrowed by the others."""
+        """Return what proposed pairs of metapaths have in common, the best narrowed by those of further mentions."""
         meant: dict[EntityId, Mention] = {
             entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
         }
-        by_mention: dict[Mention, list[PathEvidence]] = defaultdict(list)
-        for item in found:
-            if item.source in meant:
-                by_mention[meant[item.source]].append(item)
+        walked = {(item.source, item.relations): item for item in found}
         agreeing: list[Choice] = []
-        pairs: list[set[Mention]] = []
-        for one, another in combinations(by_mention, 2):
-            sets = [frozenset(item.ends) for item in by_mention[another]]
-            for item in by_mention[one]:
-                for other, ends in zip(by_mention[another], sets, strict=True):
-                    common = tuple(end for end in item.ends if end in ends)
-                    if common:
-                        score = (item.score + other.score) / 2 + self._agreement
-                        agreeing.append((score, common, (item.id, other.id)))
-                        pairs.append({one, another})
-        if agreeing:
-            best = max(range(len(agreeing)), key=lambda position: agreeing[position][0])
-            rest = [items for mention, items in by_mention.items() if mention not in pairs[best]]
-            agreeing[best] = _narrowed(agreeing[best], rest)
+        proposed = (two for each in context.rounds for two in each.artifacts.joined)
+        for joined in sorted(proposed, key=lambda two: -two.score):
+            items = [walked.get((path.source or EntityId(""), path.relations)) for path in joined.paths]
+            one, other = items
+            if one is None or other is None:
+                continue
+            ends = frozenset(other.ends)
+            common = tuple(end for end in one.ends if end in ends)
+            if not common:
+                continue
+            choice: Choice = (joined.score, common, (one.id, other.id))
+            if not agreeing:
+                pair = {meant.get(one.source), meant.get(other.source)}
+                rest: dict[Mention, list[PathEvidence]] = defaultdict(list)
+                for item in found:
+                    mention = meant.get(item.source)
+                    if mention is not None and mention not in pair:
+                        rest[mention].append(item)
+                choice = _narrowed(choice, rest.values())
+            agreeing.append(choice)
         return agreeing
 
 

@@ -24,7 +24,7 @@ from byokg.graph.servers.cypher_schema import quoted, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer
+from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.linking.relation_meaning import Steps
 from byokg.periods import DATE, DATES, Period, read_periods
 from byokg.text import locate, read_question, split_words
@@ -577,7 +577,16 @@ def _scores(scorer: QuestionScorer, paths: set[_Steps]) -> dict[_Steps, float]:
     if not tables:
         return {}
     scores: dict[_Steps, float] = {}
-    for table, told in zip(tables, scorer.scores([scorer.align(table) for table in tables]), strict=True):
+    steps: dict[_Steps, set[int]] = {}
+    for path in paths:  # what there is to choose from, as far as it is among the candidates
+        for place in range(len(path)):
+            steps.setdefault(path[:place], set()).add(path[place])
+    aligned = []
+    for table in tables:
+        sizes = [[1 + len(steps[tuple(row[:place])]) for place in range(len(row))] for row in table.tolist()]
+        chosen = logarithms(np.array(sizes, np.int64).ravel()).reshape(table.shape)
+        aligned.append(scorer.align(table, chosen))
+    for table, told in zip(tables, scorer.scores(aligned), strict=True):
         named = ~scorer.nameless(table[:, -1])
         for row in np.flatnonzero(named).tolist():
             scores[tuple(table[row].tolist())] = float(told[row])

@@ -426,7 +426,7 @@ class _Fit:
         kept = [case.rows[self._random.random(len(case.rows)) >= self._settings.dropout] for case in batch]
         now = self._scores(batch, kept)
         starts = np.cumsum(now.sizes) - now.sizes
-        chance = on_grid(_exp(now.scores - np.maximum.reduceat(now.scores, starts)[now.owner]), 40)
+        chance = on_grid(exponential(now.scores - np.maximum.reduceat(now.scores, starts)[now.owner]), 40)
         chance = chance / np.add.reduceat(chance, starts)[now.owner]
         right = np.concatenate([case.right for case in batch])
         drawn = on_grid(chance * right, 40)
@@ -494,7 +494,7 @@ _LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
 """The logarithm of 2 in two parts, the first of so few bits that its multiples are exact."""
 
 
-def _exp(x: Float64) -> Float64:
+def exponential(x: Float64) -> Float64:
     """Return e ** x for x up to 0, by additions and products alone: libraries differ in the last bit."""
     x = np.maximum(x, -60.0)
     power = np.rint(x / (_LN2_HIGH + _LN2_LOW))

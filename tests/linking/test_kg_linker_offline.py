@@ -68,10 +68,17 @@ class TestWhatIsProposed:
         assert ("directed_by",) not in [path.relations for path in beside if path.source == "Alien"]
 
     def test_metapaths_come_in_order_of_score_and_few_for_each_topic(self) -> None:
-        paths = propose(linker(films(), top_k=2), "films of Ridley Scott and Sigourney Weaver").paths
+        proposed = propose(linker(films(), top_k=2), "films of Ridley Scott and Sigourney Weaver")
+        paths, joined = proposed.paths, proposed.joined
         assert [path.score for path in paths] == sorted((path.score for path in paths), reverse=True)
         assert {path.source for path in paths} == {"Ridley Scott", "Sigourney Weaver"}
-        assert len(paths) == 4
+        assert 1 <= len(joined) <= 2
+        assert joined[0].score == max(two.score for two in joined)
+        for source in ("Ridley Scott", "Sigourney Weaver"):
+            of_pairs = {path for two in joined for path in two.paths if path.source == source}
+            assert 2 <= len([path for path in paths if path.source == source]) <= 2 + len(of_pairs)
+        assert all(set(two.paths) <= set(paths) for two in joined)
+        assert [two.relations for two in joined[0].paths] == [("^directed_by",), ("^starred_actors",)]
 
     def test_a_narrow_beam_still_finds_a_way(self) -> None:
         narrow = linker(films(), beam=1, sample=1, top_k=1)

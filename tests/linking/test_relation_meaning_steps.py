@@ -54,7 +54,14 @@ class TestRelation:
         own, namespace = graph.of(graph.steps.relation("marriage"), "people.marriage.spouse", "people.marriage.from")
         assert 0 < namespace < 1
         assert graph.of(graph.steps.relation("spouse"), "people.marriage.spouse") == [1.0]
-        assert own < 1
+        assert own > namespace  # a synonym
+
+    @pytest.mark.parametrize(
+        ("word", "label"), [("wife", "spouse"), ("kids", "children"), ("sex", "gender"), ("jobs", "profession")]
+    )
+    def test_a_synonym_is_nearly_the_word_itself(self, word: str, label: str) -> None:
+        assert one_relation(label).relation(word).min() > 0.6
+        assert one_relation(label).relation("treaty").max() < 0.3
 
     @pytest.mark.parametrize(
         "label",

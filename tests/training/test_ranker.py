@@ -229,8 +229,8 @@ class TestRanker:
             by_need = by_need.met(growth)
         by_need.name_vectors[:] = steps.name_vectors
         whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, by_need))
-        vector, features = whole.question(found.reading), found.features.astype(np.float64)
-        known, learned = (one.scores(vector, features, parts, of) for one, of in ((whole, steps), (learnt, by_need)))
+        vector = whole.question(found.reading)
+        known, learned = (one.fits(vector, parts, of) for one, of in ((whole, steps), (learnt, by_need)))
         assert np.allclose(known, learned, atol=1e-3)
 
     def test_its_scores_are_the_same_alone_and_together(self, ranker: Path) -> None:
@@ -240,8 +240,8 @@ class TestRanker:
         found = linker.considered(Question("q", "who zapped Alien", (EntityId("Alien"),)))
         vector = learnt.question(found.reading)
         parts = [growth.steps for growth in found.growths]
-        scores = learnt.scores(vector, found.features.astype(np.float64), parts)
-        first = learnt.scores(vector, found.features[: len(parts[0])].astype(np.float64), parts[:1])
+        scores = learnt.fits(vector, parts)
+        first = learnt.fits(vector, parts[:1])
         assert np.allclose(scores[: len(first)], first, atol=1e-4)
 
     def test_products_are_exact_in_any_order(self) -> None:

@@ -1,0 +1,135 @@
+"""Fitting the weights of the path scorer: how much each feature of a metapath counts, from questions with answers.
+
+The weights maximise the logarithm of the share of right answers that a softmax over the scores draws. numpy alone, and
+sums on a grid: the same questions make the same weights on every CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError
+from byokg.evaluation.datasets.base import Example
+from byokg.graph.store import GraphStore
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.path_ranker import on_grid, product
+from byokg.linking.path_scorer import UNIT, Weights
+from byokg.training.ranker import exponential
+from byokg.types import EntityId
+
+Float64 = npt.NDArray[np.float64]
+
+_NAMES = tuple(field.name for field in fields(Weights))
+_COSTS = frozenset({"unexplained", "missing", "choice", "guess", "to_and_fro"})
+"""Features that can only count against a metapath."""
+_FREE = frozenset({"hop", "third", "back"})
+"""Features that may count for or against it."""
+_KEPT = 40
+"""Metapaths of a question at most: the most promising ones, and as many that are right."""
+_SOFT = 0.02
+"""Share of right answers that a wrong choice counts as: no question is worth giving up all others."""
+_PENALTY = 5e-4
+_ROUNDS, _RATE, _MOMENTS = 300, 0.1, (0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What may be the answer to one question: P metapaths, and pairs of them that meet."""
+
+    features: Float64
+    """(P, F) in the order of `Weights`."""
+    right: Float64
+    """(P,) share of right answers among the ends."""
+
+
+def choices(
+    linker: OfflineLinker, store: GraphStore, examples: Iterable[Example], weights: Weights | None = None
+) -> Iterator[Choices]:
+    """Yield a record for each question whose answer something reaches from its topic entities; `weights` rank these."""
+    known = set(store.entities())
+    promising = np.array(astuple(weights or Weights()))
+    for example in examples:
+        gold = store.numbers([EntityId(one) for one in dict.fromkeys(example.answer_ids) if one in known])
+        question = example.asked("gold")
+        if not len(gold) or not set(question.topic_ids) & known:
+            continue
+        found = linker.considered(question)
+        if not found.growths:
+            continue
+        parts = [_right(growth.bounds, np.isin(growth.ends, gold)) for growth in found.growths]
+        joined = [float(np.isin(nodes, gold).mean()) for nodes in found.common]
+        right = np.concatenate((np.concatenate(parts)[found.named], joined))
+        features = np.concatenate((found.features[found.named], found.joined)).astype(np.float64)
+        promise = product(features, promising[:, None])[:, 0]
+        best, reaching = np.argsort(-promise, kind="stable"), np.lexsort((-promise, right <= 0))
+        kept = np.union1d(best[:_KEPT], reaching[:_KEPT])
+        if right.max(initial=0.0) > 0:
+            yield Choices(features[kept], on_grid(right[kept]))
+
+
+def _right(bounds: npt.NDArray[np.int64], hit: npt.NDArray[np.bool_]) -> Float64:
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return np.bincount(owner, hit, len(bounds) - 1) / np.diff(bounds)
+
+
+def rightness(asked: Sequence[Choices], weights: Weights) -> float:
+    """Return how right the best choices are, on average: share of right answers, in [0, 1]."""
+    column = np.array(astuple(weights))[:, None]
+    return sum(float(one.right[np.argmax(product(one.features, column)[:, 0])]) for one in asked) / max(1, len(asked))
+
+
+def fit_weights(sets: Sequence[tuple[float, Sequence[Choices]]], near: Weights | None = None) -> Weights:
+    """Return the weights that make what is right likeliest.
+
+    Args:
+        sets: questions, and what all of a set count together.
+        near: weights to stay near, the more so the fewer questions there are; none when left out.
+
+    Raises:
+        ConfigError: no question can be learnt from.
+    """
+    sets = [(worth, asked) for worth, asked in sets if asked]
+    if not sets:
+        raise ConfigError(
+            "no question can be fitted on: none has a relation path from its topic to its answers in this graph; "
+            "check that graph, dataset and dataset.ids belong together"
+        )
+    parts = [(one, worth / len(asked)) for worth, asked in sets for one in asked]
+    features = np.concatenate([one.features for one, _ in parts])
+    right = np.concatenate([one.right for one, _ in parts])
+    sizes = np.array([len(one.right) for one, _ in parts])
+    starts, owner = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+    worth = np.array([share for _, share in parts])
+    worth = on_grid(worth / worth.sum(), 40)
+    scale = np.maximum(_deviation(features), 1e-3)
+    scaled = on_grid(features / scale, 12)  # of so few bits that all sums below are exact in any order
+    centre = np.zeros(len(scale)) if near is None else np.array(astuple(near)) / UNIT * scale
+    penalty = _PENALTY if near is None else max(_PENALTY, 1 / len(parts))
+    lowest = np.array([-np.inf if name in _COSTS | _FREE else 0.0 for name in _NAMES])
+    highest = np.array([0.0 if name in _COSTS else np.inf for name in _NAMES])
+    weights, first, second = centre.copy(), np.zeros(len(scale)), np.zeros(len(scale))
+    for number in range(1, _ROUNDS + 1):
+        scores = scaled @ on_grid(weights, 16)
+        chance = on_grid(exponential(scores - np.maximum.reduceat(scores, starts)[owner]), 30)
+        chance = on_grid(chance / np.add.reduceat(chance, starts)[owner], 30)
+        drawn = on_grid(chance * right, 30)
+        total = np.add.reduceat(drawn, starts)
+        share = total / (total + _SOFT)
+        slope = (chance * share[owner] - drawn / (total + _SOFT)[owner]) * worth[owner]
+        gradient = scaled.T @ on_grid(slope, 33) + 2 * penalty * (weights - centre)
+        first = _MOMENTS[0] * first + (1 - _MOMENTS[0]) * gradient
+        second = _MOMENTS[1] * second + (1 - _MOMENTS[1]) * gradient * gradient
+        step = first / (1 - _MOMENTS[0] ** number) / (np.sqrt(second / (1 - _MOMENTS[1] ** number)) + 1e-6)
+        weights = np.clip(weights - _RATE * (1 - (number - 1) / _ROUNDS) * step, lowest, highest)
+    return Weights(*(float(round(UNIT * value, 1)) + 0.0 for value in (weights / scale).tolist()))
+
+
+def _deviation(features: Float64) -> Float64:
+    """Return the standard deviation of each feature, rounded, so that it is the same in any order of adding."""
+    rounded = on_grid(features)
+    mean = on_grid(rounded.sum(axis=0) / len(rounded), 10)
+    return on_grid(np.sqrt(on_grid((rounded - mean) ** 2).sum(axis=0) / len(rounded)), 10)
