@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from byokg.cli.config import Settings
-    from byokg.evaluation.audit import Audit
+    from byokg.evaluation.datasets.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.graph.rdf.dumps import Wanted
     from byokg.graph.store import GraphStore
@@ -103,8 +103,9 @@ def audit(
     """
     from dataclasses import asdict
 
-    from byokg.cli.evaluation import keyed, open_store
-    from byokg.evaluation.audit import audit as look
+    from byokg.cli.evaluation import open_store
+    from byokg.cli.questions import keyed
+    from byokg.evaluation.datasets.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
@@ -253,7 +254,7 @@ def fetch(
 
 def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
     """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
-    from byokg.cli.evaluation import selected
+    from byokg.cli.questions import selected
 
     settings = _settings(words)
     dataset: Dataset = settings.build("dataset")
@@ -276,7 +277,7 @@ def _print_record(record: Mapping[str, Any]) -> None:
 
 
 def _print_audit(name: str, result: Audit, show: int) -> None:
-    from byokg.evaluation.audit import KINDS
+    from byokg.evaluation.datasets.audit import KINDS
 
     graph = f"graph looked at, {result.max_hops} hops" if result.graph else "graph not looked at"
     print(f"{name}: {result.questions:,} questions, {graph}")
