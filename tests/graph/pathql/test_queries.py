@@ -528,6 +528,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == f"{len(paths(roads(), every))}\n"
     assert main(["paths", graph, "PATHS START ?x"]) == 2
     assert "line 1, column 15: the query ends too early; expected END" in capsys.readouterr().err
+    assert main(["paths", graph, "PATHS START ?x = :A END ?y VIA :road", "--count"]) == 2
+    assert "graph; nearest: 'a' (A)" in capsys.readouterr().err
 
 
 def test_the_tool_of_the_mcp_server() -> None:
@@ -535,6 +537,8 @@ def test_the_tool_of_the_mcp_server() -> None:
     answer = tools.call("path_query", {"query": "PATHS START ?x = <a> END ?y = <d> VIA :road COST :km"})
     assert [path["cost"] for path in answer["paths"]] == [2, 2] and not answer["truncated"]
     assert "path_query" not in GraphTools(roads()).tools
+    with pytest.raises(EntityNotFound, match=r"no entity 'A' in .*; nearest: 'a' \(A\)"):
+        tools.call("path_query", {"query": "PATHS START ?x = :A END ?y VIA :road"})
 
 
 def test_no_step_at_all_leads_from_a_node_to_itself() -> None:
