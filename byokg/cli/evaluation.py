@@ -22,7 +22,6 @@ from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Settings
-from byokg.cli.questions import keyed, narrowed, part, picked
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -42,7 +41,6 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
-from byokg.llm.calling import sampling
 from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, close, identity
 from byokg.types import EntityId, Spending
@@ -302,6 +300,9 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         if not quiet:
             print_line(err, text)
 
+    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.evaluation.repeats import repeated
+
     dataset: Dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, note)
     grants = settings.run.linking
@@ -309,8 +310,6 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in candidates], note)
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
-    from byokg.evaluation.repeats import repeated
-
     with set_up(settings, dataset, note, together=True) as bench:
         examples = narrowed(candidates, settings.run, bench.graph, note)
         if bench.subgraphs is None:  # these come with the names that they use
@@ -343,6 +342,7 @@ def _run(
         if not quiet:
             print_line(err, text)
 
+    from byokg.cli.questions import part
     from byokg.evaluation.cases import join
     from byokg.evaluation.metrics import PROFILE
     from byokg.evaluation.profiles import PROFILES
@@ -434,6 +434,8 @@ def _print_estimate(
     note: Callable[[str], None],
 ) -> None:
     """Answer some questions, which are paid and recorded, and say what all of them will take."""
+    from byokg.llm.calling import sampling
+
     if bench.asks is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
     if bench.asks.pending is not None:
