@@ -90,7 +90,7 @@ def test_a_traced_pipeline_can_be_watched_as_well(spans: list[Any]) -> None:
 
     observed(tracing.pipeline(offline_pipeline(graph())), watch).run(QUESTION)
     tracing.close()
-    assert seen == ["propose", "link", "retrieve path", "answer"]
+    assert list(dict.fromkeys(seen)) == ["propose", "link", "retrieve path", "answer"]
     assert {span.name for span in spans} == {"invoke_agent byokg", *seen}
 
 
