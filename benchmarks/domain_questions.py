@@ -378,9 +378,9 @@ class _World:
                     else f"the {noun} of {'the ' if len(way) > 1 and way[-2][1] else ''}{phrase}"
                 )
             if last:
-                start = (
-                    ("which ", "name the ", "what are the ", "") if back else ("what is ", "", "tell me ", "who is ")
-                )
+                start: tuple[str, ...] = ("which ", "name the ", "what are the ", "")
+                if not back:
+                    start = ("what is ", "", "tell me ", "who is ")
                 if not back and link.tail not in _PEOPLE:
                     start = start[:3]
                 phrase = f"{self._chance.choice(start)}{phrase}"

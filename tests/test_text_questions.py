@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, Reading, locate, normalize_name, read_question
+from byokg.questions import Reading, read_question
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
 
 FILM = (EntityId("film"),)

@@ -10,7 +10,8 @@ from byokg.linking.relation_meaning import Steps
 from byokg.operators.measures import Measures, looks_dated, measure
 from byokg.operators.reading import Demand
 from byokg.operators.words import adjectives, idea, measured_by
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, Reading
+from byokg.questions import Reading
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
 
 Bools = npt.NDArray[np.bool_]

@@ -34,7 +34,8 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
-from byokg.text import Reading, locate, read_question
+from byokg.questions import Reading, read_question
+from byokg.text import locate
 from byokg.types import (
     Artifacts,
     Context,

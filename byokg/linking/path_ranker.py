@@ -26,7 +26,7 @@ from byokg.graph.paths import labels
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.relation_meaning import Steps
-from byokg.text import Reading
+from byokg.questions import Reading
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

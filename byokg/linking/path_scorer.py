@@ -24,7 +24,7 @@ import numpy.typing as npt
 from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_meaning import Steps
-from byokg.text import Reading
+from byokg.questions import Reading
 
 if TYPE_CHECKING:
     from byokg.linking.path_ranker import PathRanker
@@ -44,39 +44,39 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 class Weights:
     """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
 
-    coverage: float = 5.8
+    coverage: float = 9.7
     """Share of the question's content words that some hop explains."""
-    explained: float = 21.0
+    explained: float = 18.0
     """How much that is: the importance of these words."""
-    likeness: float = 25.9
+    likeness: float = 25.5
     """Cosine of the question with the text of all relations."""
-    asked: float = 70.5
+    asked: float = 70.9
     """Cosine of who, when or where with the names at the end."""
-    focus: float = 43.2
+    focus: float = 40.8
     """Cosine of the noun asked for with the names at the end."""
-    kind: float = 5.7
+    kind: float = 5.4
     """How well the last hop leads to what the noun asked for names."""
-    weakest: float = 20.9
+    weakest: float = 21.0
     """How well the least explained of several hops is explained."""
-    unexplained: float = -3.4
+    unexplained: float = -4.6
     """Hops that no word explains; one that a word explains by half counts half."""
-    hop: float = -13.7
+    hop: float = -11.2
     """Hops."""
     third: float = 12.7
     """A third hop."""
-    missing: float = -20.2
+    missing: float = -19.4
     """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
-    choice: float = -13.1
+    choice: float = -14.6
     """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, or none."""
     guess: float = -12.2
     """The same, of each hop as far as it is not explained."""
-    back: float = -1.2
+    back: float = -2.6
     """Hops straight back."""
-    shared: float = 89.5
+    shared: float = 85.8
     """A hop straight back, as far as it is explained, where the question speaks of what two things have in common."""
-    to_and_fro: float = -38.1
+    to_and_fro: float = -36.7
     """More than one hop straight back."""
-    joined: float = 70.4
+    joined: float = 66.9
     """Two metapaths from different mentions that end in the same nodes."""
 
 

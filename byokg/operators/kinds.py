@@ -9,7 +9,8 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.operators.reading import read
 from byokg.operators.words import idea
-from byokg.text import read_question, related, split_label, split_words
+from byokg.questions import read_question
+from byokg.text import related, split_label, split_words
 from byokg.types import EntityId, Mention
 
 _LOOKED_AT = 20

@@ -27,7 +27,8 @@ from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.linking.relation_meaning import Steps
 from byokg.periods import DATE, DATES, Period, read_periods
-from byokg.text import locate, read_question, split_words
+from byokg.questions import read_question
+from byokg.text import locate, split_words
 from byokg.types import INVERSE, Cell, EntityId, Mention, Metapath
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]

@@ -40,7 +40,8 @@ from byokg.linking.path_ranker import (
 )
 from byokg.linking.path_scorer import Weights
 from byokg.linking.relation_meaning import Steps, sum_rows
-from byokg.text import Reading, locate
+from byokg.questions import Reading
+from byokg.text import locate
 from byokg.types import INVERSE, EntityId, Mention, Question
 
 Float64 = npt.NDArray[np.float64]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.path_scorer import PLACE, AlignmentSettings, PathScorer, QuestionScorer, Weights
 from byokg.linking.relation_meaning import Steps
-from byokg.text import locate, read_question
+from byokg.questions import read_question
+from byokg.text import locate
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

@@ -21,7 +21,7 @@ from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_ranker import PathRanker, ngrams, product
 from byokg.linking.relation_meaning import Steps
 from byokg.pipeline.offline import offline_pipeline
-from byokg.text import read_question
+from byokg.questions import read_question
 from byokg.training.ranker import (
     Case,
     Chain,
