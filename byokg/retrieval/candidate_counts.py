@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +40,6 @@ from byokg.types import EntityId, Node, Value
 
 Int64 = npt.NDArray[np.int64]
 
-
-_FEW = 64
-"""Nodes whose edges are read without counting them first."""
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
@@ -134,18 +132,30 @@ class _Reach:
 
     def only(self, groups: Int64) -> _Reach:
         """Return some groups, in the order given."""
-        sizes = np.diff(self.bounds)[groups]
-        pairs = np.arange(sizes.sum()) + np.repeat(self.bounds[groups] - sizes.cumsum() + sizes, sizes)
+        pairs = self.pairs(groups)
+        edges = self.edges
+        if edges is not None:
+            place = np.full(len(self.nodes), -1)
+            place[pairs] = np.arange(len(pairs))
+            kept = np.flatnonzero(place[edges[0]] >= 0)
+            edges = place[edges[0][kept]], edges[1][kept]
         return _Reach(
             self.anchors[groups],
             tuple(column[groups] for column in self.before),
             self.relation[groups],
-            np.append(0, sizes.cumsum()),
+            np.append(0, np.diff(self.bounds)[groups].cumsum()),
             self.nodes[pairs],
             self.walks[pairs],
             self.ways[pairs],
             self.hops,
+            edges,
         )
+
+    def pairs(self, groups: Int64) -> Int64:
+        """Return the pairs of some groups, group by group in the order given."""
+        sizes = np.diff(self.bounds)[groups]
+        pairs: Int64 = np.arange(sizes.sum()) + np.repeat(self.bounds[groups] - sizes.cumsum() + sizes, sizes)
+        return pairs
 
 
 class _Search:
@@ -206,13 +216,10 @@ class _Search:
 
     def _lengthen(self, levels: Sequence[_Reach], what: str) -> _Reach:
         """Walk every group of the last level one hop further."""
-        parents, reach = self._affordable(levels[-1], what)
+        reach = levels[-1]
         group = reach.group
-        nodes, place = np.unique(reach.nodes, return_inverse=True)
-        batch = self._store.edges(nodes, Direction.BOTH)
-        pair, edge = _expanded(place, batch.origin, len(nodes))
-        node = batch.other.astype(np.int64)[edge]
-        inverse = batch.inverse[edge]
+        columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
+        pair, node, relation, inverse, number = (np.concatenate(each) for each in zip(*columns, strict=True))
         owner = group[pair]
         kept_rows = np.ones(len(pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
@@ -220,15 +227,15 @@ class _Search:
         if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
             kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
         rows = np.flatnonzero(kept_rows)
-        pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
-        relation = batch.relation[edge].astype(np.int64)
+        pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+        relation, number = relation[rows], number[rows]
         walks = reach.walks[pair].copy()
         if reach.hops >= 2 and len(reach.before) == 1:
             loops = node == reach.nodes[pair]
             self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse, loops)
             rows = np.flatnonzero(walks > 0)
-            pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
-            relation, walks = relation[rows], walks[rows]
+            pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+            relation, number, walks = relation[rows], number[rows], walks[rows]
         way = 1 + inverse.astype(np.int64)
         made = _grouped(owner, relation, way if self._templates.directed else None, node)
         order, first_pair, first_group, of_pair = made
@@ -239,11 +246,11 @@ class _Search:
         edges = None
         if self._asks("edge"):
             leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
-            edges = leads, batch.edge[edge[order]]
+            edges = leads, number[order]
         return _Reach(
             edges=edges,
             anchors=reach.anchors[owner[heads]],
-            before=(parents[owner[heads]],),
+            before=(owner[heads],),
             relation=relation[heads],
             bounds=np.append(of_pair, len(first_pair)),
             nodes=node[order[first_pair]],
@@ -252,22 +259,35 @@ class _Search:
             hops=reach.hops + 1,
         )
 
-    def _affordable(self, reach: _Reach, what: str) -> tuple[Int64, _Reach]:
-        """Return the groups that are lengthened: all of them, or the cheapest that the budget allows."""
-        every = np.arange(len(reach))
+    def _edges(self, reach: _Reach, groups: Int64, relations: Int64 | None) -> tuple[npt.NDArray[Any], ...]:
+        """Read the edges that lengthen some groups: pair, node reached, relation, way and number of each, (E,)."""
+        pairs = reach.pairs(groups)
+        nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
+        batch = self._store.edges(nodes, Direction.BOTH, relations)
+        row, edge = _expanded(place, batch.origin, len(nodes))
+        node, relation = batch.other.astype(np.int64)[edge], batch.relation[edge].astype(np.int64)
+        return pairs[row], node, relation, batch.inverse[edge], batch.edge[edge]
+
+    def _affordable(self, reach: _Reach, what: str) -> list[tuple[Int64, Int64 | None]]:
+        """Return what the budget allows: the cheapest groups with all edges, the others with the rarest relations."""
         nodes, place = np.unique(reach.nodes, return_inverse=True)
-        if len(nodes) <= _FEW:
-            return every, reach
-        degrees = self._store.relation_counts(nodes).degrees(len(nodes))
-        reads = np.bincount(reach.group, degrees[place], len(reach))
+        counts = self._store.relation_counts(nodes)
+        reads = np.bincount(reach.group, counts.degrees(len(nodes))[place], len(reach))
         if reads.sum() <= self._templates.budget:
-            return every, reach
+            return [(np.arange(len(reach)), None)]
         order = np.argsort(reads, kind="stable")
-        kept = np.sort(order[reads[order].cumsum() <= self._templates.budget])
+        cheap = reads[order].cumsum() <= self._templates.budget
+        whole, rest = np.sort(order[cheap]), np.sort(order[~cheap])
+        standing = np.bincount(place[reach.pairs(rest)], minlength=len(nodes))
+        cost = np.bincount(counts.relation, counts.count * standing[counts.origin])
+        rarest = np.argsort(cost, kind="stable")
+        rarest = rarest[cost[rarest] > 0]
+        followed = np.sort(rarest[cost[rarest].cumsum() <= self._templates.budget - reads[whole].sum()])
         self._truncated.append(
-            f"{len(reach) - len(kept):,} of {len(reach):,} beginnings of {what} lead through too many edges"
+            f"{len(rest):,} of {len(reach):,} beginnings of {what} lead through too many edges: "
+            f"{len(followed):,} of their {len(rarest):,} relations are followed"
         )
-        return kept, reach.only(kept)
+        return [(whole, None), (rest, followed)] if len(followed) else [(whole, None)]
 
     def _leave_out_returns(
         self,
@@ -423,6 +443,8 @@ class _Search:
                     yield replace(one, count=True, hits=int(str(one.total) in self._gold_values), total=1)
         if not self._conditions.periods and not self._conditions.extremes:
             return
+        readable = self._readable(reach, np.arange(len(reach)), "values")
+        reach, made = reach.only(readable), [made[row] for row in readable.tolist()]
         group = reach.group
         for attribute, pairs, values in self._values(reach):
             texts, place = np.unique([str(value) for value in values], return_inverse=True)
@@ -441,6 +463,21 @@ class _Search:
                         for row, _, hits in self._counted(group[kept], reach.nodes[kept])
                     )
 
+    def _readable(self, reach: _Reach, groups: Int64, what: str) -> Int64:
+        """Return those of some groups whose results may be read: all, or the smallest that the budget allows."""
+        sizes = np.diff(reach.bounds)
+        if reach.edges is not None:
+            sizes = np.bincount(reach.group[reach.edges[0]], minlength=len(reach))
+        order = groups[np.argsort(sizes[groups], kind="stable")]
+        kept = np.sort(order[sizes[order].cumsum() <= self._templates.described])
+        if len(kept) < len(groups) and len(np.unique(reach.nodes[reach.pairs(groups)])) <= self._templates.described:
+            kept = groups
+        if len(kept) < len(groups):
+            self._truncated.append(
+                f"{len(groups) - len(kept):,} of {len(groups):,} paths end at too many nodes to look at their {what}"
+            )
+        return kept
+
     def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int]]:
         """Yield each group among distinct pairs with its results and hits."""
         correct = np.isin(nodes, self._gold)
@@ -457,8 +494,8 @@ class _Search:
         )
         if not mixed.any():
             return
-        part = reach.only(np.flatnonzero(mixed))
-        rows = np.flatnonzero(mixed)
+        rows = self._readable(reach, np.flatnonzero(mixed), "types")
+        part = reach.only(rows)
         nodes, place = np.unique(part.nodes, return_inverse=True)
         names, of_node = np.unique([node.type for node in self._read(nodes)], return_inverse=True)
         group = rows[part.group]
@@ -497,6 +534,11 @@ class _Search:
                 yield attribute, pairs[rows], [held[at][attribute.key] for at in at_edge[rows].tolist()]
         for attribute in self._of_place("neighbour"):
             number = np.array([self._labels.index(attribute.key)])
+            counts = self._store.relation_counts(nodes)
+            reads = int(counts.count[counts.relation == number].sum())
+            if reads > self._templates.described:
+                self._truncated.append(f"{reads:,} edges of {attribute.key} lead to values of results: too many")
+                continue
             batch = self._store.edges(nodes, Direction.BOTH, number)
             other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
             names = [node.name for node in self._read(other)]
