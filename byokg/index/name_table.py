@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
-from byokg.index.string_hashes import hash_column, positions
+from byokg.index.string_hashes import hash_column, hash_keys, positions, sorted_hashes, upper_halves
 from byokg.text import ARTICLES, WORD, fold_words
 
 Bytes = npt.NDArray[np.uint8]
@@ -211,7 +211,7 @@ _SPACE = ord(" ")
 _BLOCK = 1 << 18
 """Names that are worked on at once."""
 
-_GROUPED = 1 << 22
+_GROUPED = 1 << 23
 """Words in names whose holders are collected at once, unless there are more of one word."""
 
 # What ASCII bytes become: letters small, digits as they are, all others a space. Bytes of other characters stay.
@@ -284,13 +284,14 @@ _MIXING = ((33, 0x9E3779B97F4A7C15), (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB13
 
 @dataclass(frozen=True)
 class NameArrays:
-    """R rows with T words altogether, and their E owners; V words. One file each.
+    """R rows with T words altogether, and their owners, R + F; V words. One file each.
 
     Ranges: the words of row r are `words[word_bounds[r] : word_bounds[r + 1]]`, and so on.
     """
 
-    letters: npt.NDArray[np.uint16]
-    """(R,) letters of the folded words of each row with a space between two, ascending; 65,535 stands for more."""
+    letters: npt.NDArray[np.unsignedinteger]
+    """(R,) letters of the folded words of each row with a space between two, ascending; uint8 where all are below 255,
+    else uint16, of which the highest stands for more."""
     word_bounds: Integers
     """(R + 1,) ranges of rows in `words`."""
     words: npt.NDArray[np.int32]
@@ -301,14 +302,16 @@ class NameArrays:
     """Rows that hold each word, ascending, none twice."""
     longest: npt.NDArray[np.uint16]
     """(V,) words of the longest name that starts with a word; a leading article is no part of a name here."""
-    hashes: UInt64
-    """(R,) hashes of the sets of words in the names, ascending: sums of `word_hashes`."""
+    hashes: npt.NDArray[np.uint32]
+    """(R,) hashes of the sets of words in the names, ascending: the upper halves of sums of `word_hashes`."""
     hash_rows: npt.NDArray[np.int32]
     """(R,) the row behind each entry of `hashes`."""
-    owner_bounds: Integers
-    """(R + 1,) ranges of rows in `owners`."""
     owners: Integers
-    """(E,) who bears each name, ascending in each row, none twice."""
+    """(R,) who bears each name; of several the lowest."""
+    further_rows: npt.NDArray[np.int32]
+    """(F,) the row of each further owner, ascending."""
+    further_owners: Integers
+    """(F,) who bears these names besides, ascending in each row, none twice."""
 
 
 Keep = Callable[[str, Any], Any]
@@ -321,22 +324,25 @@ def _held(_name: str, array: Any) -> Any:
 
 @dataclass(frozen=True)
 class NameTable:
-    """Rows, their spellings, and the vocabulary their words are numbered in."""
+    """R rows, their spellings, and the vocabulary their words are numbered in."""
 
-    spellings: pa.LargeStringArray
-    """(R,) names as they were given."""
+    names: pa.LargeStringArray
+    """Names as they were given, those of all rows among them."""
+    places: Integers | None
+    """(R,) where among the names the spelling of each row stands; None says that names and rows are the same."""
     vocabulary: Vocabulary
     arrays: NameArrays
 
     @classmethod
-    def build(cls, names: pa.LargeStringArray, owners: Integers, keep: Keep = _held) -> NameTable:
+    def build(cls, names: pa.LargeStringArray, owners: Integers | None = None, keep: Keep = _held) -> NameTable:
         """Make a table of E names and their owners; blank names and nulls are left out.
 
-        Beside the names it takes about 60 bytes for each, and as much for what is not put elsewhere by `keep`.
+        Beside the names it takes about 45 bytes for each, and as much for what is not put elsewhere by `keep`.
 
         Args:
             names: (E,) names; the same may come several times.
-            owners: (E,) who bears each, 0 or greater; the same may come several times.
+            owners: (E,) who bears each, 0 or greater; the same may come several times. None numbers the names in
+                their order.
             keep: told the name of each array of `NameArrays`, and the array; what it returns is used from then on,
                 such as the same array mapped from a file.
         """
@@ -345,26 +351,51 @@ class NameTable:
         rows, letters = _by_length(vocabulary, words, counts)
         row_of = np.full(len(counts), -1, np.int32)
         row_of[rows] = np.arange(len(rows), dtype=np.int32)
-        letters = keep("letters", np.minimum(letters[rows], np.iinfo(np.uint16).max).astype(np.uint16))
+        bearing = row_of[spelling]  # the row of each entry that has a name; -1 if that is blank
+        bearing[spelling < 0] = -1
+        places = first[rows]
+        del spelling, first, row_of
+        owner, further_rows, further = _owners(bearing, places, owners)
+        del bearing
+        owner, further = keep("owners", owner), keep("further_owners", further)
+        further_rows = keep("further_rows", further_rows)
+        places = owner if owners is None else places
+        widest = np.uint8 if letters.max(initial=0) < np.iinfo(np.uint8).max else np.uint16
+        letters = keep("letters", np.minimum(letters[rows], np.iinfo(widest).max).astype(widest))
         word_bounds, words = _rearranged(words, counts, rows)
+        del rows, counts
         word_bounds, words = keep("word_bounds", word_bounds), keep("words", words)
         longest = keep("longest", _longest(words, word_bounds, vocabulary))
         holder_bounds, holders, hashes = _holders(words, word_bounds, len(vocabulary))
         holder_bounds, holders = keep("holder_bounds", holder_bounds), keep("holders", holders)
-        order = np.argsort(hashes, kind="stable").astype(np.int32)
-        hashes, order = keep("hashes", hashes[order]), keep("hash_rows", order)
-        named = spelling >= 0
-        bearing = row_of[spelling[named]]  # the row of each entry that has a name; -1 if that is blank
-        borne = bearing >= 0
-        owner_bounds, owned = grouped(bearing[borne], owners[named][borne], len(rows))
-        owner_bounds, owned = keep("owner_bounds", _narrow(owner_bounds)), keep("owners", _narrow(owned))
+        upper, order = sorted_hashes(hashes)
+        del hashes
+        upper, order = keep("hashes", upper), keep("hash_rows", order)
         arrays = NameArrays(
-            letters, word_bounds, words, holder_bounds, holders, longest, hashes, order, owner_bounds, owned
+            letters, word_bounds, words, holder_bounds, holders, longest, upper, order, owner, further_rows, further
         )
-        return cls(names.take(positions(first[rows])), vocabulary, arrays)
+        return cls(names, places, vocabulary, arrays)
 
     def __len__(self) -> int:
-        return len(self.spellings)
+        return len(self.arrays.owners)
+
+    def spelled(self, rows: Integers) -> list[str]:
+        """Return the names in some rows as they were given."""
+        spelled: list[str] = self.names.take(positions(rows if self.places is None else self.places[rows])).to_pylist()
+        return spelled
+
+    def spellings(self) -> pa.LargeStringArray:
+        """Return the names in all rows: (R,)."""
+        return self.names if self.places is None else self.names.take(positions(self.places))
+
+    def bearers(self, rows: Integers) -> tuple[Int64, Int64]:
+        """Return the owners of some rows, and for each of them the position of its row among those asked for."""
+        first, own = self.arrays.owners[rows].astype(np.int64), np.arange(len(rows))
+        sought = rows.astype(np.int32)  # as what is searched, or numpy would convert whole columns
+        starts = self.arrays.further_rows.searchsorted(sought)
+        counts = self.arrays.further_rows.searchsorted(sought, "right") - starts
+        more = self.arrays.further_owners[members(starts, counts)].astype(np.int64)
+        return np.concatenate((first, more)), np.concatenate((own, np.repeat(own, counts)))
 
     def holders(self, word: int) -> npt.NDArray[np.int32]:
         """Return the rows that hold a word, ascending."""
@@ -378,15 +409,28 @@ class NameTable:
 
     def rows_of(self, hashes: UInt64) -> Int64:
         """Return the rows whose sets of words have one of some hashes."""
-        known = self.arrays.hashes
+        known, hashes = self.arrays.hashes, np.unique(hashes)
         if not len(known):
             return np.empty(0, np.int64)
-        starts = known.searchsorted(hashes)
-        starts = starts[known[np.minimum(starts, len(known) - 1)] == hashes]
-        if not len(starts):
+        sought = upper_halves(hashes)
+        starts = known.searchsorted(sought)
+        here = np.flatnonzero(known[np.minimum(starts, len(known) - 1)] == sought)
+        if not len(here):
             return np.empty(0, np.int64)
-        stops = known.searchsorted(known[starts], "right")
-        return self.arrays.hash_rows[members(starts, stops - starts)].astype(np.int64)
+        starts = starts[here]
+        counts = known.searchsorted(sought[here], "right") - starts
+        rows = self.arrays.hash_rows[members(starts, counts)].astype(np.int64)
+        return rows[self._hashes(rows) == np.repeat(hashes[here], counts)]
+
+    def _hashes(self, rows: Int64) -> UInt64:
+        """Return the whole hashes of the sets of words in some rows."""
+        starts = self.arrays.word_bounds[rows].astype(np.int64)
+        counts = self.arrays.word_bounds[rows + 1] - starts
+        key = np.repeat(np.arange(len(rows)), counts) << 32 | self.arrays.words[members(starts, counts)]
+        key = np.unique(key)
+        hashes = np.zeros(len(rows), np.uint64)
+        np.add.at(hashes, key >> 32, word_hashes(key & 0xFFFFFFFF))
+        return hashes
 
     def words_of(self, row: int) -> list[int]:
         """Return the words of a row."""
@@ -446,15 +490,16 @@ def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
     """Number the different names in the order in which they come.
 
     Returns:
-        (E,) the number of each name, -1 for null, and where each stands first. Names are numbered by their hashes, and
-        compared where these are equal.
+        (E,) the number of each name, -1 for null, and where each stands first. Names whose hashes begin alike are
+        compared.
     """
-    hashes = hash_column(names)
-    order = np.argsort(hashes, kind="stable")
-    same = hashes[order[1:]] == hashes[order[:-1]]
+    keys = hash_keys(hash_column(names))
     shared = np.zeros(len(names), np.bool_)
-    shared[order[1:][same]] = shared[order[:-1][same]] = True
-    del hashes, order, same
+    for start in range(0, len(keys) - 1, _BLOCK):
+        some = keys[start : start + _BLOCK + 1]
+        same = np.flatnonzero(some[1:] >> np.uint64(32) == some[:-1] >> np.uint64(32))
+        shared[some[same] & np.uint64(0xFFFFFFFF)] = shared[some[same + 1] & np.uint64(0xFFFFFFFF)] = True
+    del keys
     leader = np.arange(len(names), dtype=np.int32)
     repeated = np.flatnonzero(shared).astype(np.int32)
     coded = names.take(positions(repeated)).dictionary_encode()
@@ -468,6 +513,31 @@ def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
     leads = leader == np.arange(len(names))
     number = leads.cumsum(dtype=np.int32) - np.int32(1)
     return np.where(leader >= 0, number[leader], np.int32(-1)), np.flatnonzero(leads).astype(np.int32)
+
+
+def _owners(bearing: Int32, places: Int32, owners: Integers | None) -> tuple[Integers, Int32, Integers]:
+    """Return the lowest owner of each row, and rows and numbers of all others, ascending and none twice.
+
+    Args:
+        bearing: (E,) the row of each entry, -1 for none.
+        places: (R,) the first entry of each row.
+        owners: (E,) who bears each; None numbers the entries.
+    """
+    if owners is None:
+        further = np.ones(len(bearing), np.bool_)
+        further[places] = False
+        further &= bearing >= 0
+        entries = np.flatnonzero(further).astype(np.int32)
+        rows = bearing[entries]
+        order = np.argsort(rows, kind="stable")
+        return places, rows[order], entries[order]
+    entries = np.flatnonzero(bearing >= 0)
+    bounds, owned = grouped(bearing[entries], owners[entries], len(places))
+    rows = np.repeat(np.arange(len(places), dtype=np.int32), np.diff(bounds))
+    others = np.ones(len(owned), np.bool_)
+    others[bounds[:-1]] = False
+    owned = _narrow(owned)
+    return owned[bounds[:-1]], rows[others], owned[others]
 
 
 def _words(names: pa.LargeStringArray, first: Int32) -> tuple[Vocabulary, Int32, Int32]:
@@ -543,7 +613,7 @@ def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers,
     """Return the rows that hold each word, ascending and none twice, behind their bounds; and the hash of each row."""
     row_of_word = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     hashes = np.zeros(len(bounds) - 1, np.uint64)
-    counts, found = np.zeros(word_count, np.int64), [np.empty(0, np.int32)]
+    counts, found, filled = np.zeros(word_count, np.int64), np.empty(len(words), np.int32), 0
     ends = np.bincount(words, minlength=word_count).cumsum()
     low = 0
     while low < word_count:
@@ -557,9 +627,9 @@ def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers,
         word, row = key >> 32, key & 0xFFFFFFFF
         counts[low:high] = np.bincount(word - low, minlength=high - low)
         np.add.at(hashes, row, word_hashes(word))
-        found.append(row.astype(np.int32))
-        low = high
-    return _narrow(ranges(counts)), np.concatenate(found), hashes
+        found[filled : filled + len(row)] = row
+        low, filled = high, filled + len(row)
+    return _narrow(ranges(counts)), found[:filled], hashes
 
 
 def _narrow(values: Integers) -> Integers:
