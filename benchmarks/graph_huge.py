@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,9 @@ def source(folder: Path, form: str, edges: int) -> Path:
     """Return a file with so many edges; made unless it is there."""
     path = folder / f"{edges // 1_000_000}M.{form}.zst"
     if not path.exists():
-        partial = path.with_name(f"partial-{path.name}")
-        FORMS[form](partial, Size(edges, int(edges * NAMED)))
-        partial.rename(path)
+        making = path.with_name(f"partial-{path.name}")
+        FORMS[form](making, Size(edges, int(edges * NAMED)))
+        making.rename(path)
     return path
 
 
@@ -138,16 +139,17 @@ def use(folder: Path) -> dict[str, float]:
 
     found["two hops of 10 hubs, edges"] = two_hops()
     found["two hops of 10 hubs ms"] = _median([two_hops] * 5)
+
+    def join(ends: tuple[Any, Any]) -> list[Any]:
+        return list(paths(graph, connecting(*ends, 1, 8, None, Direction.BOTH)))
+
     pairs = [(some(1), some(1)) for _ in range(20)]
-    joined = [list(paths(graph, connecting(*pair, 1, 8, None, Direction.BOTH))) for pair in pairs]
-    found["pairs of 20 joined"] = sum(map(bool, joined))
-    found["shortest path ms"] = _median(
-        [lambda pair=pair: list(paths(graph, connecting(*pair, 1, 8, None, Direction.BOTH))) for pair in pairs]
-    )
+    found["pairs of 20 joined"] = sum(bool(join(pair)) for pair in pairs)
+    found["shortest path ms"] = _median([partial(join, pair) for pair in pairs])
     index, chance = name_index(graph), random.Random(5)
     texts = [[typo(node.name, chance) for node in graph.nodes(some(5))] for _ in range(20)]
     index.search(texts[0])
-    found["five misspelt names ms"] = _median([lambda five=five: index.search(five) for five in texts[1:]])
+    found["five misspelt names ms"] = _median([partial(index.search, five) for five in texts[1:]])
     found["private MB"] = _private_mb()
     return found
 

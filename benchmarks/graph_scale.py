@@ -5,8 +5,8 @@ python benchmarks/graph_scale.py --huge [--edges N] [--form tsv|nt] [--kills N] 
 
 Each build and each opening runs in a process of its own. CPU seconds count all threads; they differ less than seconds
 where other programs run. The largest graph needs 4 GB of disk and a few minutes; that of `--huge`, 250 million edges
-between 40 million named nodes unless told otherwise, 25 GB and an hour. It is built by the command line, after one of 10
-million for comparison; `--kills` builds the smaller one again, killed at so many random moments.
+between 40 million named nodes unless told otherwise, 25 GB and an hour. It is built by the command line, after one of
+10 million for comparison; `--kills` builds the smaller one again, killed at so many random moments.
 
 Bars, for the machine the project was planned on (2 cores): 3M build 10 s, open 50 ms, private 100 MB, mapped 400 MB;
 35M build 120 s below 4 GB, open 1 s; tables with properties 3 times the seconds of triples.
@@ -221,7 +221,8 @@ def main() -> int:
         step, *paths = options.step
         from benchmarks.graph_huge import use as use_huge
 
-        print(json.dumps({"build": build, "use": use, "use-huge": use_huge}[step](*map(Path, paths))))
+        steps: dict[str, Callable[..., dict[str, float]]] = {"build": build, "use": use, "use-huge": use_huge}
+        print(json.dumps(steps[step](*map(Path, paths))))
         return 0
     names = [name for name in SIZES if options.large or name != "35M"]
     if options.only:

@@ -205,6 +205,14 @@ class SavedGraph(Protocol):
 
 
 @runtime_checkable
+class FirstEdgesStore(Protocol):
+    """A store that reads some edges of a node without reading all of them, however many a hub has."""
+
+    def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
+        """Return up to `most` edges of each node, the first in the order of `edges`, and whether any were left out."""
+
+
+@runtime_checkable
 class InducingStore(Protocol):
     """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
 

@@ -28,7 +28,8 @@ from rapidfuzz.utils import default_process
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, set_hash
+from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
+from byokg.index.vocabulary import Vocabulary, WordArrays
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
