@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.property_view import is_value, name_of_value
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, NamedStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
 from byokg.operators.times import Day, Period, passes, period, read_date, united
@@ -30,6 +31,9 @@ _LISTED = 10
 
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
+
+_SAMPLED = 32
+"""Edges of a relation whose ends say whether it leads to several nodes."""
 
 _RIVALRIES = 100
 """Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
@@ -95,6 +99,7 @@ class Operators:
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
         strict: bool = False,
+        kind: bool = False,
     ) -> Outcome | None:
         """Do what is asked with some candidates; None where it cannot be done with these.
 
@@ -104,7 +109,8 @@ class Operators:
             linked: the nodes that each mention of the question may mean.
             paths: all paths that were found.
             strict: times are those of edges, unless the question says whose birth or founding is meant; and something
-                is left to be counted.
+                is left to be counted, and more than the one that there always is.
+            kind: whether the candidates are known to be of the kind asked for.
         """
         ends = list(candidates.ends)
         if any(map(is_value, ends)):
@@ -125,7 +131,9 @@ class Operators:
             return None
         names = self._named(state.ends)
         if demand.count:
-            if strict and (not state.ends or not self._of_kind(state.ends, demand.counted)):
+            if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
+                return None
+            if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
@@ -242,6 +250,26 @@ class Operators:
         if not best or likeness[best] < _ALIKE:
             return True
         return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
+
+    def _single(self, paths: Sequence[PathEvidence]) -> bool:
+        """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""
+        number = {label: number for number, label in enumerate(self._store.relations)}
+        steps = [
+            2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE)
+            for path in paths
+            for label in path.relations
+        ]
+        return bool(steps) and not self._branching.intersection(steps) and min(steps) >= 0
+
+    @cached_property
+    def _branching(self) -> frozenset[int]:
+        """The steps that lead to several nodes from one of a sample; on a server, which is not sampled, all steps."""
+        if isinstance(self._store, NamedStore):
+            return frozenset(range(2 * len(self._store.relations)))
+        sample = self._store.sample_edges(_SAMPLED)
+        counts = self._store.relation_counts(np.unique(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
+        several = counts.count > 1
+        return frozenset((2 * counts.relation[several].astype(np.int64) + counts.inverse[several]).tolist())
 
     # One operation after the other
 
