@@ -14,6 +14,7 @@ from byokg.graph.name_indexes import (
     DENSE,
     NAMES,
     DenseFacts,
+    also_called,
     build_dense,
     build_names,
     dense_names,
@@ -74,7 +75,7 @@ class TestEntries:
             ("http://ex.org/AdaLovelace", "AdaLovelace", ["Ada Lovelace"]),
             ("http://ex.org/1", "McDonald", []),
             ("Alien: Covenant", "Alien: Covenant", []),
-            ("wd:Q42", "wd:Q42", []),
+            ("wd:Q42", "wd:Q42", ["Q42"]),
         ],
     )
     def test_a_node_is_also_called_what_its_id_or_its_unqualified_name_says(

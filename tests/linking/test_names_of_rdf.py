@@ -21,7 +21,7 @@ TURTLE = """
 ex:Titanic_film a dbo:Film ; rdfs:label "Titanic (film)"@en ; dbo:director ex:JamesCameron ;
     dbo:releaseDate "1997-12-19"^^xsd:date .
 ex:Titanic_ship a dbo:Ship ; rdfs:label "Titanic (ship)"@en ; dbo:owner ex:WhiteStarLine .
-ex:Avatar a dbo:Film ; rdfs:label "Avatar"@en ; dbo:director ex:JamesCameron .
+ex:Avatar a dbo:Film ; rdfs:label "Avatar"@en ; dbo:director ex:Spielberg .
 ex:AvatarBand a dbo:Band ; rdfs:label "Avatar"@en ; dbo:hometown ex:Gothenburg ; dbo:genre ex:Metal .
 ex:JamesCameron a dbo:Person ; dbo:birthPlace ex:Kapuskasing .
 ex:Germany a dbo:Country ; rdfs:label "Germany"@en, "Deutschland"@de, "Allemagne"@fr ;
@@ -63,7 +63,7 @@ def answers(pipeline: Loop, question: str) -> list[str]:
         ("Who directed Titanic?", ["JamesCameron"]),
         ("Who is the owner of the ship Titanic?", ["WhiteStarLine"]),
         ("When was the film Titanic released?", ["1997-12-19"]),
-        ("Who directed Avatar (2009 film)?", ["JamesCameron"]),
+        ("Who directed Avatar (2009 film)?", ["Spielberg"]),
         ("Where was James Cameron born?", ["Kapuskasing"]),
         ("What is the capital of Deutschland?", ["Berlin"]),
         ("Who is the mayor of the capital of Allemagne?", ["KaiWegner"]),
