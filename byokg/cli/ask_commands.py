@@ -90,7 +90,9 @@ def ask(
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
 
     Without a language model, an answer's score is the probability that the first one is right; one below 0.5 is called
-    unsure, with what speaks against it. pipeline.abstain=0.5 gives no such answers. The exit code is 1 if there is none.
+    unsure, with what speaks against it. pipeline.abstain=0.5 gives no such answers.
+
+    The exit code is 1 if there is no answer.
     """
     if not question.strip():
         raise ConfigError("the question is empty")

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.property_view import is_value, name_of_value
-from byokg.graph.store import Direction, GraphStore, NamedStore
+from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
 from byokg.operators.times import Day, Period, passes, period, read_date, united
-from byokg.operators.walks import WalkTable, walk_table
+from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
 from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
@@ -31,9 +31,6 @@ _LISTED = 10
 
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
-
-_SAMPLED = 32
-"""Edges of a relation whose ends say whether it leads to several nodes."""
 
 _RIVALRIES = 100
 """Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
@@ -254,22 +251,13 @@ class Operators:
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""
         number = {label: number for number, label in enumerate(self._store.relations)}
-        steps = [
-            2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE)
-            for path in paths
-            for label in path.relations
-        ]
+        labels = [label for path in paths for label in path.relations]
+        steps = [2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE) for label in labels]
         return bool(steps) and not self._branching.intersection(steps) and min(steps) >= 0
 
     @cached_property
     def _branching(self) -> frozenset[int]:
-        """The steps that lead to several nodes from one of a sample; on a server, which is not sampled, all steps."""
-        if isinstance(self._store, NamedStore):
-            return frozenset(range(2 * len(self._store.relations)))
-        sample = self._store.sample_edges(_SAMPLED)
-        counts = self._store.relation_counts(np.unique(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
-        several = counts.count > 1
-        return frozenset((2 * counts.relation[several].astype(np.int64) + counts.inverse[several]).tolist())
+        return branching(self._store)
 
     # One operation after the other
 

@@ -30,7 +30,7 @@ Float32 = npt.NDArray[np.float32]
 FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 """The weights that ship with the package."""
 
-_UNIT = 10.0
+UNIT = 10.0
 """Path scores that make a difference: margins are told in this unit."""
 
 _WIDEST = 6.0
@@ -116,7 +116,7 @@ class Confidence:
         importance: Callable[[str], float],
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
-        unit: float = _UNIT,
+        unit: float = UNIT,
         weights: str | Path | None = None,
     ) -> None:
         self._steps = steps
@@ -170,7 +170,7 @@ class Confidence:
             share=math.log((sum(mass) - rest + _FLOOR) / (rest + _FLOOR)),
             gap=min(_WIDEST, gap),
             rivals=math.log(1 + len(near - {own[1][:1]})),
-            score=own[0] / 100 * _UNIT / self._unit,
+            score=own[0] / 100 * UNIT / self._unit,
         )
 
     def _numbers(self, path: PathEvidence) -> list[int]:

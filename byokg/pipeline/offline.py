@@ -21,7 +21,7 @@ from byokg.operators.execute import Operators
 from byokg.operators.kinds import Kinds
 from byokg.operators.measures import Measures
 from byokg.operators.stage import OperatorLinker, OperatorRetriever
-from byokg.pipeline.confidence import Confidence
+from byokg.pipeline.confidence import UNIT, Confidence
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts import PromptLibrary
@@ -86,8 +86,8 @@ def offline_pipeline(
     kinds = Kinds(graph)
     answerer = ExtractiveAnswerer(store, kinds=kinds)
     operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
-    unit = {} if ranker is None else {"unit": _LEARNT}
-    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, **unit)
+    unit = UNIT if ranker is None else _LEARNT
+    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 
