@@ -41,6 +41,8 @@ _NAMESAKES = 1000
 """Bearers of one name that are looked at."""
 
 _NODES_AT_ONCE = 1 << 16
+_MOST = 20_000_000
+"""Nodes of a graph up to which further names are indexed without being asked for: that takes memory."""
 _SEVERAL = re.compile(r"[;|]")
 _QUALIFIED = r"\S\s+\([^()]*\)\s*$"
 _BY_ID = r"^(?:https?://\S+[/#]|[A-Za-z][\w.-]*:|urn:\S+:)?[^\s/#:]+$"
@@ -134,7 +136,7 @@ def name_index(store: GraphStore) -> NameIndex:
     if isinstance(store, NamedStore):
         return server_names(store)
     if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
-        return NameIndex.open(store.folder / NAMES, store.checksum)
+        return NameIndex.open(store.folder / NAMES, store.checksum, store.names_of_nodes())
     return NameIndex.of(name_entries(store))
 
 
@@ -272,7 +274,7 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
 
     Args:
         graph: opened from a folder.
-        aliases: see `name_entries`.
+        aliases: see `name_entries`. Where there are none, a graph of more than 20 million nodes has no further names.
 
     Raises:
         ConfigError: the graph lies in no folder, or no node has one of the aliases.
@@ -287,16 +289,18 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
             raise ConfigError(f"no node has the property {key!r} that is to hold aliases; there are: {properties}")
     with new_folder(graph.folder / NAMES, overwrite=True, refuse=None) as partial:
         names = graph.names_of_nodes()
-        owners, further = _further_names(graph, [*aliases, *rdf_names(graph)])
-        everyone = np.arange(graph.node_count, dtype=np.int32)
-        if len(owners):
-            names = pa.concat_arrays([names, pa.array(map(encodable, further), pa.large_string())])
-            everyone = np.concatenate((everyone, owners))
-        NameIndex.build_in(partial, names, everyone, graph.checksum or "")
-    return NameIndex.open(graph.folder / NAMES, graph.checksum)
+        known_names = [*aliases, *rdf_names(graph)] if aliases or graph.node_count <= _MOST else None
+        owners, further = ([], []) if known_names is None else _further_names(graph, known_names)
+        if owners:
+            more = pa.array(map(encodable, further), pa.large_string())
+            everyone = np.concatenate((np.arange(graph.node_count), owners))
+            NameIndex.build(pa.concat_arrays([names, more]), everyone).write(partial, graph.checksum or "")
+        else:
+            NameIndex.build_in(partial, names, graph.checksum or "")
+    return NameIndex.open(graph.folder / NAMES, graph.checksum, graph.names_of_nodes())
 
 
-def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
+def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[list[int], list[str]]:
     """Return the further names of nodes, and who bears each; only nodes that may have some are looked at one by one."""
     keys = list(dict.fromkeys(aliases))
     names = graph.names_of_nodes()
@@ -314,7 +318,7 @@ def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[npt.ND
             for name in also_called(node, keys):
                 owners.append(number)
                 further.append(name)
-    return np.array(owners, np.int32), further
+    return owners, further
 
 
 def _matching(names: pa.LargeStringArray, pattern: str) -> npt.NDArray[np.bool_]:
