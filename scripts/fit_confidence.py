@@ -119,10 +119,8 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
         (source := folder / f"{hops}H.tsv").write_text((data / "pathquestion" / f"{hops}H-kb.txt").read_text("utf-8"))
         pipeline = offline_pipeline(_graph(source, folder / f"pathquestion{hops}"))
         for split in ("dev", "test"):
-            examples = [one for one in dataset.examples() if half(str(one.topic_ids)) == split]
-            yield examine(
-                f"pathquestion {hops}-hop", "pathquestion", split, pipeline, with_gold(examples, count, "gold")
-            )
+            mine = [one for one in dataset.examples() if half(str(one.topic_ids)) == split]
+            yield examine(f"pathquestion {hops}-hop", "pathquestion", split, pipeline, with_gold(mine, count, "gold"))
     source = data / "freebase_core" / "graph.tsv.xz"
     if source.is_file():
         graph = _graph(source, folder / "freebase")
@@ -167,17 +165,20 @@ def _cronquestions(root: Path, count: int, folder: Path) -> Iterator[Asked]:
 
 
 def _keep(file: Path, asked: Sequence[Asked]) -> None:
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for one in asked:
         key = f"{one.name}|{one.graph}|{one.split}"
         arrays |= {f"{key}|signs": one.signs, f"{key}|right": one.right}
-    np.savez(file, **arrays)
+    np.savez(file, allow_pickle=False, **arrays)
 
 
 def _kept(file: Path) -> list[Asked]:
     with np.load(file) as held:
-        keys = [name.removesuffix("|signs") for name in held.files if name.endswith("|signs")]
-        return [Asked(*key.split("|"), held[f"{key}|signs"], held[f"{key}|right"]) for key in keys]
+        sets = [name.split("|")[:3] for name in held.files if name.endswith("|signs")]
+        return [
+            Asked(name, graph, split, *(held[f"{name}|{graph}|{split}|{part}"] for part in ("signs", "right")))
+            for name, graph, split in sets
+        ]
 
 
 def fitted(asked: Sequence[Asked]) -> Fitted:
