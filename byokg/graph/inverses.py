@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +39,27 @@ _FEWEST = 2
 Int64 = npt.NDArray[np.int64]
 
 
+_FOUND: WeakKeyDictionary[GraphStore, Mapping[str, frozenset[str]]] = WeakKeyDictionary()
+"""By graph, since several parts of a pipeline ask for the same."""
+
+
 def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
     """Return for each relation those that turn its edges round, itself where it means the same both ways.
 
-    Empty for a graph on a server: edges among many nodes are dear there, and few such graphs say things twice.
+    Empty for a graph on a server: edges among many nodes are dear there, and few such graphs say things twice. Found
+    once for a graph.
     """
     graph = getattr(store, "graph", store)
     if not isinstance(graph, InducingStore):
         return {}
+    found = _FOUND.get(store)
+    if found is None:
+        found = _FOUND[store] = _found_in(store, graph)
+    return found
+
+
+def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset[str]]:
+    """Look at a sample of the edges of each relation."""
     sample, labels = store.sample_edges(_SAMPLE), store.relations
     kept = np.flatnonzero(sample.head != sample.tail)  # a loop is turned round by any relation
     head, relation, tail = (
