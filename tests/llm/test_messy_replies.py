@@ -53,7 +53,8 @@ BOTH = {"Paris": ("e3",), "Lyon": ("e4",)}
         ("<thinking>Look at e1.</thinking><answers>Paris [e3]</answers>", PARIS),
         ("<reasoning>\nParis is the capital.\n</reasoning>\n<answers>\nParis [e3]\n</answers>", PARIS),
         (
-            "I apologize for the confusion in my earlier reply. Here is the corrected answer:\n\n<answers>\nParis [e3]\n</answers>\n\nLet me know if you need more!",
+            "I apologize for the confusion in my earlier reply. Here is the corrected answer:\n\n"
+            "<answers>\nParis [e3]\n</answers>\n\nLet me know if you need more!",
             PARIS,
         ),
         ("Sorry about that!\n<answers>\nParis [e3]\n</answers>", PARIS),
@@ -82,7 +83,8 @@ BOTH = {"Paris": ("e3",), "Lyon": ("e4",)}
         ("<answers>\nParis<sup>e3</sup>\n</answers>", PARIS),
         ("<answers>\nParis [e3]<br>Lyon [e4]\n</answers>", BOTH),
         (
-            "<answers>\nLondon [e1]\n</answers>\n\nActually, that is wrong: e3 says the capital is Paris.\n\n<answers>\nParis [e3]\n</answers>",
+            "<answers>\nLondon [e1]\n</answers>\n\nActually, that is wrong: e3 says the capital is Paris.\n\n"
+            "<answers>\nParis [e3]\n</answers>",
             PARIS,
         ),
         ("<answers>\nLondon [e1]\nActually, Paris [e3]\n</answers>", PARIS),
@@ -185,7 +187,7 @@ def test_no_answer_in_many_words_and_languages(line: str) -> None:
     assert read_answers(f"<answers>\n{line}\n</answers>") == ()
 
 
-@pytest.mark.parametrize("arrow", list("→⟶➔➜⇒⟹⟾↦⟼▶▸►⇢➝➞⭢⮕⇨⤳⇥↠↣⇾➙➛➤🡒") + ["~>", "|>", "->", "-->", "=>", ">>", "›", "»"])
+@pytest.mark.parametrize("arrow", [*"→⟶➔➜⇒⟹⟾↦⟼▶▸►⇢➝➞⭢⮕⇨⤳⇥↠↣⇾➙➛➤🡒", "~>", "|>", "->", "-->", "=>", ">>", "›", "»"])
 def test_any_arrow_leads_from_one_relation_to_the_next(arrow: str) -> None:
     path = f"film.directed_by {arrow} person.spouse"
     assert read_paths(f"<paths>\n{path}\n</paths>") == (("film.directed_by", "person.spouse"),)
