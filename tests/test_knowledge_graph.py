@@ -51,7 +51,7 @@ def test_what_is_unknown_raises(films: KnowledgeGraph, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [":Aliens", "<http://films.org/Aliens>", "<http://films.org/of#Aliens>"])
 def test_an_unknown_node_of_a_path_query_is_reported_with_the_nearest(films: KnowledgeGraph, asked: str) -> None:
-    with pytest.raises(EntityNotFound, match="Aliens' in .*; nearest: 'Alien'"):
+    with pytest.raises(EntityNotFound, match=r"Aliens' in .*; nearest: 'Alien'"):
         films.paths(f"PATHS START ?x = {asked} END ?y VIA ?p")
 
 
