@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byokg.llm.citations import unique
 from byokg.llm.layouts import (
     FENCE,
     FENCE_LINE,
@@ -34,7 +35,6 @@ from byokg.llm.lines import (
     is_sentence,
     item,
     items,
-    unique,
 )
 from byokg.text import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
