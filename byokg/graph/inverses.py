@@ -26,9 +26,10 @@ _LEAST, _SHARE_OF_BEST = 0.5, 0.5
 pair that either does so best with. Found on a part of Freebase, with Freebase's own list of inverses."""
 
 _SHARE_OF_NAMESAKES, _SHARE_OF_NAMED = 0.3, 0.7
-"""What the larger of both shares has to be where the names are one word (`contains`, `containedby`), and where each is
-named after what the other is a relation of (`film.produced_by`, `producer.film`): long lists are cut in many graphs,
-and then few edges of the one side are turned round."""
+"""What the larger of both shares has to be where the names are one word (`contains`, `containedby`), or belong to one
+thing and are those of inverse relations elsewhere (`character.parents`, `character.children`); and where each is named
+after what the other is a relation of (`film.produced_by`, `producer.film`). Long lists are cut in many graphs, and then
+few edges of the one side are turned round."""
 
 _STEM = 4
 """Letters by which words are compared."""
@@ -93,6 +94,16 @@ def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset
         ):
             found[labels[one]].add(labels[other])
             found[labels[other]].add(labels[one])
+    called = {frozenset((_own(one), _own(other))) for one, others in found.items() for other in others}
+    for (one, other), one_way in share.items():
+        alike = _prefix(labels[one]) == _prefix(labels[other]) != "" and _own(labels[one]) != _own(labels[other])
+        if (
+            alike
+            and frozenset((_own(labels[one]), _own(labels[other]))) in called
+            and max(one_way, share.get((other, one), 0.0)) >= _SHARE_OF_NAMESAKES
+        ):
+            found[labels[one]].add(labels[other])
+            found[labels[other]].add(labels[one])
     return {relation: frozenset(others) for relation, others in found.items()}
 
 
@@ -136,6 +147,11 @@ def _named_after(one: str, other: str) -> bool:
 def _own(label: str) -> frozenset[str]:
     """Return the stems of a relation's own name."""
     return _stems(label.rpartition(".")[2])
+
+
+def _prefix(label: str) -> str:
+    """Return what stands before a relation's own name."""
+    return label.rpartition(".")[0]
 
 
 @lru_cache(1 << 14)
