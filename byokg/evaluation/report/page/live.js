@@ -176,7 +176,8 @@ async function ask(question) {
     else if (event.record) {
       asking.record = { ...event.record, open: (id) => open(id) };
       const { its } = event.record.runs[0];
-      byId("answer").replaceChildren(...runContent({ ...its, calls: withReplies(its.calls) }, asking.record).filter(Boolean));
+      byId("answer").replaceChildren();
+      add(byId("answer"), [runContent({ ...its, calls: withReplies(its.calls) }, asking.record)]);
       centre();
     } else if (event.brought === undefined) {
       const item = el("li", { class: "under-way" }, el("b", {}, cut(event.stage, 40)), el("span", { class: "dim" }, " …"));
