@@ -22,7 +22,8 @@ from byokg.errors import ConfigError
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import asking_when, read
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, REQUESTS, Reading, read_question
+from byokg.questions import REQUESTS, Reading, read_question
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import INVERSE, AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
 
 Float32 = npt.NDArray[np.float32]

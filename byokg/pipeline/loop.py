@@ -9,12 +9,7 @@ import inspect
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-<<<<<<< HEAD
-from dataclasses import dataclass, fields
-=======
 from dataclasses import dataclass, fields, replace
-from itertools import combinations
->>>>>>> main
 from typing import Any, Literal, Protocol, TypeAlias
 
 from byokg.errors import ConfigError, at_least
