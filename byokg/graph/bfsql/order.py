@@ -71,9 +71,9 @@ class Order:
         self._hops = np.minimum(subgraph.hops, _MOST_HOPS).astype(np.int8)
         edges, rings, wanted = subgraph.edges, int(self._hops.max(initial=0)) + 1, 1 if self._types is None else 2
         size = len(store.relations) * rings * rings * wanted
-        begins = np.searchsorted(self._hops, np.arange(1, rings)).astype(edges.head.dtype)
+        begins = np.searchsorted(self._hops, np.arange(1, rings))
         """Where among the nodes each hop begins, but the first."""
-        bounds = np.searchsorted(edges.head, begins).tolist()
+        bounds = np.concatenate(([0], edges.outgoing.cumsum()))[begins].tolist()
         cell = edges.relation.astype(np.min_scalar_type(size))
         cell *= rings
         for start in bounds:
