@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from weakref import WeakKeyDictionary
 
@@ -82,14 +82,17 @@ _MARKS: WeakKeyDictionary[GraphStore, tuple[Schema, str]] = WeakKeyDictionary()
 def fingerprint(store: GraphStore, kind: str, *asked: object) -> str:
     """Return what a cursor remembers of the graph and the request it leads through, so that it is used for no other."""
     said = [kind, graph_mark(store), [_plain(each) for each in asked]]
-    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:12]
+    return hashlib.sha256(_SAID.encode(said).encode()).hexdigest()[:12]
+
+
+_SAID = json.JSONEncoder(ensure_ascii=False)
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Reach):
-        return [_plain(each) for each in astuple(value)]
+        return [_plain(each) for each in vars(value).values()]
     if isinstance(value, frozenset):
         return sorted(value)
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
@@ -296,11 +299,15 @@ class _Edges(_Items):
         store, wanted = self._store, self._wanted
         batch = self._subgraph.batch(places)
         relations = list(map(store.relations.__getitem__, batch.relation.tolist()))
-        full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]
-        properties = [NO_PROPERTIES] * len(relations)
-        for at, said in zip(full, store.edge_properties(batch.edge[full]), strict=True):
-            properties[at] = said
-        return list(map(full_edge, store.ids(batch.head), relations, store.ids(batch.tail), properties))
+        if wanted is None:
+            properties = store.edge_properties(batch.edge)
+        else:
+            full = [at for at, relation in enumerate(relations) if relation in wanted]
+            properties = [NO_PROPERTIES] * len(relations)
+            for at, said in zip(full, store.edge_properties(batch.edge[full]), strict=True):
+                properties[at] = said
+        ends = store.ids(np.concatenate((batch.head, batch.tail)))
+        return list(map(full_edge, ends[: len(relations)], relations, ends[len(relations) :], properties))
 
 
 def _fitting(nodes: _Items, edges: _Items, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:
