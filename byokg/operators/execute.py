@@ -125,7 +125,7 @@ class Operators:
             return None
         names = self._named(state.ends)
         if demand.count:
-            if strict and (not state.ends or not self._of_kind(state.ends, demand.counted)):
+            if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])

@@ -34,17 +34,18 @@ class Kinds:
             return ""
         demand = read(text, mentions)
         if demand.count and demand.counted:
-            return self._named(demand.counted)
+            return self.named(demand.counted)
         reading = read_question(demand.rest, mentions)
         for place in reversed(reading.focus):
             if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
                 return ""
-            found = self._named(reading.words[place])
+            found = self.named(reading.words[place])
             if found:
                 return found
         return ""
 
-    def _named(self, noun: str) -> str:
+    def named(self, noun: str) -> str:
+        """Return the type that a noun names; empty where none has such a name."""
         noun = idea("count")["singular"].get(noun, noun)
         for name, words in self._types.items():
             if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
