@@ -77,7 +77,7 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    answerer = ExtractiveAnswerer(store, kinds=Kinds(graph))
+    answerer = ExtractiveAnswerer(store, kinds=Kinds(graph, by_need))
     operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
     return Loop(entities, [stage, Stage(OperatorLinker(), (operators,), rounds=1)], answerer)
 

@@ -104,10 +104,13 @@ class SparqlStore(SparqlNames):
     def _list_relations(self) -> None:
         """Number all relations: by one look at the graph, where the schema has not been read."""
         if self._schema is None:
-            rows = self._gather(
-                "?p ?kind ?count", lambda _: sparql.predicate_kinds(self._words().reified, self._repeats), [""]
-            )
-            self._number_relations(sorted(row["p"]["value"] for row in rows if row["kind"]["value"] == "e"))
+            self._number_relations(self._find_relations())
+
+    def _find_relations(self) -> list[str]:
+        """Return the IRIs of all relations, sorted."""
+        where = sparql.predicate_kinds(self._words().reified, self._repeats)
+        rows = self._gather("?p ?kind ?count", lambda _: where, [""])
+        return sorted(row["p"]["value"] for row in rows if row["kind"]["value"] == "e")
 
     @property
     def relation_iris(self) -> Sequence[str]:
@@ -409,9 +412,11 @@ class SparqlStore(SparqlNames):
         """Number relations, and give a label to each new one: its IRI where another one has its label already."""
         numbers = self._relations.add(keys)
         with self._labelling:
+            taken = set(self._labels)
             for iri in self._relations.keys(len(self._labels)):
                 label = self._label(iri)
-                self._labels.append(iri if label in self._labels else label)
+                self._labels.append(iri if label in taken else label)
+                taken.add(label)
         return numbers
 
     def _numbered(self, rows: Iterable[Binding]) -> tuple[npt.NDArray[np.int64], ...]:
