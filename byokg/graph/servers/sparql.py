@@ -419,7 +419,7 @@ class SparqlEndpoint(SparqlStore):
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
         said = headers.get("server", "")
         if said.startswith("Virtuoso"):
-            self._server, self._batch = _VIRTUOSO, _VIRTUOSO_BATCH
+            self._server, self._batch, self._joins = _VIRTUOSO, _VIRTUOSO_BATCH, True
         elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
             self._server = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH
             if self._own_page:
