@@ -1,16 +1,20 @@
 """Candidate queries: how fast they are found, whether all of them run, and how well ranking them answers.
 
-python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N] [--parts enumerate,execute,write,link,answer]
+python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N]
+                               [--parts enumerate,hub,execute,write,link,answer,plans] [--neo4j URI]
 
 `enumerate`: all candidates with their statistics around the gold topics of N WebQSP dev questions on
-`freebase_core/graph_full`, and how good the best candidate is. `execute`: every candidate of `--executed` questions of
-MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as a model would write it and as it is run, and is
-walked in the arrays; each way to choose among them (beam search over tokens, likelihoods, guided requests, numbers,
-meaning) comes out with nothing else. Beside it, the queries that a strong language model wrote freely (`llm_replies`).
-`write`: a small model that learnt Cypher from weak labels of MetaQA's dev questions writes it for test questions, with
-the constraint and without. `link`: how good the best candidate is when entities are found by the words of the question,
-by exact names, or as the nodes nearest in meaning. `answer`: `pipeline=graphraft_offline` on test questions with gold
-topics.
+`freebase_core/graph_full`, and how good the best candidate is. `hub`: candidates around a node of `--hub` edges, and
+of one with three times as many, which the budget cuts: CPU seconds, and memory beyond the graph. `execute`: every
+candidate of `--executed` questions of MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as a model would
+write it and as it is run, and is walked in the arrays; each way to choose among them (beam search over tokens,
+likelihoods, guided requests, numbers, meaning) comes out with nothing else. Beside it, the queries that a strong
+language model wrote freely (`llm_replies`). `write`: a small model that learnt Cypher from weak labels of MetaQA's
+dev questions writes it for test questions, with the constraint and without. `link`: how good the best candidate is
+when entities are found by the words of the question, by exact names, or as the nodes nearest in meaning. `answer`:
+`pipeline=graphraft_offline` on test questions with gold topics. `plans`: one join of MetaQA's graph, begun at its
+rare end and at its hub, in ArcadeDB and in the Neo4j of `--neo4j`, **whose database is emptied**, which shows the
+plan that it chooses and those it is forced to.
 """
 
 from __future__ import annotations
@@ -20,8 +24,10 @@ import functools
 import json
 import os
 import random
+import statistics
 import tempfile
 import time
+import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -40,7 +46,7 @@ from byokg.evaluation.datasets.folder import Folder, holds
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore, build_arcade
 from byokg.graph.guard.guard import lint_query
-from byokg.graph.store import QueryLimits
+from byokg.graph.store import Direction, QueryLimits
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker, Method
 from byokg.llm.chat_models import Rule, ScriptedChatModel
@@ -104,6 +110,40 @@ def enumerate_(bench: Bench) -> None:
     bench.add(Row("candidates_median", float(np.median(counts)), "candidates"))
     bench.add(Row("best_candidate_f1", float(np.mean(best)), "share"))
     bench.add(Row("best_candidate_recall", float(np.mean(recalls)), "share"))
+
+
+def hub(bench: Bench) -> None:
+    """Measure enumerations that start at a hub, and that meet it on their way."""
+    for times in (1, 3):
+        graph = bench.graph(f"hub{times}", hub_tables(bench.folder / f"hub{times}", times * bench.options.hub))
+        finder = CandidateFinder(graph)
+        finder.find([EntityId("city")], (), HUB_ASKED)
+        for name, anchors in (("at", ["hub"]), ("near", ["film7"]), ("both", ["hub", "film7"])):
+            for asked in (Conditions(), HUB_ASKED):
+                row = f"hub_{times * bench.options.hub}_edges_{name}{'_with_conditions' if asked is HUB_ASKED else ''}"
+                began = time.thread_time()
+                found = finder.find([EntityId(one) for one in anchors], (), asked)
+                bench.add(Row(row, time.thread_time() - began, "s"))
+                bench.console.print(f"  {len(found.items)} candidates; {'; '.join(found.truncated)}", highlight=False)
+                tracemalloc.start()
+                finder.find([EntityId(one) for one in anchors], (), asked)
+                bench.add(Row(f"{row}_memory", tracemalloc.get_traced_memory()[1] / 1e6, "MB"))
+                tracemalloc.stop()
+
+
+HUB_ASKED = Conditions.of("how many of the first films in 1998?")
+
+
+def hub_tables(folder: Path, edges: int) -> Path:
+    """Write films and persons that lead to one node over five relations, to other films, and by it to a city."""
+    folder.mkdir()
+    kinds = ("Film", "Person")
+    nodes = [f"film{at},Film {at},{kinds[at % 2]},{1900 + at % 120}\n" for at in range(edges)]
+    lines = [f"film{at},r{at % 5},hub,{1900 + at % 100}\n" for at in range(edges)]
+    lines += [f"film{7 * at},cites,film{11 * at + 1},\n" for at in range(2000)]
+    (folder / "nodes.csv").write_text("".join(["id,name,type,year\nhub,Hub,Country,\ncity,City,City,1950\n", *nodes]))
+    (folder / "edges.csv").write_text("".join(["head,relation,tail,since\nhub,capital,city,\n", *lines]))
+    return folder
 
 
 def trie_texts(trie: TokenTrie, tokenizer: Any) -> list[str]:
@@ -217,7 +257,7 @@ def write(bench: Bench) -> None:
     finder = CandidateFinder(kb)
     dev, tested = (
         [one for hops in (1, 2) for one in random.Random(0).sample(list(MetaQA(root, hops, split).examples()), count)]
-        for split, count in (("dev", 3000), ("test", 150))
+        for split, count in (("dev", 3000), ("test", min(150, bench.options.questions or 150)))
     )
     made = labels(kb, dev, lambda one: one.topic_ids, lambda one: one.answer_ids)
     pairs = [Pair(label.example.question, label.best[0].query) for label in made if label.best]
@@ -240,17 +280,21 @@ def write(bench: Bench) -> None:
                 )
                 fine_tune(few, bench.folder / f"writer-{share}", settings, local)
             outcomes: dict[str, Counter[str]] = {"free": Counter(), "constrained": Counter()}
+            right: dict[str, list[float]] = defaultdict(list)
             for one in tested:
                 found = finder.find(one.topic_ids, one.answer_ids).items
                 best = found[ConstrainedRanker(local).rank(one.question, found)[0][0]]
                 texts = {"free": freely(local, one.question), "constrained": best.query}
                 for way, text in texts.items():
                     outcomes[way][outcome(engine, text)] += 1
+                    right[way].append(precision(engine, text, one.answer_ids))
             for way, told in outcomes.items():
-                shares(bench, f"{way}_trained_on_{share:.0%}".replace("%", "_percent"), told)
+                name = f"{way}_trained_on_{share:.0%}".replace("%", "_percent")
+                shares(bench, name, told)
+                bench.add(Row(f"{name}_hits@1", float(np.mean(right[way])), "share"))
 
 
-STEPS = 600
+STEPS = 400
 
 
 def freely(local: tuple[Any, Any], question: str) -> str:
@@ -264,6 +308,16 @@ def freely(local: tuple[Any, Any], question: str) -> str:
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=120, do_sample=False, pad_token_id=0
         )
     return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+
+
+def precision(engine: ArcadeStore, text: str, gold: Sequence[EntityId]) -> float:
+    """Return the share of right answers among the nodes that a query returns; 0 for one that returns none."""
+    try:
+        rows = engine.run(text, limits=LIMITS).rows
+    except QueryFailed:
+        return 0.0
+    found = [cell.id for row in rows for cell in row if isinstance(cell, NodeCell)]
+    return float(np.mean([id in gold for id in found])) if found else 0.0
 
 
 def link(bench: Bench) -> None:
@@ -345,7 +399,97 @@ def answer(bench: Bench) -> None:
     bench.evaluate("webqsp", graphraft_offline_pipeline(graph), examples, "gold", metrics=("hits@1", "hit", "f1"))
 
 
-PARTS = {"enumerate": enumerate_, "execute": execute, "write": write, "link": link, "answer": answer}
+JOIN = "{x1}-[:directed_by]-(x2)-[:has_genre]-{x3}"
+BACK = "{x3}-[:has_genre]-(x2)-[:directed_by]-{x1}"
+FOUND = "WHERE x2 <> x1 AND x2 <> x3 RETURN DISTINCT x2"
+ENDS = {"x1": "Quentin Tarantino", "x3": "Drama"}
+KINDS = {
+    "Person": ("directed_by", "written_by", "starred_actors"),
+    "Genre": ("has_genre",),
+    "Year": ("release_year",),
+    "Language": ("in_language",),
+    "Tag": ("has_tags",),
+}
+
+
+def plans(bench: Bench) -> None:
+    """Join a director with a genre from either end; the paper's Tables 3 and 4."""
+    graph = bench.graph("metaqa", MetaQA(bench.options.data / "metaqa", hops=1).graph_source())
+    build_arcade(graph, bench.folder / "metaqa-plans.arcade")
+    ends = {x: f'({x} {{name: "{name}"}})' for x, name in ENDS.items()}
+    with ArcadeStore.open(bench.folder / "metaqa-plans.arcade", limits=LIMITS) as engine:
+        taken: dict[str, list[float]] = defaultdict(list)
+        for _ in range(21):
+            for name, pattern in (("director", JOIN), ("genre", BACK)):
+                began = time.perf_counter()
+                engine.run(f"MATCH {pattern.format(**ends)} {FOUND}")
+                taken[name].append((time.perf_counter() - began) * 1000)
+        for name, times in taken.items():
+            bench.add(Row(f"arcadedb_written_from_{name}", statistics.median(times), "ms"))
+    if bench.options.neo4j is None:
+        bench.console.print("Neo4j is left out; name one to empty and fill with --neo4j URI", highlight=False)
+        return
+    import neo4j
+
+    account = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
+    with neo4j.GraphDatabase.driver(bench.options.neo4j, auth=account) as driver:
+        fill_neo4j(driver.execute_query, graph)
+        for told, label in (
+            ("one_label", {"x1": "Entity", "x3": "Entity"}),
+            ("kinds", {"x1": "Person", "x3": "Genre"}),
+        ):
+            ends = {x: f'({x}:{label[x]} {{name: "{name}"}})' for x, name in ENDS.items()}
+            hints = {"chosen": "", **{f"from_{x}": f"USING INDEX {x}:{label[x]}(name) " for x in ENDS}}
+            for way, hint in hints.items():
+                text = f"PROFILE MATCH {JOIN.format(**ends)} {hint}{FOUND}"
+                total = 0
+                for step in plan_steps(driver.execute_query(text).summary.profile or {}):
+                    total += step["dbHits"]
+                    said = (step["args"]["Details"], round(step["args"].get("EstimatedRows", 0)), step["rows"])
+                    shown = (step["operatorType"].partition("@")[0], *said, step["dbHits"])
+                    bench.console.print(" ", *shown, sep=" | ", highlight=False, markup=False, soft_wrap=True)
+                bench.add(Row(f"neo4j_{told}_{way}", total, "db hits"))
+
+
+def plan_steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the operators of a plan, the one executed last first."""
+    yield plan
+    for child in plan.get("children", ()):
+        yield from plan_steps(child)
+
+
+def fill_neo4j(query: Callable[..., Any], graph: ColumnarGraph) -> None:
+    """Put a graph in the place of what is there: every node an Entity, and also of its kind; names are indexed."""
+    query("MATCH (n) DETACH DELETE n")
+    for label in ("Entity", *KINDS):
+        query(f"CREATE INDEX {label.lower()}_names IF NOT EXISTS FOR (n:{label}) ON (n.name)")
+    names = [node.name for node in graph.nodes(list(graph.entities()))]
+    query("UNWIND range(0, size($names) - 1) AS at CREATE (:Entity {name: $names[at], at: at})", names=names)
+    query("CREATE INDEX entity_numbers IF NOT EXISTS FOR (n:Entity) ON (n.at)")
+    query("CALL db.awaitIndexes(300)")
+    batch = graph.edges(np.arange(graph.node_count), Direction.OUT)
+    for number, relation in enumerate(graph.relations):
+        pairs = np.stack((batch.head, batch.tail), 1)[batch.relation == number].tolist()
+        query(
+            "UNWIND $pairs AS pair MATCH (a:Entity {at: pair[0]}), (b:Entity {at: pair[1]}) "
+            f"CREATE (a)-[:`{relation}`]->(b)",
+            pairs=pairs,
+        )
+    for kind, relations in KINDS.items():
+        query(f"MATCH (n:Entity)<-[:{'|'.join(relations)}]-() SET n:{kind}")
+    query("CALL db.awaitIndexes(300)")
+    query("CALL db.prepareForReplanning()")
+
+
+PARTS = {
+    "enumerate": enumerate_,
+    "hub": hub,
+    "execute": execute,
+    "write": write,
+    "link": link,
+    "answer": answer,
+    "plans": plans,
+}
 
 
 def main() -> None:
@@ -355,6 +499,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     parser.add_argument("--questions", type=int, help="of each set; all when left out")
     parser.add_argument("--executed", type=int, default=60, help="questions of each set whose candidates all run")
+    parser.add_argument("--hub", type=int, default=1_000_000, help="edges of the smaller hub")
+    parser.add_argument("--neo4j", help="address of a Neo4j for `plans`; its database is emptied")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """A made-up graph of any size, for benchmarks: names like real ones, degrees and relations distributed like Zipf's.
 
-python benchmarks/synthetic_graph.py OUT.tsv [--triples N] [--entities N] [--relations N] [--seed N]
+python benchmarks/synthetic_graph.py OUT.tsv[.zst] [--triples N] [--entities N] [--relations N] [--seed N]
 
 The same numbers and seed give the same bytes. Memory stays below 200 MB whatever the size.
 """
@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from byokg.graph.rdf.terms import RDFS_LABEL
 
 Int64 = npt.NDArray[np.int64]
 
@@ -49,9 +51,29 @@ class Size:
 
 def write(path: Path, size: Size) -> None:
     """Write `size.triples` lines of head, relation and tail, separated by tabs. Every entity is at least one head."""
-    with path.open("wb") as file:
+    with _new(path) as file:
         for head, label, tail in _spelled(size):
             file.write(_lines(head, "\t", label, "\t", tail))
+
+
+def write_labelled(path: Path, size: Size) -> None:
+    """Write the same triples as N-Triples the way public graphs do: numbered IRIs, each with an `rdfs:label`."""
+    base = "http://example.org"
+    with _new(path) as file:
+        for (head, relation, tail), line in _numbered(size):
+            labels = _relations(size).take(pa.array(relation))
+            ends = (_cast(number) for number in (head, tail))
+            triple = (f"<{base}/entity/Q", next(ends), f"> <{base}/relation/", labels, f"> <{base}/entity/Q")
+            file.write(_lines(*triple, next(ends), "> ."))
+            fresh = head[line < size.entities]
+            if len(fresh):
+                named = (f'> <{RDFS_LABEL}> "', _names(fresh), '"@en .')
+                file.write(_lines(f"<{base}/entity/Q", _cast(fresh), *named))
+
+
+def _new(path: Path) -> Any:
+    """Open a file to write, compressed as its name says."""
+    return pa.output_stream(str(path), compression="detect")
 
 
 FORMATS = {"properties": "property tables", "jsonl": "JSON lines", "nt": "N-Triples", "years": "with years"}

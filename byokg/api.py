@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
@@ -102,12 +102,17 @@ class KnowledgeGraph:
 
         Raises:
             PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
-            EntityNotFound: a start or end is not in the graph.
+            EntityNotFound: a start or end is not in the graph; the nearest nodes are proposed.
             RelationNotFound: a relation is not in the graph.
         """
         from byokg.graph.pathql.evaluate import paths
 
-        return paths(self.store, query, limits, rules)
+        try:
+            return paths(self.store, query, limits, rules)
+        except EntityNotFound as error:
+            from byokg.retrieval.graph_tools import GraphTools
+
+            raise GraphTools(self.store).propose(error) from None
 
     def to_networkx(self) -> networkx.MultiDiGraph:
         """Return the whole graph as NetworkX holds it (`byokg.graph.export_formats`). Raises `MissingExtra`."""

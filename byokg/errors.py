@@ -316,13 +316,13 @@ class GraphCorrupt(GraphError):
 
 
 class EntityNotFound(GraphError):
-    """The id is not in the store."""
+    """The id is not in the store; the message proposes the nearest nodes where somebody has looked for them."""
 
-    def __init__(self, entity: str, store: str) -> None:
-        super().__init__(
-            f"no entity {entity!r} in {store}; stores take ids, so pass names through an EntityLinker first"
-        )
+    def __init__(self, entity: str, store: str, nearest: Sequence[str] = ()) -> None:
+        hint = f"nearest: {', '.join(nearest)}" if nearest else "stores take ids; byokg link finds those of a name"
+        super().__init__(f"no entity {entity!r} in {store}; {hint}")
         self.entity = entity
+        self.store = store
 
 
 class RelationNotFound(GraphError):

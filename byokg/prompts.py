@@ -60,6 +60,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # Choosing among queries that exist.
         "candidate_numbers": ("picks", "candidates", "question"),
         "candidate_choice": ("question",),
+        # Questions made from a graph, in other words.
+        "rewrite": ("names", "question"),
         # Query languages.
         "cypher_generation": ("schema", "entities", "question"),
         "cypher_repair": ("schema", "query", "problem", "question"),

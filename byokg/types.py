@@ -38,6 +38,13 @@ class Question:
     text: str
     topic_ids: tuple[EntityId, ...] = ()
     hops: int | None = None
+    repeat: int = 0
+    """How often it was asked before in the same run; what draws at random draws otherwise each time."""
+
+
+def asked_first(id: str, repeat: int) -> str:
+    """Return the id of the question that one of its repeats (`ID#2`, `ID#3`, …; the first bears its id) asks again."""
+    return id.removesuffix(f"#{repeat + 1}") if repeat else id
 
 
 @dataclass(frozen=True)

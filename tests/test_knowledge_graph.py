@@ -49,6 +49,12 @@ def test_what_is_unknown_raises(films: KnowledgeGraph, tmp_path: Path) -> None:
         KnowledgeGraph.open(tmp_path)
 
 
+@pytest.mark.parametrize("asked", [":Aliens", "<http://films.org/Aliens>", "<http://films.org/of#Aliens>"])
+def test_an_unknown_node_of_a_path_query_is_reported_with_the_nearest(films: KnowledgeGraph, asked: str) -> None:
+    with pytest.raises(EntityNotFound, match=r"Aliens' in .*; nearest: 'Alien'"):
+        films.paths(f"PATHS START ?x = {asked} END ?y VIA ?p")
+
+
 def test_a_built_graph_can_be_opened_again(tmp_path: Path) -> None:
     (tmp_path / "kb.txt").write_text("Alien|directed_by|Scott\n")
     built = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "graph")

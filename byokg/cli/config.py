@@ -145,6 +145,7 @@ class RunOptions:
         per_type: so many of each type, drawn by seed
         sample: so many, drawn by seed; a larger sample contains the smaller ones
         limit: the first of those only
+        repeats: how often each question is asked of a language model, of which each time another sample answers
         shard: 3/16: every 16th of them from the third on; byokg merge puts all together
         seed: of the confidence intervals, and of what is drawn
         workers: questions answered at the same time
@@ -161,6 +162,7 @@ class RunOptions:
     per_type: Annotated[int, Field(ge=1)] | None = None
     sample: Annotated[int, Field(ge=1)] | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    repeats: Annotated[int, Field(ge=1)] = 1
     shard: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     workers: Annotated[int, Field(ge=1)] = 1

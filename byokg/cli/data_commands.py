@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from byokg.cli.config import Settings
-    from byokg.evaluation.audit import Audit
+    from byokg.evaluation.datasets.audit import Audit
     from byokg.evaluation.datasets.base import Dataset, Example
+    from byokg.evaluation.datasets.testset import Testset
     from byokg.graph.rdf.dumps import Wanted
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
     from byokg.llm.replies import Count, Mode
 
 _TOLD_EVERY_S = 5.0
+
+_REWRITTEN_TOLD = 100
+"""Questions between two lines about progress."""
 
 FOUND = 4
 """Exit code of an audit that found something."""
@@ -103,8 +107,9 @@ def audit(
     """
     from dataclasses import asdict
 
-    from byokg.cli.evaluation import keyed, open_store
-    from byokg.evaluation.audit import audit as look
+    from byokg.cli.evaluation import open_store
+    from byokg.cli.questions import keyed
+    from byokg.evaluation.datasets.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
@@ -253,7 +258,7 @@ def fetch(
 
 def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
     """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
-    from byokg.cli.evaluation import selected
+    from byokg.cli.questions import selected
 
     settings = _settings(words)
     dataset: Dataset = settings.build("dataset")
@@ -276,7 +281,7 @@ def _print_record(record: Mapping[str, Any]) -> None:
 
 
 def _print_audit(name: str, result: Audit, show: int) -> None:
-    from byokg.evaluation.audit import KINDS
+    from byokg.evaluation.datasets.audit import KINDS
 
     graph = f"graph looked at, {result.max_hops} hops" if result.graph else "graph not looked at"
     print(f"{name}: {result.questions:,} questions, {graph}")
@@ -316,6 +321,11 @@ def make(
     seed: Annotated[int, typer.Option(help="The same graph and seed give the same questions on every machine.")] = 0,
     types: Annotated[str, typer.Option(metavar="TYPE,…", help="Types of questions; all unless given.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a test set that is there already.")] = False,
+    rewrite: Annotated[
+        str, typer.Option(metavar="llm=…", help="Have a language model put the questions into other words.")
+    ] = "",
+    words: Words = None,
+    config_dir: ConfigDir = None,
 ) -> None:
     """Make questions with gold answers from a graph.
 
@@ -323,9 +333,13 @@ def make(
 
     byokg eval dataset=folder dataset.root=DIR dataset.split=test graph.path=GRAPH
 
+    byokg testset GRAPH --out DIR --rewrite llm=anthropic llm.model=MODEL workers=8
+
     Types: 1-hop, 2-hop, 3-hop, conjunction, count, superlative, comparison, temporal, unanswerable. No language model
-    takes part. Questions that the graph does not answer are in unanswerable.jsonl, for byokg answer.
+    takes part but with --rewrite, which keeps the original beside each question, and leaves it where names or numbers
+    would be lost. Questions that the graph does not answer are in unanswerable.jsonl, for byokg answer.
     """
+    from byokg.cli.config import read_settings
     from byokg.evaluation.datasets.patterns import KINDS
     from byokg.evaluation.datasets.testset import make_testset, refuse_taken, write_testset
     from byokg.graph.columnar.graph import ColumnarGraph
@@ -338,7 +352,14 @@ def make(
         raise ConfigError(f"--types {unknown[0]} is none; there are {', '.join(KINDS)}")
     refuse_taken(out, overwrite)
     kinds = [kind for kind in KINDS if kind in wanted or not wanted]
+    if words and not rewrite:
+        raise ConfigError(f"{words[0]} says how a language model is asked; add --rewrite llm=anthropic, say, before it")
+    if rewrite and not rewrite.startswith("llm="):
+        raise ConfigError(f"--rewrite {rewrite} names no language model; write --rewrite llm=anthropic, for instance")
+    settings = read_settings([rewrite, *(words or []), "pipeline=direct"]) if rewrite else None
     made = make_testset(ColumnarGraph.open(graph), questions, seed, kinds)
+    if settings is not None:
+        made = _rewritten(made, settings)
     write_testset(made, out, overwrite)
     asked = len(made.questions) + len(made.unanswerable)
     _print_record({"questions": asked, **made.counts(), "written to": str(out)})
@@ -346,6 +367,34 @@ def make(
         note(f"the graph gives no question of type {', '.join(missing)}")
     if asked < questions:
         note(f"the graph gives no more than these {asked:,} of {questions:,}")
+
+
+def _rewritten(made: Testset, settings: Settings) -> Testset:
+    """Have a test set put into other words, and say what became of it."""
+    from byokg.cli.components import asking
+    from byokg.evaluation.datasets.rewriting import rewrite
+    from byokg.llm.usage import dollars
+    from byokg.types import Spending
+
+    asks = asking(settings, note)
+    assert asks is not None
+
+    def progress(done: int) -> None:
+        if done % _REWRITTEN_TOLD == 0:
+            note(f"{done:,} questions put into other words")
+
+    try:
+        found = rewrite(made, asks.model, asks.prompts, settings.run.workers, progress)
+        every = (*made.questions, *made.unanswerable)
+        spent = sum((each for one in every for each in asks.meter.take(one.id).stages.values()), Spending())
+    finally:
+        asks.close()
+    replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
+    note(f"{asks.model.name}: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
+    note(f"{found.taken:,} questions are in other words")
+    for reason, count in found.kept.items():
+        note(f"{count:,} stay as they were: the rewriting {reason}")
+    return found.testset
 
 
 # Recorded replies of language models

@@ -151,6 +151,10 @@ def answer_file(questions: Path, settings: Settings, out: Path, err: Console, qu
         if not quiet:
             print_line(err, text)
 
+    if settings.run.repeats > 1:
+        raise ConfigError(
+            "repeats= measures how much answers vary, for byokg eval; byokg answer asks once, leave it out"
+        )
     if settings.run.graph.path is None and not settings.options["dataset"]:
         raise ConfigError("no graph is named; add --graph DIR, or the address of a server")
     asked = unanswered(questions)
@@ -232,7 +236,8 @@ def merge(
 
     metrics = merge_runs(folders, out)
     console = stdout()
-    console.print(metrics_tables(metrics, read_config(out)["dataset"]["name"]))
+    config = read_config(out)
+    console.print(metrics_tables(metrics, config["dataset"]["name"], config["questions"].get("repeats", 1)))
     print_line(console, f"run folder: {out}")
 
 

@@ -1,7 +1,5 @@
 """`byokg eval` and what it shares with `byokg ask`: from settings to a graph, a pipeline and a scored run.
 
-Which questions a run asks: what the settings pick, require and draw, in this order.
-
 Data sets' own graphs, imported once and kept for all later runs.
 """
 
@@ -18,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
-from byokg.cli.config import RunOptions, Settings
+from byokg.cli.config import Settings
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -39,7 +37,7 @@ from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.store import GraphStore, takes_queries
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
@@ -50,116 +48,8 @@ from byokg.types import EntityId, Spending
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
     from byokg.evaluation.metrics import Metrics
-    from byokg.evaluation.runner import Pipeline, Progress, RunSettings, Shard
+    from byokg.evaluation.runner import Pipeline, Progress, RunSettings
     from byokg.pipeline.tracing import Tracing
-
-_FILE = "@"
-
-Graph: TypeAlias = "Callable[[Example], tuple[GraphStore, NameIndex]]"
-"""Gives the graph that a question is asked of, and the names in it."""
-
-
-def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
-    """Return the questions of the ids and types that the settings name, which takes no graph.
-
-    Raises:
-        ConfigError: there is no question of such an id or type.
-        DatasetError: the data set cannot be read.
-    """
-    from byokg.evaluation.datasets.base import named
-
-    examples = dataset.examples()
-    for reason, count in dataset.left_out().items():
-        note(f"{count:,} questions of {dataset.name} are left out: {reason}")
-    return named(examples, _ids(run.ids), run.types)
-
-
-def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
-    """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    from byokg.evaluation.datasets.base import drawn
-
-    return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
-
-
-def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
-    """Return the questions that fulfil what is required, and of these the ones that are drawn.
-
-    Raises:
-        ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
-    """
-    from byokg.evaluation.audit import executed, with_answer
-    from byokg.evaluation.datasets.base import drawn
-
-    kept = list(examples)
-    if "executable" in run.require and kept:
-        store, _ = graph(kept[0])
-        if not takes_queries(store):
-            raise ConfigError(
-                f"require=executable needs a graph that takes queries, and {store.name} takes none; add graph=arcadedb"
-            )
-        result = executed(kept, store)
-        kept = list(result.examples)
-        _tell_left_out("executable", len(examples), len(kept), result.left_out, note)
-    if "answers_in_graph" in run.require:
-        before = len(kept)
-        kept = [example for example in kept if with_answer([example], *graph(example))]
-        _tell_left_out("answers_in_graph", before, len(kept), {}, note)
-    kept = drawn(kept, run.per_type, run.sample, run.limit, run.seed)
-    if not kept:
-        raise ConfigError("no question is left to ask; check ids, types and require")
-    if len(kept) < len(examples):
-        note(f"{len(kept):,} of {len(examples):,} questions are asked")
-    return kept
-
-
-def keyed(
-    examples: Sequence[Example],
-    store: GraphStore,
-    names: Callable[[], NameIndex],
-    note: Callable[[str], None],
-) -> list[Example]:
-    """Return the questions with the ids by which the graph holds their topics."""
-    from byokg.evaluation.datasets.base import by_name
-    from byokg.evaluation.datasets.folder import graph_keys, with_nodes_of_names
-
-    if graph_keys(examples, store) == "names":
-        note("the graph holds the questions' topics under their names, so these are the ids asked for")
-        examples = [by_name(example) for example in examples]
-    named = with_nodes_of_names(examples, store, names)
-    if named != list(examples):
-        note("the questions name their topics and give no ids, so the nodes of these names are their topics")
-    return named
-
-
-def part(examples: Sequence[Example], run: RunOptions) -> tuple[Shard | None, Sequence[Example]]:
-    """Return the shard that the settings name, and its questions. Raises `ConfigError`."""
-    from byokg.evaluation.runner import Shard
-
-    if run.shard is None:
-        return None, examples
-    shard = Shard.parse(run.shard)
-    return shard, shard.of(examples)
-
-
-def _ids(words: Sequence[str]) -> list[str]:
-    """Return ids, those of files in place of the files."""
-    ids = []
-    for word in words:
-        if not word.startswith(_FILE):
-            ids.append(word)
-            continue
-        try:
-            lines = Path(word.removeprefix(_FILE)).expanduser().read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"ids={word} cannot be read ({error}); name a text file with one id a line") from error
-        ids += [line.strip() for line in lines if line.strip()]
-    return ids
-
-
-def _tell_left_out(name: str, before: int, after: int, reasons: Mapping[str, int], note: Callable[[str], None]) -> None:
-    shown = "".join(f"; {reason}: {count:,}" for reason, count in reasons.items())
-    note(f"require={name} keeps {after:,} of {before:,} questions{shown}")
-
 
 _GRAPH_HASH_DIGITS = 12
 
@@ -254,7 +144,7 @@ class Bench:
         """Return the graph that a question is asked of, and the names in it."""
         if self.subgraphs is None:
             return self.store, self.entities.names
-        store = self.subgraphs.subgraph(example.id)
+        store = self.subgraphs.subgraph(example.first_id)
         return store, name_index(store)
 
     def gold_nodes(self, example: Example) -> list[list[EntityId]]:
@@ -410,6 +300,9 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         if not quiet:
             print_line(err, text)
 
+    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.evaluation.repeats import repeated
+
     dataset: Dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, note)
     grants = settings.run.linking
@@ -421,33 +314,46 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         examples = narrowed(candidates, settings.run, bench.graph, note)
         if bench.subgraphs is None:  # these come with the names that they use
             examples = keyed(examples, bench.store, lambda: bench.entities.names, note)
+        if settings.run.repeats > 1 and bench.asks is None:
+            note(
+                f"pipeline={settings.options['pipeline']} asks no language model and answers alike each time, so every "
+                f"question is asked once, and repeats={settings.run.repeats} says nothing"
+            )
+        times = 1 if bench.asks is None else settings.run.repeats
         if estimate is not None:
-            _print_estimate(settings, examples, bench, estimate, out, note)
+            _print_estimate(settings, repeated(examples, times), bench, estimate, out, note)
             return
-        _run(settings, dataset, examples, bench, out, err, quiet)
+        _run(settings, dataset, examples, times, bench, out, err, quiet)
 
 
 def _run(
     settings: Settings,
     dataset: Dataset,
     examples: Sequence[Example],
+    times: int,
     bench: Bench,
     out: Console,
     err: Console,
     quiet: bool,
 ) -> None:
-    """Answer the questions, and print the result; see `evaluate`."""
+    """Answer the questions so many times, and print the result; see `evaluate`."""
 
     def note(text: str) -> None:
         if not quiet:
             print_line(err, text)
 
-    from byokg.evaluation.records import PREDICTIONS, read_unfinished, read_usage
+    from byokg.cli.questions import part
+    from byokg.evaluation.cases import join
+    from byokg.evaluation.metrics import PROFILE
+    from byokg.evaluation.profiles import PROFILES
+    from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
+    from byokg.evaluation.repeats import repeat_figures, repeated
     from byokg.evaluation.runner import RunSettings, run_evaluation
-    from byokg.evaluation.tables import metrics_tables, usage_table
+    from byokg.evaluation.tables import metrics_tables, repeat_table, usage_table
 
     grants = settings.run.linking
     shard, examples = part(examples, settings.run)
+    examples = repeated(examples, times)
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
@@ -492,7 +398,9 @@ def _run(
         note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
         note("this run is finished already; its recorded result:")
-    out.print(metrics_tables(metrics, dataset.name))
+    out.print(metrics_tables(metrics, dataset.name, times))
+    if times > 1 and (found := repeat_figures(join(examples, read_predictions(folder)), PROFILES[PROFILE])) is not None:
+        out.print(repeat_table(found))
     usage = usage_table(read_usage(folder), read_unfinished(folder))
     if usage is not None:
         out.print(usage)
@@ -526,6 +434,8 @@ def _print_estimate(
     note: Callable[[str], None],
 ) -> None:
     """Answer some questions, which are paid and recorded, and say what all of them will take."""
+    from byokg.llm.calling import sampling
+
     if bench.asks is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
     if bench.asks.pending is not None:
@@ -536,7 +446,8 @@ def _print_estimate(
     spent = []
     for example in chosen:
         try:
-            bench.pipeline.run(example.asked(grants.entities, grants.hops))
+            with sampling(example.repeat):
+                bench.pipeline.run(example.asked(grants.entities, grants.hops))
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")
         spent.append(sum(bench.asks.meter.take(example.id).stages.values(), Spending()))

@@ -75,7 +75,7 @@ def export(
 def _asked_of(store: Opened, words: list[str] | None) -> tuple[Dataset, list[Example]]:
     """Return a data set and its questions, their topics as ids of the graph."""
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import keyed, selected
+    from byokg.cli.questions import keyed, selected
     from byokg.graph.name_indexes import name_index
 
     settings = read_settings(words or [])

@@ -248,7 +248,8 @@ def evaluate_linking(
     """
 
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import keyed, narrowed, open_store, picked
+    from byokg.cli.evaluation import open_store
+    from byokg.cli.questions import keyed, narrowed, picked
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate

@@ -12,14 +12,13 @@ import typer
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import Anchor, Measured, measured, part_anchors
-from byokg.evaluation.tables import (
+from byokg.evaluation.report.comparison_tables import (
     anchor_json,
     anchor_tables,
     comparison_json,
     comparison_tables,
-    score_json,
-    score_tables,
 )
+from byokg.evaluation.tables import score_json, score_tables
 from byokg.llm.replies import RecordedReplies
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ def score(
     """
     from byokg.evaluation.compare import score_cases
     from byokg.evaluation.profiles import chosen
+    from byokg.evaluation.repeats import repeat_figures
 
     names = profile or ["strict"]
     profiles = chosen([name for name in names if name != _JUDGE])
@@ -72,6 +72,7 @@ def score(
     if _JUDGE in names:
         profiles = (*profiles, judged(cases, words or [], note))
     scored = score_cases(cases, profiles, seed)
+    repeats = [found for one in profiles if (found := repeat_figures(cases, one, seed)) is not None]
     ours = {
         (one.profile.name, name): {subject.name: estimate.value}
         for one in scored
@@ -81,10 +82,10 @@ def score(
     like, unlike = part_anchors(published, [subject], published_graph)
     if as_json:
         figures = {"published": anchor_json(like, unlike, ours)} if published else {}
-        print_json({**score_json(scored, cases, subject.name), **figures})
+        print_json({**score_json(scored, cases, subject.name, repeats), **figures})
         return
     console = stdout()
-    console.print(score_tables(scored, cases, subject.name))
+    console.print(score_tables(scored, cases, subject.name, repeats))
     for part in anchor_tables(like, unlike, [subject], ours):
         console.print(part)
 
@@ -116,10 +117,11 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
         ConfigError: there is neither such a folder nor such a file.
     """
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import selected
+    from byokg.cli.questions import selected
     from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.records import read_config, read_predictions
+    from byokg.evaluation.repeats import repeated
     from byokg.evaluation.run_folder import is_finished, read_questions
 
     name = predictions.resolve().name
@@ -135,14 +137,16 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
         examples = recorded = read_questions(predictions)
         if dataset is not None:
             # Of the same ids as the predictions, whichever the graph of the run was keyed by.
-            examples = tuple(map(by_name, dataset.examples())) if is_by_name(recorded) else tuple(dataset.examples())
+            of_set = map(by_name, dataset.examples()) if is_by_name(recorded) else iter(dataset.examples())
+            examples = tuple(repeated(tuple(of_set), 1 + max((one.repeat for one in recorded), default=0)))
         cases = _only(join(examples, read_predictions(predictions)), asked)
         if not is_finished(predictions):
             missing = sum(not case.has_outcome for case in cases)
             note(f"{predictions} is not finished: {missing:,} of {len(cases):,} questions have no prediction so far")
         config = read_config(predictions)
         made = config.get("dataset") or {}
-        return cases, Measured(name, str(made.get("name", "")), len(cases), str(config.get("entities", "")))
+        n = len({case.first_id for case in cases})
+        return cases, Measured(name, str(made.get("name", "")), n, str(config.get("entities", "")))
     if predictions.is_file():
         if dataset is None:
             cases = read_external(predictions, note=note)
@@ -156,7 +160,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
 def _only(cases: list[Case], asked: Sequence[Example]) -> list[Case]:
     """Return the cases of the questions asked; all of them where none is named."""
     wanted = {example.id for example in asked}
-    return [case for case in cases if case.id in wanted or not wanted]
+    return [case for case in cases if (case.first_id or case.id) in wanted or not wanted]
 
 
 def compare(
@@ -338,7 +342,8 @@ def report(
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         page = build_page(read, examples, first, store, recorded)
     write_page(page, out)
-    print(f"report of {len(examples):,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
+    asked = len({example.first_id for example in examples})
+    print(f"report of {asked:,} questions in {out} ({len(page) / 1e6:,.1f} MB)")
 
 
 def view(

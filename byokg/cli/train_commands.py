@@ -37,7 +37,8 @@ def labels_(
     the question, its best queries, and their hits, totals, precision and recall. Settings: train.keep, train.min_f1,
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
-    from byokg.cli.evaluation import keyed, narrowed, open_store, picked
+    from byokg.cli.evaluation import open_store
+    from byokg.cli.questions import keyed, narrowed, picked
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
@@ -96,7 +97,8 @@ def ranker_(
     Right is a path whose ends are the gold answers; minutes on one core. Settings: train.epochs, train.rank, train.seed
     and more (see all with: byokg eval train=ranker --show). Use it with: byokg eval pipeline.ranker=DIR
     """
-    from byokg.cli.evaluation import keyed, narrowed, picked, set_up
+    from byokg.cli.evaluation import set_up
+    from byokg.cli.questions import keyed, narrowed, picked
     from byokg.errors import ConfigError
     from byokg.graph.name_indexes import name_index
     from byokg.linking.kg_linker import OfflineLinker

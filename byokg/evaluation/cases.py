@@ -79,6 +79,8 @@ class Case:
     answer_type: str = ""
     cluster: str = ""
     """Shared by questions that belong together; empty if the question stands alone."""
+    first_id: str = ""
+    """Id of the question that this asks, perhaps not for the first time; empty where nothing is asked twice."""
 
     @property
     def written(self) -> bool:
@@ -153,7 +155,8 @@ def case_of(example: Example, prediction: Prediction | None, reply: str | None =
         rows=example.rows,
         type=example.type,
         answer_type=example.answer_type,
-        cluster=example.cluster,
+        cluster=example.group,
+        first_id=example.first_id,
     )
 
 

@@ -90,7 +90,7 @@ def _digest(value: str) -> str:
 def differing(first: Run, second: Run) -> tuple[str, ...]:
     """Return why two runs are not about the same questions, scored alike; empty if they are."""
     reasons = []
-    mine, theirs = ({example.id: example for example in run.questions} for run in (first, second))
+    mine, theirs = ({one.id: one for one in run.questions if not one.repeat} for run in (first, second))
     if first.dataset["name"] != second.dataset["name"]:
         reasons.append(f"one asked {first.dataset['name']!r}, the other {second.dataset['name']!r}")
     elif first.dataset != second.dataset:
@@ -169,7 +169,8 @@ class Measured:
 
 def measured(run: Run) -> Measured:
     """Return what a run's figures are about."""
-    return Measured(run.name, run.dataset["name"], len(run.questions), run.config["entities"])
+    asked = len({example.first_id for example in run.questions})
+    return Measured(run.name, run.dataset["name"], asked, run.config["entities"])
 
 
 def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[str, ...]:

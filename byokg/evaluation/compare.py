@@ -10,7 +10,7 @@ Source: ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher), for the judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -30,6 +30,7 @@ from byokg.evaluation.significance import (
     Difference,
     Values,
     cluster_codes,
+    cluster_sums,
     effective_n,
     holm,
     intervals,
@@ -278,12 +279,17 @@ class TypeDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the second run does otherwise than the first, on the questions of both."""
+    """What the second run does otherwise than the first, on the questions of both.
+
+    Where a run asks questions several times, a question's value is the mean over its repeats.
+    """
 
     first: Run
     second: Run
     scores: tuple[ProfileScores, ProfileScores]
-    """On the same questions: those that the profile counts in both runs."""
+    """On the same questions, all repeats of them: those that the profile counts in both runs."""
+    n: int
+    """Questions compared."""
     left_out: int
     """Questions of both runs that the profile does not count in one of them: skipped, or lacking what it compares."""
     metric: str
@@ -302,12 +308,20 @@ class Comparison:
     """By metric, the p value corrected for the number of runs compared with the first."""
 
     @property
+    def repeats(self) -> tuple[int, int]:
+        """Return how often each run asks a question."""
+        first, second = (len(scores.values) // self.n for scores in self.scores)
+        return first, second
+
+    @property
     def losses(self) -> tuple[Mapping[Stage, int], ...]:
         """Return by stage how many of the questions of both runs each of them lost; empty if none recorded evidence."""
-        asked = {example.id: example for example in self.first.questions}
-        common = [example for example in self.second.questions if example.id in asked]
         runs = (self.first, self.second)
-        outcomes = [[outcome(one, run.predictions.get(one.id)) for one in common] for run in runs]
+        common = set.intersection(*({example.first_id for example in run.questions} for run in runs))
+        outcomes = [
+            [outcome(one, run.predictions.get(one.id)) for one in run.questions if one.first_id in common]
+            for run in runs
+        ]
         if not all(any(each.retrieved is not None for each in its) for its in outcomes):
             return ()
         return tuple(count_stages(each.stage for each in its) for its in outcomes)
@@ -355,27 +369,29 @@ def compare_runs(
 
 
 def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int, resamples: int) -> Comparison:
-    theirs = {case.id: case for case in second.cases}
-    cases = [case for case in first.cases if case.id in theirs]
-    if not cases:
+    mine, theirs = first.cases, second.cases
+    common = {case.first_id for case in mine} & {case.first_id for case in theirs}
+    if not common:
         raise RunError(f"{first.name!r} and {second.name!r} share no question; compare runs over the same data set")
-    before, after = _scored(cases, theirs, profile, seed)
-    counted = (before.weights[:, 0] > 0) & (after.weights[:, 0] > 0)
+    before, after, asked = _scored(mine, theirs, common, profile, seed)
+    counted = (asked[0].weights[:, 0] > 0) & (asked[1].weights[:, 0] > 0)
     if not counted.any():
         raise RunError(f"profile {profile.name} can score none of the questions in both runs; use --profile strict")
-    shared = len(cases)
+    shared = len(common)
     if not counted.all():
-        cases = [case for case, counts in zip(cases, counted, strict=True) if counts]
-        before, after = _scored(cases, theirs, profile, seed)
+        common = {case.first_id for case, counts in zip(asked[0].cases, counted, strict=True) if counts}
+        before, after, asked = _scored(mine, theirs, common, profile, seed)
     names = [each.name for each in profile.metrics]
     column = names.index(metric)
-    one, other = before.values[:, column], after.values[:, column]
+    cases = asked[0].cases
+    values, weights = [each.values for each in asked], [each.weights for each in asked]
+    one, other = values[0][:, column], values[1][:, column]
 
     codes = cluster_codes([case.cluster for case in cases])
 
     def difference(rows: Sequence[int]) -> list[Difference]:
-        weights = before.weights[rows], after.weights[rows]
-        return paired_difference(before.values[rows], after.values[rows], weights, seed, resamples, codes[rows])
+        counts = weights[0][rows], weights[1][rows]
+        return paired_difference(values[0][rows], values[1][rows], counts, seed, resamples, codes[rows])
 
     def in_group(group: str, one: Difference, corrected: float) -> TypeDifference:
         first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
@@ -388,6 +404,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
         first=first,
         second=second,
         scores=(before, after),
+        n=len(cases),
         left_out=shared - len(cases),
         metric=metric,
         differences=dict(zip(names, difference(range(len(cases))), strict=True)),
@@ -403,9 +420,45 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
     )
 
 
+@dataclass(frozen=True)
+class PerQuestion:
+    """A run's values with one row a question."""
+
+    cases: Sequence[Case]
+    """The first of each question."""
+    values: Values
+    """(Q, M) of Q questions and M metrics; means over repeats."""
+    weights: Values
+    """(Q, M)"""
+
+
+def per_question(cases: Sequence[Case], values: Values, weights: Values) -> PerQuestion:
+    """Average values over the repeats of each question, in the order of the questions.
+
+    Args:
+        cases: N predictions.
+        values: (N, M)
+        weights: (N, M), how much each counts.
+    """
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(case.first_id, len(places)) for case in cases], np.intp)
+    if len(places) == len(cases):
+        return PerQuestion(cases, values, weights)
+    total = cluster_sums(weights, codes)
+    means = cluster_sums(values * weights, codes) / np.where(total > 0, total, 1.0)
+    times = np.bincount(codes)[:, None]
+    firsts = np.unique(codes, return_index=True)[1]
+    return PerQuestion([cases[row] for row in firsts], means, total / times)
+
+
 def _scored(
-    cases: Sequence[Case], theirs: Mapping[str, Case], profile: Profile, seed: int
-) -> tuple[ProfileScores, ProfileScores]:
-    [before] = score_cases(cases, [profile], seed)
-    [after] = score_cases([theirs[case.id] for case in cases], [profile], seed)
-    return before, after
+    mine: Sequence[Case], theirs: Sequence[Case], common: Collection[str], profile: Profile, seed: int
+) -> tuple[ProfileScores, ProfileScores, tuple[PerQuestion, PerQuestion]]:
+    """Score the questions of both runs; what is by question is in the order of the first run."""
+    order = {id: place for place, id in enumerate(dict.fromkeys(case.first_id for case in mine))}
+    parts = [[case for case in cases if case.first_id in common] for cases in (mine, theirs)]
+    for part in parts:
+        part.sort(key=lambda case: order[case.first_id])
+    before, after = (score_cases(part, [profile], seed)[0] for part in parts)
+    asked = [per_question(part, one.values, one.weights) for part, one in zip(parts, (before, after), strict=True)]
+    return before, after, (asked[0], asked[1])

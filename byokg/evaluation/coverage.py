@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byokg.errors import EntityNotFound
-from byokg.evaluation.audit import is_value
+from byokg.evaluation.datasets.audit import is_value
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.guard.sparql import parse_sparql
 from byokg.graph.guard.tokens import Unreadable

@@ -4,8 +4,8 @@ Lines are appended to the three record files as questions finish, each with one 
 operating system, so a kill loses only the questions in flight and at most tears the last line. Opening
 the folder again cuts what is torn and keeps the questions that are in all three files. When the last
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
-as finished. A larger `limit` goes on where the smaller one ended. Whole files are replaced by renaming, never rewritten
-in place.
+as finished. A larger `limit`, or more `repeats`, goes on where the smaller one ended. Whole files are replaced by
+renaming, never rewritten in place.
 
 `questions.jsonl` says what was asked, so the folder can be scored again, compared and shown without the data set: one
 line a question, in the order asked, with the fields of `Example` that are not empty, under their names. Lists are as in
@@ -79,7 +79,7 @@ _RECORDS = (PREDICTIONS, TRACE, TIMINGS)
 _DIFFERENCES_SHOWN = 5
 _PACKAGE = Path(__file__).resolve().parents[1]
 _GIT_TIMEOUT_S = 5
-_FIELDS = frozenset(field.name for field in dataclasses.fields(Example))
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Example)}
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ def _line(example: Example) -> bytes:
     fields = {
         name: value
         for name, value in dataclasses.asdict(example).items()
-        if value not in ("", (), None) or name == "answers"
+        if value not in ("", (), None, _DEFAULTS[name]) or name == "answers"
     }
     return json_line(fields)
 
 
 def _example(line: bytes, place: str) -> Example:
     try:
-        fields = {name: as_tuples(value) for name, value in json.loads(line).items() if name in _FIELDS}
+        fields = {name: as_tuples(value) for name, value in json.loads(line).items() if name in _DEFAULTS}
         return Example(**fields)
     except (ValueError, TypeError, AttributeError) as error:
         raise RunError(f"{place}: is no question ({error}); start the run again in another folder") from error
@@ -447,11 +447,11 @@ class RunFolder:
         write_file(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
 
     def _grows(self, config: Mapping[str, Any]) -> bool:
-        """Tell whether the folder holds the first questions of this run, asked alike under a smaller limit."""
+        """Tell whether the folder holds a part of this run, asked alike under a smaller limit or fewer repeats."""
         if not _may_grow(read_config(self.path), config):
             return False
         recorded = (self.path / QUESTIONS).read_bytes() if (self.path / QUESTIONS).is_file() else b""
-        return bool(recorded) and self._questions.startswith(recorded)
+        return bool(recorded) and set(recorded.splitlines()) <= set(self._questions.splitlines())
 
     def _repair(self) -> list[str]:
         """Bring the record files to the same whole questions, and return these in file order."""
@@ -488,16 +488,21 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Tell whether two configurations differ in nothing but that the second asks more questions."""
+    """Tell whether two configurations differ in nothing but that the second asks more questions, or more often."""
     counts = []
     for each in (there, now):
         questions, settings = each.get("questions"), each.get("config")
         if not isinstance(questions, Mapping) or not isinstance(settings, Mapping):
             return False
-        rest = {name: value for name, value in settings.items() if name != "limit"}
-        counts.append((questions.get("n"), {**_belonging(each), "questions": None, "config": rest}))
+        rest = {name: value for name, value in settings.items() if name not in ("limit", "repeats")}
+        counts.append((asked_in_all(questions), {**_belonging(each), "questions": None, "config": rest}))
     (before, one), (after, other) = counts
-    return isinstance(before, int) and isinstance(after, int) and before < after and one == other
+    return before < after and one == other
+
+
+def asked_in_all(questions: Mapping[str, Any]) -> int:
+    """Return how many predictions a run makes, by what its `config.yaml` says of its questions."""
+    return int(questions.get("n") or 0) * int(questions.get("repeats") or 1)
 
 
 def _refuse_another_run(path: Path, config: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
@@ -54,10 +55,10 @@ from byokg.evaluation.run_folder import (
     read_questions,
 )
 from byokg.graph.store import GraphStore
-from byokg.llm.calling import Deadline
+from byokg.llm.calling import Deadline, sampling
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.text import estimate_tokens
-from byokg.types import Answer, EntityId, Question, Spending
+from byokg.types import Answer, EntityId, Question, Spending, asked_first
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")
 
@@ -288,7 +289,7 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or not prediction.has_outcome:
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.cluster)
+        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.group)
     return Outcome(
         score(prediction.answers, example.answers) if example.answers else ZERO,
         type=example.type,
@@ -296,7 +297,7 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
         linked=linked,
         retrieved=prediction.retrieved,
         grounding=prediction.grounding,
-        cluster=example.cluster,
+        cluster=example.group,
     )
 
 
@@ -350,7 +351,8 @@ class _Asker:
         started = time.perf_counter()
         topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
         try:
-            with Deadline.after(math.inf if self.deadline_s is None else self.deadline_s).holding():
+            deadline = Deadline.after(math.inf if self.deadline_s is None else self.deadline_s)
+            with deadline.holding(), sampling(example.repeat):
                 answer = self.pipeline.run(example.asked(self.settings.entities, self.settings.hops))
             seconds = time.perf_counter() - started
             if answer.question_id != example.id:
@@ -442,13 +444,18 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
 
 
 def question_record(examples: Sequence[Example]) -> dict[str, Any]:
-    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored."""
-    names = [each.name for each in fields(Example)]
+    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored.
+
+    How often each is asked is said apart (`repeats`), if it is more than once.
+    """
+    names = [each.name for each in fields(Example) if each.name != "repeat"]
     digest = hashlib.sha256()
-    for example in examples:
+    once = [example for example in examples if not example.repeat]
+    for example in once:
         line = json.dumps([getattr(example, name) for name in names])
         digest.update(line.encode("ascii") + b"\n")
-    return {"n": len(examples), "checksum": digest.hexdigest()}
+    repeats = {} if len(once) == len(examples) else {"repeats": len(examples) // len(once)}
+    return {"n": len(once), "checksum": digest.hexdigest(), **repeats}
 
 
 def _plain(value: object, key: str) -> Any:
@@ -496,9 +503,9 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Metrics:
         if shown:
             raise RunError(f"{str(first.folder)!r} and {str(part.folder)!r} are shards of different runs ({shown})")
     count = len(parts)
-    examples = [
-        parts[place % count].examples[place // count] for place in range(sum(len(part.examples) for part in parts))
-    ]
+    # A question and its repeats are in one shard, one after the other.
+    blocks = [[list(its) for _, its in groupby(part.examples, key=lambda each: each.first_id)] for part in parts]
+    examples = [example for place in range(sum(map(len, blocks))) for example in blocks[place % count][place // count]]
     config = {**first.config, "questions": question_record(examples), "shard": None}
     config.pop("hash", None)
     path = Path(out)
@@ -572,4 +579,4 @@ class PerQuestionPipeline:
 
     def run(self, question: Question) -> Answer:
         """Answer the question from its graph. Raises `DatasetError` if the data set has none for it."""
-        return self._pipeline(question.id).run(question)
+        return self._pipeline(asked_first(question.id, question.repeat)).run(question)

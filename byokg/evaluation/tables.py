@@ -1,5 +1,5 @@
-"""The one way in which byokg prints tables, and the tables of runs: metrics, what language models took, predictions
-under several metric profiles, differences between runs, and published figures apart from them.
+"""The one way in which byokg prints tables, and the tables of runs: metrics, what language models took, and predictions
+under several metric profiles.
 
 Every table fits a terminal of 80 columns: headings and labels wrap, figures never do.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -21,12 +21,9 @@ from byokg.types import Spending
 
 if TYPE_CHECKING:
     from byokg.evaluation.cases import Case
-    from byokg.evaluation.comparability import Anchor, Measured
-    from byokg.evaluation.compare import Comparison, ProfileScores
-    from byokg.evaluation.significance import Difference, Values
-
-Unlike = Sequence[tuple["Anchor", tuple[str, ...]]]
-"""Published figures that ours cannot be compared with, each with the reasons."""
+    from byokg.evaluation.compare import ProfileScores
+    from byokg.evaluation.repeats import RepeatFigures
+    from byokg.evaluation.significance import Values
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
 """What tables call the metrics of the default profile."""
@@ -105,15 +102,20 @@ def two_lines(estimate: Estimate) -> Text:
     return Text.assemble(percent(estimate.value), "\n", (half_width(estimate), "dim"))
 
 
-def metrics_tables(metrics: Metrics, title: str) -> Group:
+def metrics_tables(metrics: Metrics, title: str, repeats: int = 1) -> Group:
     """Return what to print: all questions first, then one table for each breakdown into several groups.
 
     Figures are percentages with one decimal. The first table gives each 95 % interval by its ends, the
     breakdowns give half its width. The number of failed questions, which score zero, is always shown. Where topic
     entities had to be found, the first table says what share of them was. Where anything was retrieved, two tables say
     how much of the answers the evidence holds, and at which stage questions are lost.
+
+    Args:
+        metrics: what to print.
+        title: of the first table.
+        repeats: how often each question was asked.
     """
-    tables = [_overall(metrics.overall, title)]
+    tables = [_overall(metrics.overall, title, repeats)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
         tables += [_evidence(metrics.overall), _loss(metrics)]
     if metrics.overall.grounding:
@@ -170,8 +172,9 @@ def _spent(total: Spending) -> str:
     return ", ".join(parts)
 
 
-def _overall(summary: Summary, title: str) -> Table:
-    caption = f"{questions_told(summary.n, summary.clusters, summary.effective_n)}, {summary.failed:,} failed"
+def _overall(summary: Summary, title: str, repeats: int) -> Table:
+    told = questions_told(summary.n, summary.clusters, summary.effective_n, repeats)
+    caption = f"{told}, {summary.failed:,} failed"
     linked = summary.linked
     if linked is not None:
         of = "all" if linked.n == summary.n else f"the {linked.n:,}"
@@ -198,12 +201,34 @@ def _evidence(summary: Summary) -> Table:
     return table([*labels(""), *figures("%", "95 % interval")], rows, "answers in the evidence", caption, wide=True)
 
 
-def questions_told(n: int, clusters: int | None, effective_n: float | None) -> str:
-    """Say how many questions there are, and if they form clusters, how many independent ones say as much."""
-    told = f"{n:,} questions"
-    if clusters is None or effective_n is None or clusters == n:
+def questions_told(n: int, clusters: int | None, effective_n: float | None, repeats: int = 1) -> str:
+    """Say how many questions there are, and if they form clusters, how many independent ones say as much.
+
+    Args:
+        n: predictions that are counted.
+        clusters: that they form; a question and its repeats are in one.
+        effective_n: independent questions that say as much.
+        repeats: how often each question was asked.
+    """
+    asked = n // repeats
+    told = f"{asked:,} questions" if repeats == 1 else f"{asked:,} questions, each asked {repeats} times"
+    if clusters is None or effective_n is None or clusters == asked:
         return told
     return f"{told} in {clusters:,} clusters (effective n {effective_n:,.0f})"
+
+
+def repeat_table(one: RepeatFigures) -> Table:
+    """Return what asking each question several times shows."""
+    rows = [_with_interval(f"pass@{k}", estimate) for k, estimate in one.pass_at.items()]
+    voted = ((f"majority of {one.repeats}: {TITLES.get(name, name)}", each) for name, each in one.majority.items())
+    rows += [_with_interval(label, each) for label, each in voted]
+    told = (
+        f"of {one.questions:,} questions, {percent(one.always)} % are right every time, {percent(one.never)} % never; "
+        f"standard deviation between questions {percent(one.between)}, within a question {percent(one.within)}, of a "
+        f"run that asks once {percent(one.one_round)} points"
+    )
+    title = f"each question asked {one.repeats} times, by {TITLES.get(one.metric, one.metric)}"
+    return table([*labels(""), *figures("%", "95 % interval")], rows, title, told, wide=True)
 
 
 def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:
@@ -244,7 +269,9 @@ def _breakdown(noun: str, groups: Mapping[str, Summary]) -> Table:
 _FAILURES_LISTED = 5
 
 
-def score_tables(scored: Sequence[ProfileScores], cases: Sequence[Case], title: str) -> Group:
+def score_tables(
+    scored: Sequence[ProfileScores], cases: Sequence[Case], title: str, repeats: Sequence[RepeatFigures] = ()
+) -> Group:
     """Return all tables: the profiles, their own metrics, their distance from the first, and any breakdown of one.
 
     Figures are percentages; below each, half the width of its 95 % interval.
@@ -256,11 +283,15 @@ def score_tables(scored: Sequence[ProfileScores], cases: Sequence[Case], title: 
         tables.append(_differences(scored))
     if len(scored) == 1 and scored[0].groups:
         tables.append(_groups(scored[0]))
-    return Group(*tables, *_notes(scored, cases))
+    tables += map(repeat_table, repeats[:1])
+    return Group(*tables, *_notes(scored, cases, repeats[0].repeats if repeats else 1))
 
 
-def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: str) -> dict[str, Any]:
-    """Return all figures as JSON holds them."""
+def score_json(
+    scored: Sequence[ProfileScores], cases: Sequence[Case], title: str, repeats: Sequence[RepeatFigures] = ()
+) -> dict[str, Any]:
+    """Return all figures as JSON holds them; `repeats` are of each profile, or there are none."""
+    by_profile = {one.profile.name: asdict(its) for one, its in zip(scored, repeats, strict=False)}
     return {
         "predictions": title,
         "questions": len(cases),
@@ -279,6 +310,7 @@ def score_json(scored: Sequence[ProfileScores], cases: Sequence[Case], title: st
                     for name, estimate in one.estimates.items()
                 },
                 "groups": {group: {"n": some.n, **some.figures} for group, some in one.groups.items()},
+                **({"repeats": by_profile[one.profile.name]} if repeats else {}),
             }
             for one in scored
         },
@@ -356,7 +388,7 @@ def _groups(one: ProfileScores) -> Table:
     )
 
 
-def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]:
+def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case], repeats: int) -> list[Text]:
     """Say what failed, and what could not be scored and why."""
     failed = [case.id for case in cases if not case.has_outcome]
     notes = [
@@ -364,7 +396,7 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
         "the publication does so"
     ]
     if scored[0].n and scored[0].clusters < scored[0].n:
-        told = questions_told(scored[0].n, scored[0].clusters, scored[0].effective_n)
+        told = questions_told(scored[0].n, scored[0].clusters, scored[0].effective_n, repeats)
         notes.append(f"{told}: questions that belong together are drawn together for the intervals")
     if failed:
         more = f" (+{len(failed) - _FAILURES_LISTED:,} more)" if len(failed) > _FAILURES_LISTED else ""
@@ -374,215 +406,3 @@ def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case]) -> list[Text]
             what = f"{one.unscorable:,} questions lack" if one.n else "the questions lack"
             notes.append(f"{one.profile.name}: {what} {one.profile.needs}")
     return [Text(note) for note in notes]
-
-
-_HEADING = 8
-"""Characters of a run's name that fit above its figures."""
-
-_SETTINGS_SHOWN = 12
-_VALUE_SHOWN = 40
-"""Characters of a setting's value."""
-
-Ours = Mapping[tuple[str, str], Mapping[str, float]]
-"""By profile and metric, the figure of each run or file by its name, in [0, 1]."""
-
-
-def comparison_tables(comparison: Comparison, listed: int) -> Group:
-    """Return all about two runs: settings, metrics, types, and the first `listed` questions won and lost."""
-    first, second = comparison.first, comparison.second
-    parts: list[RenderableType] = [Text(f"{second.name} against {first.name}", style="bold"), *_settings(comparison)]
-    if _run_headings(comparison) != (first.name, second.name):
-        parts.insert(1, Text(f"  [1] {first.name}\n  [2] {second.name}"))
-    if comparison.apart:
-        parts.append(Text(f"NOT under one contract: {'; '.join(comparison.apart)}", style="bold"))
-    else:
-        parts.append(Text("one contract: the same questions, graph, grants, profile and code"))
-    parts.append(_metrics(comparison))
-    if comparison.by_type:
-        parts.append(_types(comparison))
-    if comparison.losses:
-        parts.append(_losses(comparison))
-    parts += _questions(comparison, listed)
-    return Group(*parts)
-
-
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return all of it as JSON holds it."""
-    before, after = comparison.scores
-    return {
-        "first": comparison.first.name,
-        "second": comparison.second.name,
-        "dataset": comparison.first.dataset["name"],
-        "profile": before.profile.name,
-        "questions": len(before.values),
-        "left_out": comparison.left_out,
-        "clusters": before.clusters,
-        "effective_n": before.effective_n,
-        "contract_differs": list(comparison.apart),
-        "settings": {key: list(values) for key, values in comparison.settings.items()},
-        "metrics": {
-            name: {
-                "first": before.estimates[name].value,
-                "second": after.estimates[name].value,
-                **_plain(difference),
-                "p_holm": comparison.holm[name],
-            }
-            for name, difference in comparison.differences.items()
-        },
-        "loss": [dict(counts) for counts in comparison.losses],
-        "metric": comparison.metric,
-        "by_type": {
-            group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference), "p_holm": one.holm}
-            for group, one in comparison.by_type.items()
-        },
-        "won": list(comparison.won),
-        "lost": list(comparison.lost),
-    }
-
-
-def anchor_tables(
-    like: Sequence[Anchor], unlike: Unlike, subjects: Sequence[Measured], ours: Ours
-) -> list[RenderableType]:
-    """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
-    names = (one.name for one in subjects)
-    several = len({anchor.dataset for anchor in (*like, *(anchor for anchor, _ in unlike))}) > 1
-    columns = [*labels("system", "profile", "metric"), *figures("published", *names, one_line=False)]
-    parts: list[RenderableType] = []
-    if like:
-        parts.append(
-            table(columns, [_beside(anchor, subjects, ours, several) for anchor in like], "published, comparable, %")
-        )
-    if unlike:
-        numbers: dict[str, int] = {}
-        rows = [
-            (
-                *_beside(anchor, subjects, ours, several),
-                ", ".join(str(numbers.setdefault(reason, len(numbers) + 1)) for reason in reasons),
-            )
-            for anchor, reasons in unlike
-        ]
-        columns += figures("why not", one_line=False)
-        parts.append(table(columns, rows, "published, NOT comparable, %"))
-        parts.append(Text("\n".join(f"({number}) {reason}" for reason, number in numbers.items())))
-    sources = dict.fromkeys(anchor.source for anchor in (*like, *(anchor for anchor, _ in unlike)))
-    if sources:
-        parts.append(Text(f"published in: {'; '.join(sources)}"))
-    return parts
-
-
-def anchor_json(like: Sequence[Anchor], unlike: Unlike, ours: Ours) -> list[dict[str, Any]]:
-    """Return published figures with ours and what keeps them apart, as JSON holds them."""
-    return [
-        {
-            **asdict(anchor),
-            "comparable": not reasons,
-            "why_not": list(reasons),
-            "ours": dict(ours.get((anchor.profile or "", anchor.metric), {})),
-        }
-        for anchor, reasons in (*((anchor, ()) for anchor in like), *unlike)
-    ]
-
-
-def _run_headings(comparison: Comparison) -> tuple[str, str]:
-    """Return the runs' names, or numbers for names that would not fit above columns of figures."""
-    names = comparison.first.name, comparison.second.name
-    return names if max(map(len, names)) <= _HEADING else ("[1]", "[2]")
-
-
-def _settings(comparison: Comparison) -> list[RenderableType]:
-    """Say what the two runs were told differently."""
-    lines = [
-        f"  {key}: {_short(before)} → {_short(after)}"
-        for key, (before, after) in list(comparison.settings.items())[:_SETTINGS_SHOWN]
-    ]
-    more = len(comparison.settings) - _SETTINGS_SHOWN
-    if more > 0:
-        lines.append(f"  (+{more} more)")
-    return [Text("\n".join(lines))] if lines else []
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= _VALUE_SHOWN else f"{value[:_VALUE_SHOWN]}…"
-
-
-def _metrics(comparison: Comparison) -> Table:
-    before, after = comparison.scores
-    rows = []
-    for metric, one in comparison.differences.items():
-        means = (percent(scores.estimates[metric].value) for scores in comparison.scores)
-        cells = _cells(one, comparison.holm[metric])
-        rows.append((TITLES.get(metric, metric), *means, *cells, f"{one.won:,}", f"{one.lost:,}"))
-    failed = f"{before.failed:,} and {after.failed:,} failed"
-    if comparison.left_out:
-        failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
-    return table(
-        [
-            *labels(""),
-            *figures(*_run_headings(comparison)),
-            *figures("difference", "95 % interval", "p", "won", "lost"),
-        ],
-        rows,
-        f"{before.profile.name}, %",
-        f"{questions_told(len(before.values), before.clusters, before.effective_n)}, {failed}; intervals: paired "
-        "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's test (mid-p) for metrics of 0 and 1, "
-        "else a permutation test; clusters are drawn and swapped whole",
-    )
-
-
-def _losses(comparison: Comparison) -> Table:
-    first, second = comparison.losses
-    rows = [(stage.replace("_", " "), f"{first[stage]:,}", f"{second[stage]:,}") for stage in STAGES]
-    return table([*labels(""), *figures(*_run_headings(comparison))], rows, "questions by the stage that lost them")
-
-
-def _types(comparison: Comparison) -> Table:
-    return table(
-        [
-            *labels(""),
-            *figures("n"),
-            *figures(*_run_headings(comparison)),
-            *figures("difference", "95 % interval", "p"),
-        ],
-        [
-            (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference, one.holm))
-            for group, one in comparison.by_type.items()
-        ],
-        f"{TITLES.get(comparison.metric, comparison.metric)} by type, %",
-        "p: with Holm's correction for the number of types",
-    )
-
-
-def _cells(difference: Difference, corrected: float) -> tuple[str, str, str]:
-    low, high = difference.ci95
-    p = "<0.001" if corrected < 0.001 else f"{corrected:.3f}"
-    return f"{100 * difference.value:+z.1f}", f"{100 * low:+z.1f} to {100 * high:+z.1f}", p
-
-
-def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
-    """List questions won and lost with their text and what each run answered first."""
-    asked = {case.id: case for case in comparison.first.cases}
-    theirs = {case.id: case for case in comparison.second.cases}
-    lines = []
-    for word, ids in (("won", comparison.won), ("lost", comparison.lost)):
-        if not ids:
-            continue
-        lines.append(f"{word}: {len(ids):,} of {len(comparison.scores[0].values):,} questions")
-        for id in ids[:listed]:
-            before, after = (", ".join(case[id].answers[:2]) or "nothing" for case in (asked, theirs))
-            lines.append(f"  {id}: {asked[id].question} — {before} → {after}")
-        if len(ids) > listed:
-            lines.append(f"  (+{len(ids) - listed:,} more)")
-    return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
-
-
-def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours, several: bool) -> tuple[str, ...]:
-    """Return a published figure, and beside it ours made in the same way; with the data set if there are several."""
-    trained = "trained" if anchor.trained else ""
-    system = ", ".join(filter(None, (anchor.system, anchor.model, trained, anchor.dataset if several else "")))
-    found = ours.get((anchor.profile or "", anchor.metric), {})
-    mine = (percent(found[one.name]) if one.name in found else "" for one in subjects)
-    return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine
-
-
-def _plain(difference: Difference) -> dict[str, Any]:
-    return {**asdict(difference), "ci95": list(difference.ci95)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,10 @@ _LEAST, _SHARE_OF_BEST = 0.5, 0.5
 pair that either does so best with. Found on a part of Freebase, with Freebase's own list of inverses."""
 
 _SHARE_OF_NAMESAKES, _SHARE_OF_NAMED = 0.3, 0.7
-"""What the larger of both shares has to be where the names are one word (`contains`, `containedby`), and where each is
-named after what the other is a relation of (`film.produced_by`, `producer.film`): long lists are cut in many graphs,
-and then few edges of the one side are turned round."""
+"""What the larger of both shares has to be where the names are one word (`contains`, `containedby`), or belong to one
+thing and are those of inverse relations elsewhere (`character.parents`, `character.children`); and where each is named
+after what the other is a relation of (`film.produced_by`, `producer.film`). Long lists are cut in many graphs, and then
+few edges of the one side are turned round."""
 
 _STEM = 4
 """Letters by which words are compared."""
@@ -38,14 +40,27 @@ _FEWEST = 2
 Int64 = npt.NDArray[np.int64]
 
 
+_FOUND: WeakKeyDictionary[GraphStore, Mapping[str, frozenset[str]]] = WeakKeyDictionary()
+"""By graph, since several parts of a pipeline ask for the same."""
+
+
 def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
     """Return for each relation those that turn its edges round, itself where it means the same both ways.
 
-    Empty for a graph on a server: edges among many nodes are dear there, and few such graphs say things twice.
+    Empty for a graph on a server: edges among many nodes are dear there, and few such graphs say things twice. Found
+    once for a graph.
     """
     graph = getattr(store, "graph", store)
     if not isinstance(graph, InducingStore):
         return {}
+    found = _FOUND.get(store)
+    if found is None:
+        found = _FOUND[store] = _found_in(store, graph)
+    return found
+
+
+def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset[str]]:
+    """Look at a sample of the edges of each relation."""
     sample, labels = store.sample_edges(_SAMPLE), store.relations
     kept = np.flatnonzero(sample.head != sample.tail)  # a loop is turned round by any relation
     head, relation, tail = (
@@ -76,6 +91,16 @@ def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
             both[one, other] >= max(_LEAST, _SHARE_OF_BEST * best_of_both)
             or (_same_word(labels[one], labels[other]) and larger >= _SHARE_OF_NAMESAKES)
             or (_named_after(labels[one], labels[other]) and larger >= _SHARE_OF_NAMED)
+        ):
+            found[labels[one]].add(labels[other])
+            found[labels[other]].add(labels[one])
+    called = {frozenset((_own(one), _own(other))) for one, others in found.items() for other in others}
+    for (one, other), one_way in share.items():
+        alike = _prefix(labels[one]) == _prefix(labels[other]) != "" and _own(labels[one]) != _own(labels[other])
+        if (
+            alike
+            and frozenset((_own(labels[one]), _own(labels[other]))) in called
+            and max(one_way, share.get((other, one), 0.0)) >= _SHARE_OF_NAMESAKES
         ):
             found[labels[one]].add(labels[other])
             found[labels[other]].add(labels[one])
@@ -122,6 +147,11 @@ def _named_after(one: str, other: str) -> bool:
 def _own(label: str) -> frozenset[str]:
     """Return the stems of a relation's own name."""
     return _stems(label.rpartition(".")[2])
+
+
+def _prefix(label: str) -> str:
+    """Return what stands before a relation's own name."""
+    return label.rpartition(".")[0]
 
 
 @lru_cache(1 << 14)

@@ -85,7 +85,7 @@ def name_index(store: GraphStore) -> NameIndex:
     if isinstance(store, NamedStore):
         return server_names(store)
     if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
-        return NameIndex.open(store.folder / NAMES, store.checksum)
+        return NameIndex.open(store.folder / NAMES, store.checksum, store.names_of_nodes())
     return NameIndex.of(name_entries(store))
 
 
@@ -240,9 +240,8 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
         if aliases:
             NameIndex.of(name_entries(graph, aliases)).write(partial, graph.checksum or "")
         else:
-            owners = np.arange(graph.node_count, dtype=np.int32)
-            NameIndex.build_in(partial, graph.names_of_nodes(), owners, graph.checksum or "")
-    return NameIndex.open(graph.folder / NAMES, graph.checksum)
+            NameIndex.build_in(partial, graph.names_of_nodes(), graph.checksum or "")
+    return NameIndex.open(graph.folder / NAMES, graph.checksum, graph.names_of_nodes())
 
 
 def verify_name_index(graph: ColumnarGraph) -> NameFacts | None:

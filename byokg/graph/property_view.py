@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,15 @@ from byokg.graph.store import (
     NumberSpace,
     RelationArray,
     RelationCounts,
+    SavedGraph,
     Schema,
 )
 from byokg.index.string_hashes import hash_one
 from byokg.text import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Int64 = npt.NDArray[np.int64]
 
@@ -265,6 +270,10 @@ class PropertyView:
         """Return the checksum of the graph."""
         found: str | None = getattr(self.store, "checksum", None)
         return found
+
+    def names_of_nodes(self) -> pyarrow.LargeStringArray:
+        """Return the name of each node of the graph, which lies in a folder."""
+        return cast(SavedGraph, self.store).names_of_nodes()
 
     # Values
 

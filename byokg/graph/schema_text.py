@@ -18,7 +18,8 @@ first; the notation is explained above them, as far as it occurs:
     people.person: nationality place_of_birth spouse_s..people.marriage.spouse
 
 Which relations matter is decided by their words, by how near they are to the entities of the question (`Nearness`), and
-by their company: a relation into a nameless node is worth nothing without the one that leads on from there.
+by their company: a relation into a nameless node is worth nothing without the one that leads on from there. One that
+says the same the other way round is worth as much: a graph with gaps has now the one, now the other.
 What does not fit is left out whole and counted; nothing is cut in the middle.
 """
 
@@ -35,6 +36,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import cap
 from byokg.index.embedders import Embedder, exact
@@ -162,6 +164,11 @@ class Nearness:
             for one, others in together.items()
         }
 
+    @cached_property
+    def turned(self) -> Mapping[str, frozenset[str]]:
+        """For each relation those that turn its edges round; see `inverse_relations`."""
+        return inverse_relations(self._store)
+
     def _nameless(self, nodes: NodeArray) -> NodeArray:
         names = (node.name for node in self._store.nodes(self._store.ids(nodes)))
         return nodes[np.fromiter(map(is_identifier, names), np.bool_, len(nodes))]
@@ -259,13 +266,20 @@ class SchemaRenderer:
         return draft.finished()
 
     @cached_property
+    def _inverses(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Places of relations, and of those that turn their edges round: (P,) and (P,)."""
+        return self._paired({} if self._near is None else self._near.turned)
+
+    @cached_property
     def _company(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Places of relations into nameless nodes, and of those that lead on from there: (P,) and (P,)."""
-        company = {} if self._near is None else self._near.company
+        return self._paired({} if self._near is None else self._near.company)
+
+    def _paired(self, relations: Mapping[str, Iterable[str]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         pairs = [
             (self._places[one], self._places[other])
-            for one, others in company.items()
-            for other in others
+            for one, others in relations.items()
+            for other in sorted(others)
             if one in self._places and other in self._places
         ]
         ones, others = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -278,10 +292,10 @@ class SchemaRenderer:
             if name in self._places:
                 scores[self._places[name]] += _NEAR[steps - 1]
         if self._near is not None and question:
-            ones, others = self._company
-            raised = scores.copy()
-            np.maximum.at(raised, ones, scores[others] - _COMPANY)
-            scores = raised
+            for (ones, others), less in ((self._company, _COMPANY), (self._inverses, 0.0)):
+                raised = scores.copy()
+                np.maximum.at(raised, ones, scores[others] - less)
+                scores = raised
         return np.argsort(-scores, kind="stable")
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
+    import pyarrow
     from pydantic import TypeAdapter
 
 NodeArray = npt.NDArray[np.integer]
@@ -198,6 +199,17 @@ class SavedGraph(Protocol):
     @property
     def checksum(self) -> str | None:
         """Return the checksum of the graph; None for one in memory."""
+
+    def names_of_nodes(self) -> pyarrow.LargeStringArray:
+        """Return the name of each node: (N,), as a column that may be mapped from a file."""
+
+
+@runtime_checkable
+class FirstEdgesStore(Protocol):
+    """A store that reads some edges of a node without reading all of them, however many a hub has."""
+
+    def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
+        """Return up to `most` edges of each node, the first in the order of `edges`, and whether any were left out."""
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
+from byokg.graph.store import Direction, EdgeBatch, FirstEdgesStore, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import EntityId, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -133,9 +133,13 @@ def k_hop_edges(
     nodes = [left]
     for _ in range(hops):
         check()
-        batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
-        batch, cut_more = cap(batch, per_node_cap, per_relation=False)
-        cuts.append(cut or cut_more)
+        if wanted is None and per_relation_cap is None and per_node_cap and isinstance(store, FirstEdgesStore):
+            batch, cut = store.first_edges(frontier, direction, per_node_cap)
+            cuts.append(cut)
+        else:
+            batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
+            batch, cut_more = cap(batch, per_node_cap, per_relation=False)
+            cuts.append(cut or cut_more)
         if direction is Direction.BOTH and not any(cuts):
             # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
             rows = (group_of((frontier, left), batch.other) + batch.inverse < 2).nonzero()[0]

@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
@@ -114,6 +116,22 @@ def _unknown_token(tokenizer: Tokenizer) -> int | None:
     return cast("int | None", json.loads(tokenizer.to_str())["model"].get("unk_id"))
 
 
+def _whole_words(tokenizer: Tokenizer) -> dict[str, int]:
+    """Return the folded words of letters and digits that a tokenizer of BERT's kind keeps whole, with their ids."""
+    normalizer = tokenizer.normalizer
+    if (
+        not isinstance(tokenizer.model, WordPiece)
+        or not isinstance(normalizer, BertNormalizer)
+        or not normalizer.lowercase
+    ):
+        return {}
+    return {
+        word: id
+        for word, id in tokenizer.get_vocab().items()
+        if word.isascii() and word.isalnum() and word == word.lower()
+    }
+
+
 class StaticEmbedder:
     """Encodes texts with a model2vec folder.
 
@@ -155,6 +173,7 @@ class StaticEmbedder:
         self._tokenizer.no_padding()
         # Such a tokenizer never joins what a space parts, so the tokens of a text are those of its words.
         self._words_apart = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
+        self._whole_words = _whole_words(self._tokenizer) if self._words_apart else {}
         self._ids_of_word: dict[str, list[int]] = {}
         # A question is encoded by everybody who has to do with it.
         self._single = lru_cache(_TEXTS_KEPT)(lambda text: self._encoded([text]))
@@ -239,7 +258,14 @@ class StaticEmbedder:
         if len(ids) + len(new) > _WORDS_KEPT:
             ids = self._ids_of_word = {}
             new = list(dict.fromkeys(chain.from_iterable(words_of)))
-        ids.update(zip(new, self._ids(new), strict=True))
+        whole = self._whole_words
+        cut = []
+        for word in new:
+            if word.isascii() and (known := whole.get(word.lower())) is not None:
+                ids[word] = [known]
+            else:
+                cut.append(word)
+        ids.update(zip(cut, self._ids(cut), strict=True))
         return [list(chain.from_iterable(map(ids.__getitem__, words))) for words in words_of]
 
     def _mean_into(self, out: Vectors, token_ids: Sequence[Sequence[int]]) -> None:

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byokg.index.name_table import LONGEST_WORD, MASK, NameTable, Vocabulary, members, word_hashes
+from byokg.index.name_table import MASK, NameTable, members, word_hashes
+from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]

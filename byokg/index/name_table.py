@@ -1,217 +1,34 @@
 """Names as rows of word numbers: the arrays under a name index, and how they are made.
 
-`split_names` splits a column of names into folded words, millions at a time. `Vocabulary` looks up the distinct words
-exactly, by how they start, and by likeness: words that resemble a misspelt one share pairs of neighbouring letters with
-it (*bigrams*, in which the ends of a word count as letters), so an inverted index from bigrams to words proposes some
-hundred of them, whose letters are compared. In a `NameTable`, a row is one distinct spelling; rows are ordered by how
-many letters they have, so names of similar length stand together, also among the names with one word.
+`split_names` splits a column of names into folded words, millions at a time. In a `NameTable`, a row is one distinct
+spelling; rows are ordered by how many letters they have, so names of similar length stand together, also among the
+names with one word.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from rapidfuzz import process
-from rapidfuzz.distance import LCSseq
 
-from byokg.index.string_hashes import hash_column, positions
+from byokg.index.string_hashes import hash_column, hash_keys, positions, sorted_hashes, upper_halves
+from byokg.index.vocabulary import Integers, Vocabulary, grouped, ranges
 from byokg.text import ARTICLES, WORD, fold_words
 
-Bytes = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
-
-LONGEST_WORD = 64
-"""Letters up to which words are looked for by likeness."""
-
-_END = "\n"
-_COMPARED = 192
-"""Words whose letters are compared, of those that share most bigrams."""
-
-_KEPT = 64
-_LIKE = 0.5
-"""Similar words that are kept at most, and their least share of common letters: 2 · common / letters of both."""
-
-_REMEMBERED = 4096
-_KEY = 8
-
-
-@dataclass(frozen=True)
-class WordArrays:
-    """V words in the order of their UTF-8 bytes, and the bigrams they hold; one file each."""
-
-    key: UInt64
-    """(V,) the first eight bytes of each word as one big-endian number, hence ascending."""
-    letters: npt.NDArray[np.uint8]
-    """(V,) letters of each word; 255 stands for more."""
-    bigram: UInt64
-    """(B,) bigrams that occur, ascending: first letter · 2³² + second letter."""
-    bigram_bounds: Int64
-    """(B + 1,) the words with bigram b stand in `bigram_words` from bigram_bounds[b] up to bigram_bounds[b + 1]."""
-    bigram_words: Int32
-    """Word numbers, ascending for each bigram, none twice."""
-
-
-@dataclass(frozen=True)
-class Alike:
-    """Words like a given one, the most similar first."""
-
-    words: Int32
-    """(S,) word numbers."""
-    common: npt.NDArray[np.uint8]
-    """(S,) letters that each has in common with the given word, in the same order."""
-    likeness: npt.NDArray[np.float64]
-    """(S,) 2 · common / letters of both, in [0, 1]."""
-
-
-class Vocabulary:
-    """V distinct words, numbered in the order of their UTF-8 bytes."""
-
-    def __init__(self, words: pa.LargeStringArray, arrays: WordArrays) -> None:
-        self._words = words
-        self.arrays = arrays
-        _, offsets, data = words.buffers()
-        self._offsets: Int64 = (
-            np.frombuffer(offsets, np.int64, len(words) + 1, words.offset * 8) if len(words) else np.zeros(1, np.int64)
-        )
-        self._data: Bytes = np.frombuffer(data, np.uint8) if len(words) and data else np.empty(0, np.uint8)
-        # Words come again: in the next question, and in the next piece of the same one.
-        self.alike = lru_cache(_REMEMBERED)(self._alike)
-        self.number = lru_cache(_REMEMBERED)(self._number)
-
-    @classmethod
-    def build(cls, words: pa.LargeStringArray) -> Vocabulary:
-        """Index words that are distinct, not empty, and sorted by their UTF-8 bytes."""
-        _, offsets, data = words.buffers()
-        count = len(words)
-        bounds = np.frombuffer(offsets, np.int64, count + 1, words.offset * 8) if count else np.zeros(1, np.int64)
-        octets = np.frombuffer(data, np.uint8) if count and data else np.empty(0, np.uint8)
-        sizes = np.diff(bounds)
-        key = np.zeros(count, np.uint64)
-        for place in range(_KEY):
-            key <<= np.uint64(8)
-            longer = np.flatnonzero(sizes > place)
-            key[longer] |= octets[bounds[longer] + place]
-        letters = pc.utf8_length(words).to_numpy().astype(np.int64) if count else np.zeros(0, np.int64)
-        bigram, bigram_bounds, bigram_words = _bigrams(words, letters)
-        arrays = WordArrays(
-            key=key,
-            letters=np.minimum(letters, 255).astype(np.uint8),
-            bigram=bigram,
-            bigram_bounds=bigram_bounds,
-            bigram_words=bigram_words,
-        )
-        return cls(words, arrays)
-
-    @property
-    def words(self) -> pa.LargeStringArray:
-        """Return all words."""
-        return self._words
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def _number(self, word: str) -> int:
-        """Return the number of a word, -1 for a text that is none."""
-        return int(self.find([word])[0])
-
-    def find(self, words: Sequence[str]) -> Int64:
-        """Return the number of each word, -1 where it is none of these: (len(words),)."""
-        texts = [word.encode(errors="surrogatepass") for word in words]
-        keys = np.array([int.from_bytes(text[:_KEY].ljust(_KEY, b"\0"), "big") for text in texts], np.uint64)
-        if not len(self):
-            return np.full(len(texts), -1, np.int64)
-        found = self.arrays.key.searchsorted(keys)
-        found[self.arrays.key[np.minimum(found, len(self) - 1)] != keys] = -1
-        # A key that ends in zeros belongs to one word; others may be shared.
-        for position, text in enumerate(texts):
-            if len(text) >= _KEY and (start := int(found[position])) >= 0:
-                stop = int(self.arrays.key.searchsorted(keys[position], "right"))
-                at = bisect_left(range(stop), text, start, key=self._bytes)
-                found[position] = at if at < stop and self._bytes(at) == text else -1
-        return found
-
-    def starting(self, beginnings: Sequence[str]) -> list[tuple[int, int]]:
-        """Return the range of numbers of the words that start with each text, as far as its first eight bytes."""
-        texts = [beginning.encode(errors="surrogatepass")[:_KEY] for beginning in beginnings]
-        # No UTF-8 holds the byte 255.
-        ends = [int.from_bytes(text.ljust(_KEY, end), "big") for end in (b"\0", b"\xff") for text in texts]
-        starts = self.arrays.key.searchsorted(np.array(ends[: len(texts)], np.uint64)).tolist()
-        stops = self.arrays.key.searchsorted(np.array(ends[len(texts) :], np.uint64), "right").tolist()
-        return list(zip(starts, stops, strict=True))
-
-    def containing(self, letter: str) -> Int32:
-        """Return the numbers of the words that hold a letter, some of them more than once."""
-        first = np.array([ord(letter) << 32, ord(letter) + 1 << 32], np.uint64)
-        start, stop = self.arrays.bigram_bounds[self.arrays.bigram.searchsorted(first)].tolist()
-        return self.arrays.bigram_words[start:stop]
-
-    def _alike(self, word: str) -> Alike:
-        """Return the words that have most letters in common with a word, itself among them if it is here.
-
-        Words of more than `LONGEST_WORD` letters have none.
-        """
-        arrays = self.arrays
-        if not word or len(word) > LONGEST_WORD or not len(self):
-            return Alike(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0))
-        codes = np.array(sorted(set(_codes(_END + word + _END).tolist())), np.uint64)
-        slots = arrays.bigram.searchsorted(codes)
-        slots = np.minimum(slots, len(arrays.bigram) - 1)
-        slots = slots[arrays.bigram[slots] == codes].tolist()
-        lists = [arrays.bigram_words[arrays.bigram_bounds[slot] : arrays.bigram_bounds[slot + 1]] for slot in slots]
-        if not lists:
-            return Alike(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0))
-        counts = np.bincount(np.concatenate(lists), minlength=1)
-        # A wrong letter spoils two bigrams and two swapped ones three; words that share less come too many.
-        least = max(1, len(codes) // 2 - 1)
-        found = np.flatnonzero(counts >= least)
-        shared = 2 * counts[found] / (len(codes) + 1 + arrays.letters[found].astype(np.int64))
-        if len(found) > _COMPARED:
-            edge = np.partition(shared, -_COMPARED)[-_COMPARED]
-            above, level = found[shared > edge], found[shared == edge]
-            found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
-        texts = self._words.take(positions(found)).to_pylist()
-        common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
-        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
-        order = np.lexsort((found, -likeness))[:_KEPT]
-        order = order[likeness[order] >= _LIKE]
-        return Alike(found[order].astype(np.int32), common[order].astype(np.uint8), likeness[order])
-
-    def _bytes(self, number: int) -> bytes:
-        return self._data[self._offsets[number] : self._offsets[number + 1]].tobytes()
-
-
-def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64, Int32]:
-    """Return the bigrams that occur in V words, where the words of each start, and the words."""
-    codes = _codes(_END + "".join(word + _END for word in words.to_pylist()))
-    # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
-    owner = np.repeat(np.arange(len(words), dtype=np.int64), letters + 1)
-    bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
-    bounds, holders = grouped(number, owner, len(bigram))
-    return bigram, bounds, holders.astype(np.int32)
-
-
-def _codes(text: str) -> UInt64:
-    """Return each two neighbouring letters of a text as one number."""
-    points = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), np.uint32).astype(np.uint64)
-    codes: UInt64 = points[:-1] << np.uint64(32) | points[1:]
-    return codes
-
 
 _SPACE = ord(" ")
 _BLOCK = 1 << 18
 """Names that are worked on at once."""
 
-_GROUPED = 1 << 22
+_GROUPED = 1 << 23
 """Words in names whose holders are collected at once, unless there are more of one word."""
 
 # What ASCII bytes become: letters small, digits as they are, all others a space. Bytes of other characters stay.
@@ -275,8 +92,6 @@ def _split_plain(names: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Int64
     return words, counts
 
 
-Integers = npt.NDArray[np.integer]
-
 MASK = (1 << 64) - 1
 _MIXING = ((33, 0x9E3779B97F4A7C15), (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 """Shifts and factors of the finalizer of SplitMix64."""
@@ -284,13 +99,14 @@ _MIXING = ((33, 0x9E3779B97F4A7C15), (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB13
 
 @dataclass(frozen=True)
 class NameArrays:
-    """R rows with T words altogether, and their E owners; V words. One file each.
+    """R rows with T words altogether, and their owners, R + F; V words. One file each.
 
     Ranges: the words of row r are `words[word_bounds[r] : word_bounds[r + 1]]`, and so on.
     """
 
-    letters: npt.NDArray[np.uint16]
-    """(R,) letters of the folded words of each row with a space between two, ascending; 65,535 stands for more."""
+    letters: npt.NDArray[np.unsignedinteger]
+    """(R,) letters of the folded words of each row with a space between two, ascending; uint8 where all are below 255,
+    else uint16, of which the highest stands for more."""
     word_bounds: Integers
     """(R + 1,) ranges of rows in `words`."""
     words: npt.NDArray[np.int32]
@@ -301,14 +117,16 @@ class NameArrays:
     """Rows that hold each word, ascending, none twice."""
     longest: npt.NDArray[np.uint16]
     """(V,) words of the longest name that starts with a word; a leading article is no part of a name here."""
-    hashes: UInt64
-    """(R,) hashes of the sets of words in the names, ascending: sums of `word_hashes`."""
+    hashes: npt.NDArray[np.uint32]
+    """(R,) hashes of the sets of words in the names, ascending: the upper halves of sums of `word_hashes`."""
     hash_rows: npt.NDArray[np.int32]
     """(R,) the row behind each entry of `hashes`."""
-    owner_bounds: Integers
-    """(R + 1,) ranges of rows in `owners`."""
     owners: Integers
-    """(E,) who bears each name, ascending in each row, none twice."""
+    """(R,) who bears each name; of several the lowest."""
+    further_rows: npt.NDArray[np.int32]
+    """(F,) the row of each further owner, ascending."""
+    further_owners: Integers
+    """(F,) who bears these names besides, ascending in each row, none twice."""
 
 
 Keep = Callable[[str, Any], Any]
@@ -321,22 +139,25 @@ def _held(_name: str, array: Any) -> Any:
 
 @dataclass(frozen=True)
 class NameTable:
-    """Rows, their spellings, and the vocabulary their words are numbered in."""
+    """R rows, their spellings, and the vocabulary their words are numbered in."""
 
-    spellings: pa.LargeStringArray
-    """(R,) names as they were given."""
+    names: pa.LargeStringArray
+    """Names as they were given, those of all rows among them."""
+    places: Integers | None
+    """(R,) where among the names the spelling of each row stands; None says that names and rows are the same."""
     vocabulary: Vocabulary
     arrays: NameArrays
 
     @classmethod
-    def build(cls, names: pa.LargeStringArray, owners: Integers, keep: Keep = _held) -> NameTable:
+    def build(cls, names: pa.LargeStringArray, owners: Integers | None = None, keep: Keep = _held) -> NameTable:
         """Make a table of E names and their owners; blank names and nulls are left out.
 
-        Beside the names it takes about 60 bytes for each, and as much for what is not put elsewhere by `keep`.
+        Beside the names it takes about 45 bytes for each, and as much for what is not put elsewhere by `keep`.
 
         Args:
             names: (E,) names; the same may come several times.
-            owners: (E,) who bears each, 0 or greater; the same may come several times.
+            owners: (E,) who bears each, 0 or greater; the same may come several times. None numbers the names in
+                their order.
             keep: told the name of each array of `NameArrays`, and the array; what it returns is used from then on,
                 such as the same array mapped from a file.
         """
@@ -345,26 +166,51 @@ class NameTable:
         rows, letters = _by_length(vocabulary, words, counts)
         row_of = np.full(len(counts), -1, np.int32)
         row_of[rows] = np.arange(len(rows), dtype=np.int32)
-        letters = keep("letters", np.minimum(letters[rows], np.iinfo(np.uint16).max).astype(np.uint16))
+        bearing = row_of[spelling]  # the row of each entry that has a name; -1 if that is blank
+        bearing[spelling < 0] = -1
+        places = first[rows]
+        del spelling, first, row_of
+        owner, further_rows, further = _owners(bearing, places, owners)
+        del bearing
+        owner, further = keep("owners", owner), keep("further_owners", further)
+        further_rows = keep("further_rows", further_rows)
+        places = owner if owners is None else places
+        widest = np.uint8 if letters.max(initial=0) < np.iinfo(np.uint8).max else np.uint16
+        letters = keep("letters", np.minimum(letters[rows], np.iinfo(widest).max).astype(widest))
         word_bounds, words = _rearranged(words, counts, rows)
+        del rows, counts
         word_bounds, words = keep("word_bounds", word_bounds), keep("words", words)
         longest = keep("longest", _longest(words, word_bounds, vocabulary))
         holder_bounds, holders, hashes = _holders(words, word_bounds, len(vocabulary))
         holder_bounds, holders = keep("holder_bounds", holder_bounds), keep("holders", holders)
-        order = np.argsort(hashes, kind="stable").astype(np.int32)
-        hashes, order = keep("hashes", hashes[order]), keep("hash_rows", order)
-        named = spelling >= 0
-        bearing = row_of[spelling[named]]  # the row of each entry that has a name; -1 if that is blank
-        borne = bearing >= 0
-        owner_bounds, owned = grouped(bearing[borne], owners[named][borne], len(rows))
-        owner_bounds, owned = keep("owner_bounds", _narrow(owner_bounds)), keep("owners", _narrow(owned))
+        upper, order = sorted_hashes(hashes)
+        del hashes
+        upper, order = keep("hashes", upper), keep("hash_rows", order)
         arrays = NameArrays(
-            letters, word_bounds, words, holder_bounds, holders, longest, hashes, order, owner_bounds, owned
+            letters, word_bounds, words, holder_bounds, holders, longest, upper, order, owner, further_rows, further
         )
-        return cls(names.take(positions(first[rows])), vocabulary, arrays)
+        return cls(names, places, vocabulary, arrays)
 
     def __len__(self) -> int:
-        return len(self.spellings)
+        return len(self.arrays.owners)
+
+    def spelled(self, rows: Integers) -> list[str]:
+        """Return the names in some rows as they were given."""
+        spelled: list[str] = self.names.take(positions(rows if self.places is None else self.places[rows])).to_pylist()
+        return spelled
+
+    def spellings(self) -> pa.LargeStringArray:
+        """Return the names in all rows: (R,)."""
+        return self.names if self.places is None else self.names.take(positions(self.places))
+
+    def bearers(self, rows: Integers) -> tuple[Int64, Int64]:
+        """Return the owners of some rows, and for each of them the position of its row among those asked for."""
+        first, own = self.arrays.owners[rows].astype(np.int64), np.arange(len(rows))
+        sought = rows.astype(np.int32)  # as what is searched, or numpy would convert whole columns
+        starts = self.arrays.further_rows.searchsorted(sought)
+        counts = self.arrays.further_rows.searchsorted(sought, "right") - starts
+        more = self.arrays.further_owners[members(starts, counts)].astype(np.int64)
+        return np.concatenate((first, more)), np.concatenate((own, np.repeat(own, counts)))
 
     def holders(self, word: int) -> npt.NDArray[np.int32]:
         """Return the rows that hold a word, ascending."""
@@ -378,15 +224,29 @@ class NameTable:
 
     def rows_of(self, hashes: UInt64) -> Int64:
         """Return the rows whose sets of words have one of some hashes."""
-        known = self.arrays.hashes
+        known, hashes = self.arrays.hashes, np.unique(hashes)
         if not len(known):
             return np.empty(0, np.int64)
-        starts = known.searchsorted(hashes)
-        starts = starts[known[np.minimum(starts, len(known) - 1)] == hashes]
-        if not len(starts):
+        sought = upper_halves(hashes)
+        starts = known.searchsorted(sought)
+        here = np.flatnonzero(known[np.minimum(starts, len(known) - 1)] == sought)
+        if not len(here):
             return np.empty(0, np.int64)
-        stops = known.searchsorted(known[starts], "right")
-        return self.arrays.hash_rows[members(starts, stops - starts)].astype(np.int64)
+        starts = starts[here]
+        counts = known.searchsorted(sought[here], "right") - starts
+        rows: Int64 = self.arrays.hash_rows[members(starts, counts)].astype(np.int64)
+        whole: Int64 = rows[self._hashes(rows) == np.repeat(hashes[here], counts)]
+        return whole
+
+    def _hashes(self, rows: Int64) -> UInt64:
+        """Return the whole hashes of the sets of words in some rows."""
+        starts = self.arrays.word_bounds[rows].astype(np.int64)
+        counts = self.arrays.word_bounds[rows + 1] - starts
+        key = np.repeat(np.arange(len(rows)), counts) << 32 | self.arrays.words[members(starts, counts)]
+        key = np.unique(key)
+        hashes = np.zeros(len(rows), np.uint64)
+        np.add.at(hashes, key >> 32, word_hashes(key & 0xFFFFFFFF))
+        return hashes
 
     def words_of(self, row: int) -> list[int]:
         """Return the words of a row."""
@@ -414,47 +274,26 @@ def set_hash(words: Iterable[int]) -> int:
     return total & MASK
 
 
-def ranges(counts: Integers) -> Int64:
-    """Return where ranges of given lengths start and end, one after the other: (len(counts) + 1,)."""
-    return np.concatenate((np.zeros(1, np.int64), counts.cumsum(dtype=np.int64)))
-
-
 def members(starts: Int64, counts: Int64) -> Int64:
     """Return the positions in each of several ranges, one after the other: (sum of counts,)."""
     before = counts.cumsum() - counts
     return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts - before, counts)
 
 
-def grouped(keys: Integers, values: Integers, count: int) -> tuple[Int64, Integers]:
-    """Collect the values of each key from 0 to `count` - 1.
-
-    Args:
-        keys: (N,) in any order.
-        values: (N,) one for each.
-
-    Returns:
-        (count + 1,) ranges of keys in the values, and the values, ascending for each key, none twice.
-    """
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    first = np.ones(len(keys), np.bool_)
-    first[1:] = (keys[1:] != keys[:-1]) | (values[1:] != values[:-1])
-    return ranges(np.bincount(keys[first], minlength=count)), values[first]
-
-
 def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
     """Number the different names in the order in which they come.
 
     Returns:
-        (E,) the number of each name, -1 for null, and where each stands first. Names are numbered by their hashes, and
-        compared where these are equal.
+        (E,) the number of each name, -1 for null, and where each stands first. Names whose hashes begin alike are
+        compared.
     """
-    hashes = hash_column(names)
-    order = np.argsort(hashes, kind="stable")
-    same = hashes[order[1:]] == hashes[order[:-1]]
+    keys = hash_keys(hash_column(names))
     shared = np.zeros(len(names), np.bool_)
-    shared[order[1:][same]] = shared[order[:-1][same]] = True
-    del hashes, order, same
+    for start in range(0, len(keys) - 1, _BLOCK):
+        some = keys[start : start + _BLOCK + 1]
+        same = np.flatnonzero(some[1:] >> np.uint64(32) == some[:-1] >> np.uint64(32))
+        shared[some[same] & np.uint64(0xFFFFFFFF)] = shared[some[same + 1] & np.uint64(0xFFFFFFFF)] = True
+    del keys
     leader = np.arange(len(names), dtype=np.int32)
     repeated = np.flatnonzero(shared).astype(np.int32)
     coded = names.take(positions(repeated)).dictionary_encode()
@@ -468,6 +307,30 @@ def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
     leads = leader == np.arange(len(names))
     number = leads.cumsum(dtype=np.int32) - np.int32(1)
     return np.where(leader >= 0, number[leader], np.int32(-1)), np.flatnonzero(leads).astype(np.int32)
+
+
+def _owners(bearing: Int32, places: Int32, owners: Integers | None) -> tuple[Integers, Int32, Integers]:
+    """Return the lowest owner of each row, and rows and numbers of all others, ascending and none twice.
+
+    Args:
+        bearing: (E,) the row of each entry, -1 for none.
+        places: (R,) the first entry of each row.
+        owners: (E,) who bears each; None numbers the entries.
+    """
+    if owners is None:
+        further = np.ones(len(bearing), np.bool_)
+        further[places] = False
+        further &= bearing >= 0
+        others = np.flatnonzero(further).astype(np.int32)
+        order = np.argsort(bearing[others], kind="stable")
+        return places, bearing[others[order]], others[order]
+    entries = np.flatnonzero(bearing >= 0)
+    bounds, owned = grouped(bearing[entries], owners[entries], len(places))
+    rows = np.repeat(np.arange(len(places), dtype=np.int32), np.diff(bounds))
+    further = np.ones(len(owned), np.bool_)
+    further[bounds[:-1]] = False
+    owned = _narrow(owned)
+    return owned[bounds[:-1]], rows[further], owned[further]
 
 
 def _words(names: pa.LargeStringArray, first: Int32) -> tuple[Vocabulary, Int32, Int32]:
@@ -543,7 +406,7 @@ def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers,
     """Return the rows that hold each word, ascending and none twice, behind their bounds; and the hash of each row."""
     row_of_word = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     hashes = np.zeros(len(bounds) - 1, np.uint64)
-    counts, found = np.zeros(word_count, np.int64), [np.empty(0, np.int32)]
+    counts, found, filled = np.zeros(word_count, np.int64), np.empty(len(words), np.int32), 0
     ends = np.bincount(words, minlength=word_count).cumsum()
     low = 0
     while low < word_count:
@@ -557,9 +420,9 @@ def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers,
         word, row = key >> 32, key & 0xFFFFFFFF
         counts[low:high] = np.bincount(word - low, minlength=high - low)
         np.add.at(hashes, row, word_hashes(word))
-        found.append(row.astype(np.int32))
-        low = high
-    return _narrow(ranges(counts)), np.concatenate(found), hashes
+        found[filled : filled + len(row)] = row
+        low, filled = high, filled + len(row)
+    return _narrow(ranges(counts)), found[:filled], hashes
 
 
 def _narrow(values: Integers) -> Integers:

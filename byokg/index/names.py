@@ -5,7 +5,8 @@ those of thefuzz: rapidfuzz's WRatio of the processed strings.
 
 A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
 what the owners are numbers of, and size and SHA-256 of every other file: `names.arrow` and `words.arrow` (spellings and
-vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. Equal input gives equal bytes.
+vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. An index over the names of a graph has
+no `names.arrow`, as they stand in the graph. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from rapidfuzz.utils import default_process
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
-from byokg.index.name_table import MASK, NameArrays, NameTable, Vocabulary, WordArrays, members, set_hash
-from byokg.index.string_hashes import positions
+from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
+from byokg.index.vocabulary import Vocabulary, WordArrays
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
@@ -104,7 +105,7 @@ def _of_wholes(text: str, name: str) -> float:
 
 META = "meta.json"
 FORMAT = "byokg-names"
-VERSION = 1
+VERSION = 2
 
 _NAMES, _WORDS = "names.arrow", "words.arrow"
 _NAME_ARRAY, _WORD_ARRAY = "name_{}.npy", "word_{}.npy"
@@ -155,12 +156,15 @@ def _write_array(folder: Path, pattern: str, name: str, array: npt.NDArray[Any])
 
 
 def _write_rest(folder: Path, table: NameTable, made_for: str) -> None:
-    """Write a table, but for its `NameArrays`, which are there already."""
-    _write_column(folder / _NAMES, table.spellings)
+    """Write a table, but for its names and `NameArrays`."""
     _write_column(folder / _WORDS, table.vocabulary.words)
     for field in fields(WordArrays):
         _write_array(folder, _WORD_ARRAY, field.name, getattr(table.vocabulary.arrays, field.name))
-    counts = {"names": len(table), "words": len(table.vocabulary), "entries": len(table.arrays.owners)}
+    counts = {
+        "names": len(table),
+        "words": len(table.vocabulary),
+        "entries": len(table) + len(table.arrays.further_owners),
+    }
     meta = {"format": FORMAT, "version": VERSION, "made_for": made_for, **counts, "files": list_files(folder)}
     write_json(folder / META, meta)
 
@@ -229,8 +233,8 @@ class NameIndex:
         column = names if isinstance(names, pa.Array) else pa.array(map(encodable, names), pa.large_string())
         if column.type != pa.large_string():
             column = column.cast(pa.large_string())
-        numbers = np.arange(len(column)) if owners is None else np.fromiter(owners, np.int64)
-        if len(numbers) != len(column):
+        numbers = None if owners is None else np.fromiter(owners, np.int64)
+        if numbers is not None and len(numbers) != len(column):
             raise ConfigError(f"{len(numbers)} owners for {len(column)} names; give each name one")
         return cls(NameTable.build(column, numbers))
 
@@ -246,12 +250,15 @@ class NameIndex:
         return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
 
     @classmethod
-    def open(cls, folder: str | Path, made_for: str | None = None) -> NameIndex:
+    def open(
+        cls, folder: str | Path, made_for: str | None = None, names: pa.LargeStringArray | None = None
+    ) -> NameIndex:
         """Map a saved index read-only. Costs milliseconds whatever its size; `verify` checks the content.
 
         Args:
-            folder: where `write` put it.
+            folder: where `write` or `build_in` put it.
             made_for: what the owners must be numbers of; None takes any.
+            names: what `build_in` was given.
 
         Raises:
             GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
@@ -261,26 +268,28 @@ class NameIndex:
         try:
             words = Vocabulary(_map_column(folder / _WORDS), WordArrays(**_map_arrays(folder, _WORD_ARRAY, WordArrays)))
             arrays = NameArrays(**_map_arrays(folder, _NAME_ARRAY, NameArrays))
-            return cls(NameTable(_map_column(folder / _NAMES), words, arrays))
+            if (folder / _NAMES).exists():
+                return cls(NameTable(_map_column(folder / _NAMES), None, words, arrays))
         except (OSError, ValueError, pa.ArrowException) as error:
             raise GraphCorrupt(folder, str(error)) from error
+        if names is None:
+            raise GraphCorrupt(folder, "its names stand in the graph that it was made for; open it with that")
+        return cls(NameTable(names, arrays.owners, words, arrays))
 
     def write(self, folder: str | Path, made_for: str = "") -> None:
         """Write the index into an empty folder; `made_for` identifies what the owners are numbers of."""
         for field in fields(NameArrays):
             _write_array(Path(folder), _NAME_ARRAY, field.name, getattr(self._table.arrays, field.name))
+        _write_column(Path(folder) / _NAMES, self._table.spellings())
         _write_rest(Path(folder), self._table, made_for)
 
     @classmethod
-    def build_in(
-        cls, folder: str | Path, names: pa.LargeStringArray, owners: npt.NDArray[np.integer], made_for: str = ""
-    ) -> None:
-        """Index names as `build` does, and write the index into an empty folder, part by part: millions need that.
+    def build_in(cls, folder: str | Path, names: pa.LargeStringArray, made_for: str = "") -> None:
+        """Index names that stand in a file already, and write the index into an empty folder, part by part.
 
         Args:
-            folder: where to write.
-            names: E names; nulls and blank ones are left out.
-            owners: (E,) who bears each, numbers from 0.
+            folder: where to write. The names are not written again, and `open` must be given them.
+            names: E names, whose positions are their owners; nulls and blank ones are left out.
             made_for: identifies what the owners are numbers of.
         """
         place = Path(folder)
@@ -289,7 +298,7 @@ class NameIndex:
             _write_array(place, _NAME_ARRAY, name, array)
             return _map_array(place, _NAME_ARRAY, name)
 
-        _write_rest(place, NameTable.build(names, owners, keep), made_for)
+        _write_rest(place, NameTable.build(names, None, keep), made_for)
 
     @staticmethod
     def verify(folder: str | Path, made_for: str | None = None) -> dict[str, Any]:
@@ -316,7 +325,7 @@ class NameIndex:
     def spelled(self, text: str) -> Int64:
         """Return who bears a name that is written exactly so, ascending."""
         rows = self._rows(text)
-        spellings = self._table.spellings.take(positions(rows)).to_pylist()
+        spellings = self._table.spelled(rows)
         return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
 
     def has_word(self, word: str) -> bool:
@@ -368,7 +377,7 @@ class NameIndex:
         rows = self._candidates.around(word, list(words), share)
         if not len(rows) or not folded:
             return [None] * len(texts)
-        spellings = self._table.spellings.take(positions(rows)).to_pylist()
+        spellings = self._table.spelled(rows)
         names = [normalize_name(spelling) for spelling in spellings]
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
         found: list[NameMatch | None] = []
@@ -406,9 +415,7 @@ class NameIndex:
 
     def _owners(self, rows: Int64) -> Int64:
         """Return who bears the names in some rows, ascending, each once."""
-        bounds = self._table.arrays.owner_bounds
-        starts = bounds[rows].astype(np.int64)
-        found = self._table.arrays.owners[members(starts, bounds[rows + 1] - starts)].astype(np.int64)
+        found, _ = self._table.bearers(rows)
         return np.unique(found) if len(rows) > 1 else found
 
     def _like(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
@@ -424,7 +431,7 @@ class NameIndex:
     def _best(self, form: str, words: Sequence[str], k: int, cutoff: float, effort: Effort) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
         rows, bounds = self._candidates.like(words, len(form), effort)
-        spellings = self._table.spellings.take(positions(rows)).to_pylist()
+        spellings = self._table.spelled(rows)
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
@@ -438,12 +445,8 @@ class NameIndex:
     def _ranked(self, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:
         """Return the k best owners of scored rows, each with score and position of its best row."""
         at = np.array([position for position, _ in found], np.int64)
-        bounds = self._table.arrays.owner_bounds
-        starts = bounds[rows[at]].astype(np.int64)
-        counts = bounds[rows[at] + 1] - starts
-        owners = self._table.arrays.owners[members(starts, counts)].astype(np.int64)
-        score = np.repeat(np.array([score for _, score in found]), counts)
-        position = np.repeat(at, counts)
+        owners, row = self._table.bearers(rows[at])
+        score, position = np.array([score for _, score in found])[row], at[row]
         best: dict[int, tuple[int, float, int]] = {}
         for one in np.lexsort((position, owners, -score)).tolist():
             best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))

@@ -26,11 +26,13 @@ from byokg.graph.guard.guard import check_cypher, check_sparql, lint_query
 from byokg.graph.paths import follow
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, exact
-from byokg.text import fold_words, split_words
+from byokg.text import fold_words, on_one_line, split_words
 from byokg.types import INVERSE, EntityId, Metapath
 
 _HUB = 1000
 """Edges of one relation at one node that are walked to see whether a path leads anywhere."""
+_LONGEST_QUERY = 2000
+"""Characters of a query that is shown."""
 _TRIED = 5
 """How many times as many candidates as are shown are checked against the graph, the most similar first."""
 
@@ -103,12 +105,12 @@ class SolvedQuestions:
         """Write them for a prompt; empty where there is none."""
         blocks = []
         for one in self.similar(question):
-            lines = [f"Question: {one.question}"]
+            lines = [f"Question: {on_one_line(one.question)}"]
             if one.path:
-                start = f" from {one.topic}" if one.topic else ""
-                lines.append(f"Path{start}: {' -> '.join(one.path)}")
+                start = f" from {on_one_line(one.topic)}" if one.topic else ""
+                lines.append(f"Path{start}: {' -> '.join(map(on_one_line, one.path))}")
             if one.query:
-                lines.append(f"Query: {one.query}")
+                lines.append(f"Query: {on_one_line(one.query, _LONGEST_QUERY)}")
             blocks.append("\n".join(lines))
         return "\n\n".join(["# Similar questions, solved over this graph", *blocks]) if blocks else ""
 

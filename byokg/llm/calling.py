@@ -55,6 +55,24 @@ class Deadline:
 _HELD: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
+@contextmanager
+def sampling(number: int) -> Iterator[None]:
+    """Make every call inside, in this thread, ask for the sample of this number (from 0) of the model's replies."""
+    token = _SAMPLE.set(number)
+    try:
+        yield
+    finally:
+        _SAMPLE.reset(token)
+
+
+def held_sample() -> int:
+    """Return the number of the sample that is asked for; 0 if none is."""
+    return _SAMPLE.get()
+
+
+_SAMPLE: ContextVar[int] = ContextVar("sample", default=0)
+
+
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often a call is repeated, and how long to wait before.

@@ -12,6 +12,7 @@ Differs: the paper compares every candidate at every step; here a step costs the
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, pairwise
@@ -26,6 +27,8 @@ from byokg.llm.messages import JSON, Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import blocks
 from byokg.prompts import PromptLibrary
+
+_log = logging.getLogger(__name__)
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -185,7 +188,36 @@ def constrain(trie: TokenTrie, prompt_tokens: int) -> Any:
 
 def encode(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """Return the tokens of candidates as a Hugging Face tokenizer writes them, without special ones."""
-    return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+    return list(tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"])
+
+
+Spelled = dict[tuple[int, ...], list[int]]
+"""Distinct token sequences, each with the positions of the candidates that the tokenizer writes so."""
+
+
+def spell(tokenizer: Any, candidates: Sequence[Written], question: str = "") -> Spelled:
+    """Return the tokens of the candidates that a tokenizer can write.
+
+    One without byte fallback has no tokens for some characters, and some read the name of their last token as that.
+    Candidates with such names are left out, which the log says.
+    """
+    unwritable = {tokenizer.unk_token_id, tokenizer.eos_token_id} - {None}
+    spelled: Spelled = {}
+    out = []
+    for position, tokens in enumerate(encode(tokenizer, [one.query for one in candidates])):
+        if unwritable.isdisjoint(tokens):
+            spelled.setdefault(tuple(tokens), []).append(position)
+        else:
+            out.append(candidates[position].query)
+    if out:
+        _log.warning(
+            "%r: the tokenizer, without byte fallback, cannot spell %d of %d candidates, which are left out: %s",
+            question,
+            len(out),
+            len(candidates),
+            out[0],
+        )
+    return spelled
 
 
 PROMPT = "Question: {question}\nQuery: "
@@ -221,8 +253,8 @@ class _Local:
                 "no model in this process to rank queries with; name one with path=…, or choose llm=hf_local"
             )
 
-    def _ready(self, question: str, candidates: Sequence[Written]) -> tuple[Any, Any, list[int], list[list[int]], int]:
-        """Return model, tokenizer, the tokens of the prompt and of each candidate, and the token that ends one."""
+    def _ready(self, question: str, candidates: Sequence[Written]) -> tuple[Any, Any, list[int], Spelled, int]:
+        """Return model, tokenizer, the tokens of the prompt and of the candidates, and the token that ends one."""
         if not candidates:
             raise NoCandidates(question)
         model, tokenizer = self._load()
@@ -232,7 +264,7 @@ class _Local:
         prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
         if prompt and prompt[-1] == end:  # some tokenizers end every text
             prompt.pop()
-        return model, tokenizer, prompt, encode(tokenizer, [one.query for one in candidates]), end
+        return model, tokenizer, prompt, spell(tokenizer, candidates, question), end
 
 
 class ConstrainedRanker(_Local):
@@ -267,13 +299,19 @@ class ConstrainedRanker(_Local):
     def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
         """Return at most `beams` positions with the logarithm of each candidate's likelihood, best first.
 
+        Candidates that the tokenizer writes alike (one without capitals, say) count as one, and share a score; those
+        that it cannot write are left out: see `spell`.
+
         Raises:
             NoCandidates: there is nothing to choose from.
         """
         torch = import_extra("torch", "local", "constrained decoding")
-        model, tokenizer, prompt, sequences, end = self._ready(question, candidates)
+        model, tokenizer, prompt, spelled, end = self._ready(question, candidates)
+        if not spelled:
+            return []
+        sequences, positions = list(spelled), list(spelled.values())
         trie = TokenTrie(sequences, end)
-        beams = min(self._beams, len(set(map(tuple, sequences))))
+        beams = min(self._beams, len(sequences))
         ids = torch.tensor([prompt], device=model.device)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
         with torch.inference_mode():
@@ -296,9 +334,10 @@ class ConstrainedRanker(_Local):
         ranked: dict[int, float] = {}
         for row, score in zip(found.sequences[:, len(prompt) :].tolist(), told, strict=True):
             tokens = row[: row.index(end) + 1] if end in row else row
-            position = trie.candidate(trie.walk(tokens))
-            if position is not None and score > _IMPOSSIBLE:
-                ranked.setdefault(position, score)
+            found_at = trie.candidate(trie.walk(tokens))
+            if found_at is not None and score > _IMPOSSIBLE:
+                for position in positions[found_at]:
+                    ranked.setdefault(position, score)
         return sorted(ranked.items(), key=lambda each: -each[1])
 
 
@@ -330,13 +369,14 @@ class LikelihoodRanker(_Local):
         self._batch = batch
 
     def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
-        """Return all positions with the logarithm of each candidate's likelihood, best first.
+        """Return positions with the logarithm of each candidate's likelihood, best first: all that `spell` can write.
 
         Raises:
             NoCandidates: there is nothing to choose from.
         """
         torch = import_extra("torch", "local", "likelihoods of queries")
-        model, _, prompt, sequences, end = self._ready(question, candidates)
+        model, _, prompt, spelled, end = self._ready(question, candidates)
+        sequences = list(spelled)
         scores: list[float] = []
         for first in range(0, len(sequences), self._batch):
             rows = [[*prompt, *tokens, end] for tokens in sequences[first : first + self._batch]]
@@ -349,7 +389,8 @@ class LikelihoodRanker(_Local):
                 logits = model(ids, attention_mask=mask).logits[:, len(prompt) - 1 : -1].float()
             chosen = torch.log_softmax(logits, -1).gather(-1, ids[:, len(prompt) :, None])[..., 0]
             scores += (chosen * mask[:, len(prompt) :]).sum(-1).tolist()
-        return sorted(enumerate(scores), key=lambda each: -each[1])
+        ranked = [(at, score) for score, positions in zip(scores, spelled.values(), strict=True) for at in positions]
+        return sorted(ranked, key=lambda each: (-each[1], each[0]))
 
 
 Server = Literal["vllm", "vllm_guided", "sglang", "llama_cpp"]

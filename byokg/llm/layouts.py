@@ -64,6 +64,7 @@ _ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>=]+)"""
 _TAG = re.compile(
     rf"<\|?\s?(?P<end>[/\\]?)\s?(?P<word>{_WORDS})(?:{_ATTRIBUTE}){{0,4}}\s{{0,8}}(?P<empty>/?)\|?>", re.IGNORECASE
 )
+_BRACED = re.compile(rf"^[ \t]*\{{(/?(?:{_WORDS}))\}}[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"<(?P<end>/?)(?P<word>think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection)>", re.I)
 
 FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -100,7 +101,7 @@ class Block:
     said_before: str
     """What stands between the block before it and this one; all that comes before the first."""
     said_after: str
-    """What follows on the line on which the block ends."""
+    """What follows the block, up to the next tag."""
 
 
 def blocks(text: str, tag: str) -> list[str]:
@@ -145,7 +146,8 @@ def found_blocks(text: str, tag: str) -> list[Block]:
         whole_end = closing.end() if closing else end
         if owner == tag:
             begin = cut[-1][1] if cut else 0
-            found.append(Block(text[opening.end() : end], text[begin : opening.start()], _line_after(text, whole_end)))
+            content = _CDATA.sub(r"\1", text[opening.end() : end])
+            found.append(Block(content, text[begin : opening.start()], _after(text, whole_end)))
             last = whole_end
         elif closing is not None and owner in ("opencypher", "sparql", "pathql", "bfsql"):
             last = whole_end  # `<answers>` inside a query is no tag
@@ -239,10 +241,16 @@ _ENTRIES: Mapping[str, Mapping[str, Any]] = {
 # Tags
 
 
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+
+
 def _tags(text: str) -> tuple[str, Sequence[re.Match[str]]]:
     found = list(_TAG.finditer(text))
     if not found and "&" in text:
         text = unescaped(text)
+        found = list(_TAG.finditer(text))
+    if not found and "{" in text and _BRACED.search(text):
+        text = _BRACED.sub(r"<\1>", text)
         found = list(_TAG.finditer(text))
     return text, found
 
@@ -262,8 +270,10 @@ def _next_of_kind(tags: Sequence[re.Match[str]]) -> list[re.Match[str] | None]:
     return nexts[::-1]
 
 
-def _line_after(text: str, place: int) -> str:
-    return text[place : place + _LOOK_BACK].partition("\n")[0]
+def _after(text: str, place: int) -> str:
+    said = text[place : place + _LOOK_BACK]
+    following = _TAG.search(said)
+    return said[: following.start()] if following else said
 
 
 def _only_mentioned(text: str, opening: re.Match[str], closing: re.Match[str] | None, end: int, again: bool) -> bool:
@@ -316,9 +326,10 @@ def _results(text: str) -> Mapping[str, Any] | None:
     """Return the JSON object that a reply is by folded keys, if it has a key of ours."""
     fences = [fence[3] for fence in FENCE.finditer(text) if fence[2].lower() in ("json", "json5", "")]
     for candidate in (*fences, text):
+        candidate = _TOOL_TAG.sub("", candidate)
         if not candidate.lstrip().startswith("{"):
             continue
-        found = first_object(candidate)
+        found = _called(first_object(candidate))
         while found and len(found) == 1 and isinstance(inner := next(iter(found.values())), dict):
             if _folded(next(iter(found))) in _ALL_NAMES:
                 break
@@ -327,6 +338,22 @@ def _results(text: str) -> Mapping[str, Any] | None:
         if any(key in _ALL_NAMES for key in keys):
             return keys
     return None
+
+
+_TOOL_TAG = re.compile(r"</?(?:tool_call|tool_use|function_call|function|invoke)>", re.IGNORECASE)
+_ARGUMENTS = ("arguments", "input", "parameters", "args")
+
+
+def _called(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a tool is called with where an object is such a call; any other object as it is."""
+    while found:
+        inner: Any = next((found[key] for key in (*_ARGUMENTS, "function", "tool_calls") if key in found), None)
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        inner = first_object(inner) if isinstance(inner, str) else inner
+        if not isinstance(inner, dict):
+            break
+        found = inner
+    return found
 
 
 def _written(value: Any) -> str:
@@ -345,12 +372,16 @@ def _under_headings(text: str, tag: str) -> Iterator[str]:
         marked = found["mark"] or found["bold"] or found["bracket"]
         colon = found["colon"] or found["late"]
         alone = not found["rest"].strip()
-        if (ours and (alone or colon)) or (name in _OTHER_HEADINGS and (colon or (alone and marked))):
+        cites = name not in _NAMES[tag] and _CITES_ALONE.fullmatch(found["rest"])
+        if (ours and (alone or colon)) or (name in _OTHER_HEADINGS and not cites and (colon or (alone and marked))):
             starts.append((found.start(), found.start("rest"), name))
     ends = sorted({*(start for start, *_ in starts), *(found.start() for found in _ANY_HEADING.finditer(text))})
     for start, begin, name in starts:
         if name in _NAMES[tag]:
             yield _listed(text[begin : next((end for end in ends if end > start), len(text))])
+
+
+_CITES_ALONE = re.compile(r"[\[(]?\s*[\"']?[eE]?\d{1,5}[\s\"',;eE\d–-]*[\])]?\s*")
 
 
 def _listed(section: str) -> str:

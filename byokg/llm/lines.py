@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from byokg.llm.citations import MARK, cited_ids, marked, unique, with_brackets
 from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,23 +24,35 @@ class WrittenAnswer:
     citations: tuple[str, ...] = ()
 
 
-def unique(items: Iterable[T]) -> tuple[T, ...]:
-    """Return items in their order, each once."""
-    return tuple(dict.fromkeys(items))
-
-
 # Items
 
-_BULLET = re.compile(r"^(?:[-*+–—‣▪◦>][ \t]+|[•·●○✓✔][ \t]*)")
-_NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.):]|#(\d{1,3})[.):]?)[ \t]+(?=\S)")
+_BULLET = re.compile(r"^(?:[-*+–—‣▪◦>][ \t]+|[•·●○✓✔✅☑⭐👉➤►▶]\ufe0f?[ \t]*)")
+_NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.):、．]|#(\d{1,3})[.):]?)(?:[ \t]+|(?<=[、．]))(?=\S)")
+_LETTER = re.compile(r"^\(?([a-zA-Z])\)[ \t]+(?=\S)")
+_CIRCLED = re.compile(r"^([①-⑳])[ \t]*(?=\S)")
+_NUMBER_IN_BOLD = re.compile(r"^(\*\*|__)(\d{1,3}[.):])[ \t]+(?=.*\S\1)")
 _BOLD_NUMBER = re.compile(r"^(?:\*\*|__)(\d{1,3}[.):])(?:\*\*|__)")
 _INNER_TAG = re.compile(r"</?[A-Za-z][\w-]*\s*/?>")
-_QUOTES = (("**", "**"), ("__", "__"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("«", "»"), ("‘", "’"))
+_QUOTES = (
+    ("**", "**"),
+    ("*", "*"),
+    ("__", "__"),
+    ("`", "`"),
+    ('"', '"'),
+    ("'", "'"),
+    ("“", "”"),
+    ("«", "»"),
+    ("‘", "’"),
+    ("「", "」"),
+    ("『", "』"),
+    ("《", "》"),
+)
 _NAME_KEYS = ("name", "answer", "entity", "text", "value", "mention", "label", "title")
 _CITATION_KEYS = ("citations", "citation", "evidence", "cites", "cited", "sources", "source", "facts", "ids", "support")
 
 _NOTHING = re.compile(
-    r"\W*(?:none|n/?a|null|nil|nothing|empty|not applicable|left (?:blank|empty)|"
+    r"\W*(?:无|無|なし|keine?|aucune?|ningun[oa]|nessun[oa]|nenhuma?|нет|"
+    r"none|n/?a|null|nil|nothing|empty|not applicable|left (?:blank|empty)|"
     r"none of (?:them|these|those|the \w+)\b.*|"
     r"(?:none|nothing|not) (?:is |are )?(?:needed|required|necessary|found|listed|named|mentioned|given|applicable)|"
     r"(?:there (?:is|are) )?no (?:(?:\w+ ){0,2}(?:entit(?:y|ies)|paths?|relations?|quer(?:y|ies)|subgraph|request))"
@@ -100,11 +111,22 @@ def items(content: str) -> list[str]:
     listed = _json_items(content)
     if listed is not None:
         return [text for name in listed if (text := " ".join(name.split())) and not is_nothing(text)]
-    found = [text for line in _lines(content) if (text := item(line))]
+    found = [text for line in _lines(content) if (text := item(_first_cell(line)))]
     if len(found) == 1:
         return [] if is_nothing(found[0]) and not _FINISH_SHOUTED.fullmatch(found[0]) else found
     kept = [text for text in found if not (is_sentence(text) and (text.rstrip("*")[-1:] == ":" or _TALK.search(text)))]
     return kept or found[:1]
+
+
+def _first_cell(line: str) -> str:
+    """Return what the row of a table is about; nothing of its head, and other lines as they are."""
+    row = _ROW.match(line)
+    if row is None:
+        return line
+    cells = [cell.strip() for cell in row[1].split("|")]
+    if all(map(_TABLE_HEAD.fullmatch, cells)):
+        return ""
+    return cells[1] if len(cells) > 1 and cells[0].rstrip(".").isdigit() else cells[0]
 
 
 def item(line: str) -> str:
@@ -136,15 +158,27 @@ _FINISH_TAG = re.compile(r"<\s*FINISH(?:ED)?\s*/?>")
 
 def _without_numbers(lines: Sequence[str]) -> list[str]:
     """Take off numbers that count the lines from 1; any others, as in `2. Bundesliga`, are part of a name."""
-    bare = [_BOLD_NUMBER.sub(r"\1", _BULLET.sub("", line)) for line in lines]
+    bare = [_counted(_BULLET.sub("", line)) for line in lines]
     found = [_NUMBER.match(line) for line in bare]
     numbers = [int(each[1] or each[2] or each[3]) for each in found if each]
     said = [
-        bool(each) or is_sentence(line) or line.startswith(("[", "(")) for each, line in zip(found, bare, strict=True)
+        bool(each)
+        or is_sentence(line)
+        or line.startswith(("[", "("))
+        or _CITES.fullmatch(line)
+        or _NOTE.fullmatch(line)
+        for each, line in zip(found, bare, strict=True)
     ]
     if numbers != list(range(1, len(numbers) + 1)) or not all(said):
         return list(lines)
     return [line if each is None else line.replace(each[0], "", 1) for line, each in zip(bare, found, strict=True)]
+
+
+def _counted(line: str) -> str:
+    """Write what counts a line (`**1. Paris**`, `a) Paris`, `① Paris`) as `1. `."""
+    line = _NUMBER_IN_BOLD.sub(r"\2 \1", _BOLD_NUMBER.sub(r"\1", line))
+    line = _LETTER.sub(lambda found: f"{ord(found[1].lower()) - ord('a') + 1}. ", line)
+    return _CIRCLED.sub(lambda found: f"{ord(found[1]) - ord('①') + 1}. ", line)
 
 
 def _json_items(content: str) -> list[str] | None:
@@ -175,30 +209,6 @@ def _named(entry: Any) -> str | None:
 
 # Answers
 
-_MARK = "\x00"
-"""Stands for a citation while a line is taken apart."""
-
-_BRACKETS = re.compile(r"\^?[\[【({<]([^\[\]【】(){}<>\n]{1,120})[\]】)}>]")
-_LINKED = re.compile(r"\[([^\[\]\n]+)\]\(#?([eE]\d{1,5})\)")
-_SAID_OF_IDS = (
-    r"(?:(?:see|cf|evidence|facts?|sources?|citations?|cites?|cited|lines?|refs?|ids?|from|rows?|supported|by|per|in)\b"
-    r"[.:#\s]*)*"
-)
-_ID_LIST = re.compile(
-    rf"\s*{_SAID_OF_IDS}(?P<first>[#^]?[eE]?\s?\d{{1,5}})(?:\s*(?:[,;&/|+]\s*(?:and\b)?|and|to|through|[-–—]|\.\.+|…)?\s*"
-    rf"{_SAID_OF_IDS}[#^]?[eE]?\d{{1,5}})*[\s.]*",
-    re.IGNORECASE,
-)
-_WITHIN = re.compile(r"[\s,:]*\b(?:rows?|columns?)\s*#?\d+(?:\s*[-–,]\s*\d+)*|(?<=\d):\s*\D.*$", re.IGNORECASE)
-"""Where in what is cited something stands, or what it says."""
-_ID = re.compile(r"(?P<range>(?:-|–|—|\.\.+|…|\bto\b|\bthrough\b)\s*)?[#^]?(?P<e>[eE]?)\s?(?P<number>\d{1,5})")
-_LONGEST_RANGE = 200
-_BARE_ID = re.compile(
-    r"(?:^[eE]\d{1,5}(?=\s*[:|–—-]\s)|(?<=[\s(])[-–—:,;|(=>→]+\s*(?:evidence|facts?|sources?|see|from|cites?)?[:\s]*[eE]\d{1,5}"
-    r"(?:\s*(?:,|;|and|&)\s*[eE]\d{1,5})*(?=[\s).]*$)|(?<=[\w*\"'”])(?:\s*[:,;|]\s*)[eE]\d{1,5}(?:\s*,\s*[eE]\d{1,5})*[\s.]*$)"
-)
-_MARKS = re.compile(rf"(?:\(\s*(?:see\s+)?)?{_MARK}(?:[\s,;&]*(?:and\s+)?{_MARK})*(?:\s*\))?")
-
 _NOTE = re.compile(
     r"\W*(?:reason(?:ing)?s?|explanation|justification|rationale|note|because|confidence|remark|comment|analysis)\b\W*:.*",
     re.IGNORECASE | re.DOTALL,
@@ -209,9 +219,10 @@ _CITES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LABEL = re.compile(
+    r"^\W{0,3}(?:réponse|antwort|respuesta|risposta|resposta|ответ|答案|回答|答え)\s*[:：]\s*(?=\S)|"
     r"^\W{0,3}(?:(?:so|thus|therefore|hence)\W+)?(?:the\s+)?(?:(?:final|correct|most likely|likely|best|only|draft|"
     r"first|second|third|other|possible)\s+)*(?:answers?|name|result|entity)\s*(?:#?\d{1,2})?\s*(?:\([^()]*\)\s*)?"
-    r"(?P<link>:|=|\s(?:is|are|was|were|would be|must be)\b:?)\s*(?=\S)",
+    r"(?P<link>[:：]|=|\s(?:is|are|was|were|would be|must be)\b:?)\s*(?=\S)",
     re.IGNORECASE,
 )
 _SOURCE_LABEL = re.compile(r"^(?:based on|according to|from|as per|using|given)\b[^:]{3,60}:\s+", re.IGNORECASE)
@@ -220,7 +231,8 @@ _COPULA = re.compile(
     r"These|Those|His|Her|Their|Its|In|At|So|the|it)\b.*?\b(?:is|are|was|were|named|called)\s+(?:indeed\s+|therefore\s+)?(?P<name>.+)$"
 )
 _ABSTAINS = re.compile(
-    r"\W*(?:sorry\W+|unfortunately\W+|based on [^,]*,\s*|from [^,]*,\s*|according to [^,]*,\s*)?(?:"
+    r"\W*(?:(?:i(?:[’']m| am)\s+(?:very\s+)?)?sorry\W+(?:but\s+)?|"
+    r"unfortunately\W+|based on [^,]*,\s*|from [^,]*,\s*|according to [^,]*,\s*)?(?:"
     r"(?:(?:i|we)\s*(?:am|[’']m|was|were|are|[’']re)\s+)?(?:unable|not able)\s+to\b.*|"
     r"(?:this|that)\s+(?:question\s+)?(?:cannot|can\s?not|can[’']t|could\s?n[o’']t)\s+be\b.*|"
     r"(?:i|we|one)\s+(?:do\s*n[o'’]t|don[’']t|cannot|can[’']t|can not|could not|couldn[’']t|am unable to|"
@@ -246,7 +258,7 @@ _REASON = re.compile(
 )
 _LEADING = re.compile(r"^(?:[:;,|→=–—*+-]\s+)+")
 _TRAILING = re.compile(
-    r"(?:[\s:,;|=(\[^→]|\s[–—>/-]+|<-|\b(?:see|source|evidence|facts?|cf\.?|as per|according to|"
+    r"(?:[\s:,;|=(\[^→←⟵⟶⇐⇒]|\s[–—>/-]+|<-|\b(?:see|source|evidence|facts?|cf\.?|as per|according to|"
     r"supported by|citing|cited in|per|"
     r"from|is|as (?:shown|stated|seen) (?:in|by)|and)\b)+$",
     re.IGNORECASE,
@@ -265,12 +277,11 @@ _TABLE_HEAD = re.compile(
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*|__([^_\n]+)__")
-_BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}\}?")
+_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]*)\}\}?\$?")
 _ARROWS = re.compile(r"\s+(?:-+>|→|=>)\s+")
 
 
 _TAKEN_BACK = re.compile(r"~~[^~\n]+~~")
-_ID_TAG = re.compile(r"<\s*([eE]\d{1,5}(?:\s*[,;–-]\s*[eE]?\d{1,5})*)\s*>")
 _UNCITED = re.compile(
     r"[ \t]*[\[(]\s*(?:(?:no|without|not) (?:a )?(?:citations?|cited|evidence)|none|n/a|uncited|-|e?\?|"
     r"(?:from |based on )?(?:my )?(?:own |general |prior |background |world )*knowledge|"
@@ -278,12 +289,39 @@ _UNCITED = re.compile(
     re.IGNORECASE,
 )
 """What stands behind an answer in the place of a citation."""
+_SURE = re.compile(
+    r"[ \t]*[(\[](?:(?:very\s+)?(?:high|medium|low)\s+)?confiden(?:ce|t)\b[^()\[\]]*[)\]]", re.IGNORECASE
+)
+"""How sure the model is of an answer."""
+_KEYED = re.compile(r"^[ \t]*[\"']([^\"'\n]+)[\"'][ \t]*:[ \t]*\[([^\[\]\n]*)\][ \t]*,?[ \t]*$", re.MULTILINE)
+"""A line of a JSON object without its braces."""
+_REVISED = re.compile(
+    r"^\W{0,3}(?:actually|wait|correction|on second thoughts?|scratch that|oops|no|sorry|rather|hmm)\s*[,:;—–-]+\s*"
+    r"(?:(?:no|wait|actually|correction)\s*[,:;—–-]+\s*)*(?:(?:it|that)(?: is|[’']s| should be)\s+)?(?=\S)",
+    re.IGNORECASE,
+)
+"""How a line begins that takes back those above it."""
+_REVISED_WITHIN = re.compile(
+    r"\s*(?:[—–;.]|\s-)\s*(?:actually|correction|(?:no,? )?wait|rather)\s*[,:]\s*(?:no\s*[,:]\s*)?", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"(?<=[.!;])\s+(?=[A-Z\"“*])")
+
+
+_ABSTAINS_ELSEWHERE = re.compile(
+    r"\W*(?:(?:keine? (?:antwort|angaben?|information)|unbekannt|nicht (?:gefunden|bekannt|enthalten)|"
+    r"(?:aucune|pas de) (?:réponse|information)|inconnue?|non trouvée?|"
+    r"(?:sin|ninguna|no hay) (?:respuesta|información)|desconocid[oa]|no se (?:puede|sabe|encuentra)|"
+    r"nessuna (?:risposta|informazione)|sconosciut[oa]|(?:nenhuma|sem) (?:resposta|informação)|desconhecid[oa]|"
+    r"нет ответа|неизвестно)\b.*|"
+    r"(?:无法|無法|不能|没有|沒有|未知|不知道|不明|無回答|わかりません|分かりません|該当なし|无答案|无结果).*)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def abstains(line: str) -> bool:
     """Tell whether a line says that there is no answer: `The facts do not hold the answer.`, `Unknown`."""
-    return is_nothing(line) or _ABSTAINS.fullmatch(line.strip().strip("*_\"'()[]").strip()) is not None
+    said = line.strip().strip("*_\"'()[]").strip()
+    return is_nothing(line) or any(way.fullmatch(said) for way in (_ABSTAINS, _ABSTAINS_ELSEWHERE))
 
 
 def answers(content: str) -> tuple[WrittenAnswer, ...]:
@@ -294,23 +332,30 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
     """
     content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
     found: list[WrittenAnswer] = []
+    told = 0  # answers whose citations were told behind them
     listed = _json_answers(content)
     if listed is None:
-        content = _TAKEN_BACK.sub("", _UNCITED.sub("", _ID_TAG.sub(r"[\1]", content)))
-        lines = list(_answer_lines(content))
-        prose = [is_sentence(line) and _MARK not in _marked(line)[0] for line in lines]
+        content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(content))))
+        content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
+        lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
+        prose = [is_sentence(line) and MARK not in marked(line)[0] for line in lines]
         for line, idle in zip(lines, prose, strict=True):
             first, *rest = _SENTENCE_END.split(line, maxsplit=1)
             if rest and abstains(first) and _SOURCE_LABEL.match(rest[0]):
                 line = rest[0]  # the facts do not say. From what I know: Paris
+            line = _REVISED_WITHIN.split(line)[-1]
+            if (revised := _REVISED.match(line)) and len(line) - revised.end() > 1:
+                line, found, told = line[revised.end() :], [], 0
             if abstains(line) or _NOTE.fullmatch(line) or (idle and not all(prose)):
                 continue
             read = list(_of_line(line))
             if read and not read[0].name:  # nothing but citations
-                found = [
-                    one if one.citations and not _CITES.fullmatch(line) else WrittenAnswer(one.name, read[0].citations)
-                    for one in found
+                cites = _CITES.fullmatch(line) is not None
+                found[told:] = [
+                    one if one.citations and not cites else WrittenAnswer(one.name, read[0].citations)
+                    for one in found[told:]
                 ]
+                told = len(found) if cites else told
             found += [one for one in read if one.name]
     else:
         found = [one for entry in listed for one in entry]
@@ -319,6 +364,24 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
         if one.name and not is_nothing(one.name):
             cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
     return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
+
+
+_QUOTE = r"[\"']"
+
+
+def _without_remarks(lines: Sequence[str]) -> Iterator[str]:
+    """Leave out what is said in bullets below an answer that is cited."""
+    above = -1  # how far the last line with a citation is indented
+    for line in lines:
+        bare = line.lstrip(" \t")
+        indent = len(line) - len(bare)
+        cited = bool(marked(bare)[1])
+        if cited and not _CITES.fullmatch(bare):
+            above = indent
+        elif bare and indent <= above:
+            above = -1
+        if not (bare and above >= 0 and indent > above and not cited and _BULLET.match(bare)):
+            yield line
 
 
 def _answer_lines(content: str) -> Iterator[str]:
@@ -332,9 +395,9 @@ def _answer_lines(content: str) -> Iterator[str]:
         cells = [cell.strip() for cell in row[1].split("|")]
         if all(set(cell) <= set("-: ") for cell in cells) or all(map(_TABLE_HEAD.fullmatch, cells)):
             continue
-        if len(cells) > 1 and cells[0].rstrip(".").isdigit() and not _cited_ids(cells[1]):
+        if len(cells) > 1 and cells[0].rstrip(".").isdigit() and not cited_ids(cells[1]):
             cells = cells[1:]
-        ids = [f"[{cell}]" for cell in cells[1:] if _cited_ids(f"[{cell.strip('[]()')}]")]
+        ids = [f"[{cell}]" for cell in cells[1:] if cited_ids(f"[{cell.strip('[]()')}]")]
         yield " ".join([cells[0], *(each.replace("[[", "[").replace("]]", "]") for each in ids)])
 
 
@@ -353,7 +416,9 @@ def _json_answers(content: str) -> list[list[WrittenAnswer]] | None:
             lists = [
                 value for key, value in found.items() if isinstance(value, list) and str(key).lower() in _LIST_KEYS
             ]
-            listed = lists[0] if lists else [{"name": key, "citations": value} for key, value in found.items()]
+            counted = all(str(key).isdigit() for key in found)
+            pairs = [{"name": key, "citations": value} for key, value in found.items()]
+            listed = lists[0] if lists else list(found.values()) if counted else pairs
     read = []
     for entry in listed:
         name = _named(entry)
@@ -362,7 +427,7 @@ def _json_answers(content: str) -> list[list[WrittenAnswer]] | None:
         one = list(_of_line(name)) if not abstains(name) else []
         if isinstance(entry, dict):
             cited = [value for key, value in entry.items() if str(key).lower() in _CITATION_KEYS]
-            ids = _cited_ids(f"[{' , '.join(re.findall(r'[eE]?[0-9]+', json.dumps(cited)))}]") if cited else ()
+            ids = cited_ids(f"[{' , '.join(re.findall(r'[eE]?[0-9]+', json.dumps(cited)))}]") if cited else ()
             one = [WrittenAnswer(each.name, unique([*each.citations, *ids])) for each in one]
         read.append(one)
     return read
@@ -375,15 +440,15 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
     """Yield the answers of one line; one without a name where there are citations alone."""
     cites = _CITES.fullmatch(line)
     if cites:
-        plain = _cited_ids(f"[{cites['rest'].strip().strip('[]().')}]")
-        yield WrittenAnswer("", plain or unique(id for run in _marked(cites["rest"])[1] for id in run))
+        plain = cited_ids(f"[{cites['rest'].strip().strip('[]().')}]")
+        yield WrittenAnswer("", plain or unique(id for run in marked(cites["rest"])[1] for id in run))
         return
-    marked, groups = _marked(line)
+    bare, groups = marked(line)
     if not groups:
-        yield from (WrittenAnswer(name) for part in _parts(marked) if (name := _name(part)))
+        yield from (WrittenAnswer(name) for part in _parts(bare) if (name := _name(part)))
         return
-    pieces = re.split(f"{_MARK}", marked)
-    said = marked.rstrip(f"{_MARK} *_\"'").endswith(".")
+    pieces = re.split(f"{MARK}", bare)
+    said = bare.rstrip(f"{MARK} *_\"'").endswith(".")
     ids = iter(groups)
     leading = not pieces[0].strip(" \t-*•.:") and bool(pieces[-1].strip(" \t.*"))
     if leading:  # [e3] Paris; [e4] Lyon
@@ -392,8 +457,8 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
                 continue
             yield from (WrittenAnswer(name, cited) for part in _parts(piece) if (name := _name(part, said, True)))
         return
-    if said and _FROM_FACTS.match(marked):
-        name = _name(marked.replace(_MARK, ""), True, True)
+    if said and _FROM_FACTS.match(bare):
+        name = _name(bare.replace(MARK, ""), True, True)
         yield from [WrittenAnswer(name, unique(id for each in groups for id in each))] if name else []
         return
     before: list[WrittenAnswer] = []
@@ -414,7 +479,7 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
     yield from before
 
 
-_FROM_FACTS = re.compile(rf"(?:based on|according to|from|as|per|given|looking at)\b[^,]*{_MARK}", re.IGNORECASE)
+_FROM_FACTS = re.compile(rf"(?:based on|according to|from|as|per|given|looking at)\b[^,]*{MARK}", re.IGNORECASE)
 _JOINS = re.compile(r"^(?:[,;|&/\s]|and\b|or\b)+")
 _ARTICLE = re.compile(r"(?:the|a|an|its|his|her|their)\b")
 
@@ -442,7 +507,7 @@ def _goes_on(piece: str, cited: bool) -> bool:
 def _parts(piece: str) -> list[str]:
     """Split what is several answers: parts between `;` or ` | `, and a list that `the answers are` announces."""
     label = _LABEL.match(piece)
-    if label is not None and "are" in label["link"]:
+    if label is not None and "are" in (label["link"] or ""):
         return re.split(r",\s+(?:and\s+)?|\s+and\s+", piece[label.end() :])
     for separator in (r"\s*;\s+(?!or\b)", r"\s+\|\s+"):
         parts = re.split(separator, piece.strip(" ;|"))
@@ -484,56 +549,3 @@ def _name(piece: str, said: bool = False, cited: bool = False) -> str:
     if text.endswith(".") and not _ABBREVIATED.search(text) and len(text) > 2:
         text = text[:-1]
     return item(text.strip())
-
-
-def _marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
-    """Put a mark in the place of each run of citations; return the line and what each run cites."""
-    groups: list[tuple[str, ...]] = []
-
-    def linked(found: re.Match[str]) -> str:
-        return f"{found[1]} [{found[2]}]"
-
-    def bracket(found: re.Match[str]) -> str:
-        ids = _cited_ids(found[0].lstrip("^"))
-        if not ids:
-            return found[0]
-        groups.append(ids)
-        return _MARK
-
-    def bare(found: re.Match[str]) -> str:
-        groups.append(tuple(f"e{int(number)}" for number in re.findall(r"[eE](\d+)", found[0])))
-        return _MARK
-
-    line = _BRACKETS.sub(bracket, _LINKED.sub(linked, line.replace(_MARK, "")))
-    if not groups:
-        line = _BARE_ID.sub(bare, line)
-    runs: list[tuple[str, ...]] = []
-    taken = iter(groups)
-
-    def run(found: re.Match[str]) -> str:
-        runs.append(unique(id for _ in range(found[0].count(_MARK)) for id in next(taken)))
-        opened, closed = found[0].startswith("("), found[0].endswith(")")
-        return f"{'(' if opened and not closed else ''}{_MARK}{')' if closed and not opened else ''}"
-
-    return _MARKS.sub(run, line), runs
-
-
-def _cited_ids(bracketed: str) -> tuple[str, ...]:
-    """Return what a bracket cites; nothing where it holds anything but ids.
-
-    Numbers without an `e` count between square brackets alone, and only up to three digits: `[1982]` is a year.
-    """
-    inside = _WITHIN.sub("", bracketed[1:-1])
-    listed = _ID_LIST.fullmatch(inside)
-    if listed is None:
-        return ()
-    lettered = "e" in listed["first"].lower()
-    if not lettered and (bracketed[0] not in "[【" or len(re.sub(r"\D", "", listed["first"])) > 3):
-        return ()
-    numbers: list[int] = []
-    for found in _ID.finditer(inside[listed.start("first") :]):
-        number = int(found["number"])
-        if found["range"] and numbers and numbers[-1] < number <= numbers[-1] + _LONGEST_RANGE:
-            numbers += range(numbers[-1] + 1, number)
-        numbers.append(number)
-    return unique(f"e{number}" for number in numbers)

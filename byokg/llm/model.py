@@ -34,7 +34,7 @@ from byokg.errors import (
     ReplyPending,
 )
 from byokg.llm.batch import PendingCalls
-from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent, held_sample
 from byokg.llm.messages import (
     JSON,
     Call,
@@ -263,7 +263,7 @@ class LanguageModel:
         *,
         stage: str,
         question_id: str,
-        sample: int = 0,
+        sample: int | None = None,
         deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
         body: Mapping[str, JSON] | None = None,
@@ -275,7 +275,8 @@ class LanguageModel:
             messages: the conversation, at least one message.
             stage: what the reply is for, in accounts and traces.
             question_id: likewise, the question.
-            sample: which of several replies to the same messages.
+            sample: which of several replies to the same messages; None takes the one that is asked for around
+                (`calling.sampling`), or the first. A `seed` in the body of its requests is that much higher.
             deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
                 held (`Deadline.holding`), if any.
             tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
@@ -297,7 +298,7 @@ class LanguageModel:
         deadline = deadline or Deadline.held()
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
-        call = self.call(messages, sample, tools, body, schema)
+        call = self.call(messages, held_sample() if sample is None else sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
             reply = self._asked(call, stage, question_id, deadline)
@@ -408,12 +409,16 @@ class LanguageModel:
         began = time.perf_counter()
         try:
             asked: Any = self._chat_model
+            members: dict[str, Any] = dict(getattr(asked, "extra_body", None) or {})
+            if call.sample and isinstance(members.get("seed"), int):
+                members["seed"] += call.sample
+                asked = asked.model_copy(update={"extra_body": members})
             tools: Any = call.parameters.get("tools")
             if tools:
                 asked = asked.bind_tools([{"type": "function", "function": tool} for tool in tools])
             body: Any = call.parameters.get(_BODY)
             if body:
-                asked = asked.bind(extra_body={**(getattr(self._chat_model, "extra_body", None) or {}), **body})
+                asked = asked.bind(extra_body={**members, **body})
             schema: Any = call.parameters.get("schema")
             if schema and not body:
                 with suppress(NotImplementedError):  # the chat model has no structured output

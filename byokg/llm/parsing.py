@@ -7,11 +7,13 @@ rather than raise: no text makes them fail. `layouts` says where a result stands
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byokg.llm.citations import unique
 from byokg.llm.layouts import (
     FENCE,
     FENCE_LINE,
@@ -33,7 +35,6 @@ from byokg.llm.lines import (
     is_sentence,
     item,
     items,
-    unique,
 )
 from byokg.text import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
@@ -111,8 +112,9 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
         plain = without_thought(text).strip()
         if not bare or has_tags(text):
             return ()
-        if plain.startswith(("[", "{")):
-            return answers(plain)
+        unfenced = FENCE_LINE.sub("", plain).strip()
+        if unfenced.startswith(("[", "{")):
+            return answers(unfenced)
         lines = _bare_items(plain) or [line for line in plain.splitlines() if line.strip()][-1:]
         read = answers("\n".join(lines))
         told = len(lines) == 1 and is_sentence(lines[0])
@@ -128,7 +130,11 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
     return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
 
 
-_CITATIONS_ALONE = re.compile(r"[\s,.;]*(?:[\[(][eE\d\s,;–-]+[\])][\s,.;]*)+")
+_CITATIONS_ALONE = re.compile(
+    r"[\s,.;]*(?:(?:\*\*|</?)?(?:evidence|citations?|cited|sources?|facts?|supported by)\b[\s:*>]*)?"
+    r"(?:[\[(]?[eE]\d{1,5}[eE\d\s,;–-]*[\])]?|[\[(][\d\s,;–-]+[\])])(?:[\s,.;]*[\[(][eE\d\s,;–-]+[\])])*[\s,.;]*(?:</\w+>\s*)?",
+    re.IGNORECASE,
+)
 _ADDS = re.compile(
     r"\W*(?:and|also|additionally|another|plus|further|furthermore|moreover|other|in addition|as well)\b", re.I
 )
@@ -141,7 +147,12 @@ def _revises(between: str) -> bool:
 
 
 def _citations_alone(after: str) -> str:
-    return after if _CITATIONS_ALONE.fullmatch(after) else ""
+    """Return what behind a block are citations and nothing else: all that follows, or the rest of its line."""
+    for said in (after, after.partition("\n")[0]):
+        if _CITATIONS_ALONE.fullmatch(said):
+            ids = ", ".join(re.findall(r"[eE]?\d+(?:\s*[–-]\s*[eE]?\d+)?", said))
+            return f"\n[{ids}]" if "\n" in after[: after.find(ids[:1])] else f" [{ids}]"
+    return ""
 
 
 def _bare_items(text: str) -> list[str]:
@@ -156,11 +167,11 @@ def _bare_items(text: str) -> list[str]:
 # Paths
 
 _ARROW = re.compile(
-    r"\s*(?:[-–—]+>|=+>|→|⟶|➔|➜|➡️?|⇒|⟹|↦|▶|>>+|›|»|\$?\\(?:long)?(?:right)?arrow\$?|\$?\\to\b\$?|(?<![<\w])>(?!=)|(?<=\w)>(?=\s*[\w^~`]))"
+    r"\s*(?:[-–—]+>|=+>|[→⟶➔➜⇒⟹⟾↦⟼▶▸►⇢➝➞⭢⮕⇨⤳⤍⤏⇥↠↣⇾➙➛➤\U0001f812\U0001f852›»]|➡️?|[~|]>|>>+|\$?\\(?:long)?(?:right)?arrow\$?|\$?\\to\b\$?|(?<![<\w])>(?!=)|(?<=\w)>(?=\s*[\w^~`]))"
     r"\s*",
     re.IGNORECASE,
 )
-_BACK_ARROW = re.compile(r"\s*(?:<[-–—]+|<=+|←|⟵|⇐|<<+)\s*")
+_BACK_ARROW = re.compile(r"\s*(?:<[-–—]+|<=+|[←⟵⇐⇠⬅⭠⟸↤◀⇦]|<[~|]|<<+)\s*")
 _LABELLED = re.compile(
     r"(?P<back><)?[-–—=]{1,2}\s*[\[(]\s*(?:\w*\s*:\s*)?(?P<label>`[^`]+`|[^\]\s()|*{]+)[^\])]*[\])]\s*[-–—=]{1,2}(?P<on>>)?"
 )
@@ -203,10 +214,21 @@ def read_paths(text: str, known: Callable[[str], bool] | None = None) -> tuple[M
     named = {normalize_name(name) for tag in ("entities", "answers") for name in read_list(text, tag).items}
     found = []
     for content in blocks(text, "paths"):
-        listed = entries(FENCE_LINE.sub("", content))
+        listed = entries(_of_paths(FENCE_LINE.sub("", content)))
         walks = list(_walks(listed)) if listed is not None else [_path(line) for line in _path_lines(content)]
         found += [_relations(walk, named, known) for walk in walks]
     return unique(path for path in found if path)
+
+
+def _of_paths(content: str) -> str:
+    """Return the list that a JSON object holds, or the lists that stand one a line; any other text as it is."""
+    if content.lstrip().startswith("{"):
+        found = first_object(content) or {}
+        listed = next((value for value in found.values() if isinstance(value, list)), None)
+        return content if listed is None else json.dumps(listed, ensure_ascii=False)
+    lines = [line.strip().rstrip(",") for line in content.splitlines() if line.strip()]
+    lists = [entries(line) for line in lines]
+    return json.dumps(lists, ensure_ascii=False) if len(lists) > 1 and all(lists) else content
 
 
 def _path_lines(content: str) -> Iterator[str]:
@@ -401,8 +423,12 @@ def _query(content: str, start: re.Pattern[str]) -> str:
     query = unescaped(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
     if is_nothing(query):
         return ""
-    if query.startswith("`") and query.endswith("`") and start.match(query[1:]):
-        query = query.strip("`").strip()
+    label = _SAID_BEFORE.match(query)
+    if label is not None and start.match(query[label.end() :]):
+        query = query[label.end() :]
+    mark = query[:1]
+    if mark and mark in "`\"'" and query.endswith(mark) and start.match(query[1:]):
+        query = query.strip(mark).strip()
     first = start.search(query)
     if first is None:
         return query
@@ -412,6 +438,11 @@ def _query(content: str, start: re.Pattern[str]) -> str:
         if _said_after(lines[place], lines[place - 1]):
             return "\n".join(lines[:place]).strip().strip("`").rstrip()
     return query
+
+
+_SAID_BEFORE = re.compile(
+    r"\s*(?:(?:\d{1,2}[.)]|[-*•]|(?:the\s+)?(?:\w+\s+)?query\s*:|(?:open)?cypher\s*:|sparql\s*:)\s*)+", re.I
+)
 
 
 def _said_after(line: str, before: str) -> bool:

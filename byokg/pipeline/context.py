@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from byokg.errors import at_least
 from byokg.graph.inverses import inverse_relations
+from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.pipeline.evidence_lines import Line, fold_lines
-from byokg.retrieval.verbalize import feedback_text, names_of
-from byokg.text import estimate_tokens, normalize_name, read_literal
+from byokg.retrieval.verbalize import clean, feedback_text, names_of
+from byokg.text import estimate_tokens, is_identifier, normalize_name, read_literal
 from byokg.types import (
     Cell,
     Context,
@@ -43,8 +44,13 @@ NOTHING = "(nothing was found)"
 
 PROBLEMS = "Problems in the last round:"
 
+LINKED = "Entities linked so far: "
+
 _FEEDBACK_SHARE = 0.25
-"""Part of the budget that the problems of the last round may take."""
+"""Part of the budget that the problems of the last round may take, and the linked entities."""
+
+_LINKED_SHOWN = 20
+"""Linked entities named with their types at most."""
 
 _TOKENS_PER_ITEM = 4
 """About what the shortest item takes; so many more items than that have room are not even looked at."""
@@ -158,7 +164,10 @@ class ContextWriter:
         return self._written(context, (), "")
 
     def write_for_round(self, context: Context) -> ContextText:
-        """Write what fits of the evidence, and of the last round's problems, which get a quarter of the budget."""
+        """Write what fits of the evidence, of the last round's problems, and which entities were linked.
+
+        Problems get a quarter of the budget, and so do the entities, which are named where the graph knows their types.
+        """
         problems: list[str] = []
         lines = [PROBLEMS]
         last = context.rounds[-1].evidence if context.rounds else ()
@@ -169,7 +178,18 @@ class ContextWriter:
                 if self._count("\n".join(["\n", *lines, line])) <= self._budget_tokens * _FEEDBACK_SHARE:
                     lines.append(line)
                     problems.append(item.id)
-        return self._written(context, tuple(problems), "\n".join(["\n", *lines]) if problems else "")
+        parts = [self._linked(context), "\n".join(lines) if problems else ""]
+        return self._written(context, tuple(problems), "".join(f"\n\n{part}" for part in parts if part))
+
+    def _linked(self, context: Context) -> str:
+        """Name the linked entities with their types; empty where the graph knows none of these."""
+        ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
+        nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
+        named = [node for node in nodes if not is_identifier(node.name)]
+        if not any(node.type for node in named):
+            return ""
+        text = LINKED + " | ".join(clean(node.name) + (f" ({clean(node.type)})" if node.type else "") for node in named)
+        return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
     @cached_property
     def _turned(self) -> Mapping[str, frozenset[str]]:

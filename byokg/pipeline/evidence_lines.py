@@ -273,8 +273,8 @@ class _Facts:
                 return other
         return None
 
-    def _all_alike(self, ones: Sequence[Hop], others: Sequence[Hop]) -> bool:
-        return len(ones) == len(others) and all(map(self._alike, ones, others))
+    def _all_alike(self, ones: tuple[Hop, ...], others: tuple[Hop, ...]) -> bool:
+        return ones == others or (len(ones) == len(others) and all(map(self._alike, ones, others)))
 
     def _alike(self, one: Hop, other: Hop) -> bool:
         """Tell whether two steps mean the same."""

@@ -9,15 +9,35 @@ from typing import Any, cast
 
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import Answerer, KGLinker, Loop
-from byokg.types import AnswerItem, Artifacts, Context, Evidence, Linked, Question, Request, Retriever
+from byokg.types import Answer, AnswerItem, Artifacts, Context, Evidence, Linked, Question, Request, Retriever
 
 Watch = Callable[[str], AbstractContextManager[dict[str, Any]]]
 """Called with the name of a stage (`propose`, `link`, `retrieve NAME`, `answer`); entered as it begins and left as it
 ends. What the stage brought is put into the mapping before it is left."""
 
 
+@dataclass(frozen=True)
+class Enclosed:
+    """A pipeline that answers each question within a context, which is told what the answer brought."""
+
+    of: Any
+    within: Callable[[Question], AbstractContextManager[dict[str, Any]]]
+
+    def run(self, question: Question) -> Answer:
+        """Answer the question."""
+        with self.within(question) as brought:
+            answer: Answer = self.of.run(question)
+            brought["answers"] = [item.name for item in answer.items]
+            return answer
+
+
 def observed(pipeline: Any, watch: Watch) -> Any:
-    """Return a pipeline that does the same, and has its stages watched; one that is no loop is returned as it is."""
+    """Return a pipeline that does the same, and has its stages watched; one that is no loop is returned as it is.
+
+    A pipeline may be watched by several.
+    """
+    if isinstance(pipeline, Enclosed):
+        return replace(pipeline, of=observed(pipeline.of, watch))
     if not isinstance(pipeline, Loop):
         return pipeline
     stages = [
@@ -67,8 +87,13 @@ class _Retriever:
     of: Retriever
     watch: Watch
 
+    @property
+    def name(self) -> str:
+        of = self.of
+        return of.name if isinstance(of, _Retriever) else type(of).__name__.removesuffix("Retriever").lower()
+
     def retrieve(self, request: Request) -> Sequence[Evidence]:
-        with self.watch(f"retrieve {type(self.of).__name__.removesuffix('Retriever').lower()}") as brought:
+        with self.watch(f"retrieve {self.name}") as brought:
             found = self.of.retrieve(request)
             brought["evidence"] = len(found)
             return found

@@ -15,13 +15,12 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byokg.errors import import_extra
 from byokg.llm.messages import Call, Meter, Reply
-from byokg.pipeline.observing import observed
-from byokg.types import Answer, Question
+from byokg.pipeline.observing import Enclosed, observed
+from byokg.types import Question
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -56,17 +55,16 @@ class Tracing:
         """Send what was not sent yet."""
         self._provider.shutdown()
 
-    def pipeline(self, pipeline: Any) -> TracedPipeline:
+    def pipeline(self, pipeline: Any) -> Enclosed:
         """Return a pipeline that does the same, with a span for each question and stage."""
-        return TracedPipeline(observed(pipeline, self._stage), self)
+        return Enclosed(observed(pipeline, self._stage), self._question)
 
     def meter(self, meter: Meter) -> Meter:
         """Return a meter that counts the same, with a span for each call."""
         return _TracedMeter(meter, self._tracer)
 
     @contextmanager
-    def question(self, question: Question) -> Iterator[Span]:
-        """Open the span of a question."""
+    def _question(self, question: Question) -> Iterator[dict[str, Any]]:
         with self._tracer.start_as_current_span("invoke_agent byokg") as span:
             span.set_attributes(
                 {
@@ -77,7 +75,9 @@ class Tracing:
             )
             if _captures_content():
                 span.set_attribute("byokg.question", question.text)
-            yield span
+            brought: dict[str, Any] = {}
+            yield brought
+            _count(span, brought)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[dict[str, Any]]:
@@ -86,23 +86,7 @@ class Tracing:
             if name.startswith("retrieve "):
                 span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name.split()[1]})
             yield brought
-            counts = {key: value if isinstance(value, int) else len(value) for key, value in brought.items()}
-            span.set_attributes({f"byokg.{key.replace(' ', '_')}": count for key, count in counts.items()})
-
-
-@dataclass(frozen=True)
-class TracedPipeline:
-    """A pipeline with a span for each question."""
-
-    of: Any
-    tracing: Tracing
-
-    def run(self, question: Question) -> Answer:
-        """Answer the question."""
-        with self.tracing.question(question) as span:
-            answer: Answer = self.of.run(question)
-            span.set_attribute("byokg.answers", len(answer.items))
-            return answer
+            _count(span, brought)
 
 
 class _TracedMeter:
@@ -164,6 +148,12 @@ class _TracedMeter:
             attributes["gen_ai.input.messages"] = json.dumps(sent)
         span: Span = self._tracer.start_span(f"chat {call.model}", kind=SpanKind.CLIENT, attributes=attributes)
         return span
+
+
+def _count(span: Span, brought: dict[str, Any]) -> None:
+    """Write on a span how many of each thing came."""
+    counts = {key: value if isinstance(value, int) else len(value) for key, value in brought.items()}
+    span.set_attributes({f"byokg.{key.replace(' ', '_')}": count for key, count in counts.items()})
 
 
 def _captures_content() -> bool:

@@ -275,11 +275,12 @@ class AgenticRetriever:
         )
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
+        numbers = {labels[number]: number for counts in frontier.counts for number in counts}
         written_ones = read_list(reply, "selected", bare=True).items
         walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
         for written in (one for one in written_ones if not _ABSENT.fullmatch(one)):
             match = self._relations.match(written)
-            at = labels.index(match.relation) if match is not None and match.relation in labels else None
+            at = numbers.get(match.relation) if match is not None else None
             having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
             for of in having:
                 if at is not None and at not in of and len(of) < self._relations_per_entity:

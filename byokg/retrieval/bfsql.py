@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +28,15 @@ from byokg.types import (
     LinkedEntity,
     Mention,
     NodeEvidence,
-    Question,
     Request,
     TripleEvidence,
 )
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
+
+_QUESTIONS_KEPT = 64
+"""Questions of which it is remembered how near the relations are: each comes once a round."""
 
 NAME = "bfsql"
 
@@ -91,6 +94,8 @@ class BfsqlRetriever:
         self._max_nodes = max_nodes
         self._max_degree = max_degree
         self._vectors = exact(embedder.encode([normalize_label(label) for label in store.relations]))
+        self._numbers = {label: number for number, label in enumerate(store.relations)}
+        self._ranked = lru_cache(_QUESTIONS_KEPT)(self._likeness)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return feedback, edges in full, nodes with properties, and stubs, each kind best first."""
@@ -100,9 +105,9 @@ class BfsqlRetriever:
             return list(feedback)
         numbers = self._store.numbers([EntityId(seed) for seed in asked.seeds])
         subgraph = breadth_first(self._store, numbers, Reach.of(asked, asked.max_hops))
-        likeness = self._likeness(request.question)
-        filtered = self._filtered(asked, subgraph, likeness)
-        full, stubs = self._rows(filtered, subgraph, likeness)
+        likeness, rank = self._ranked(request.question.text)
+        filtered = self._filtered(asked, subgraph, rank)
+        full, stubs = self._rows(filtered, subgraph, rank)
         found = self._edges(subgraph, full, stubs, likeness)
         nodes = self._nodes(filtered, subgraph, full)
         request.note(
@@ -196,7 +201,7 @@ class BfsqlRetriever:
                 problems.append(f"no predicate {name!r} in the graph{_near(name, self._store.relations)}")
         return EdgeFilter(predicates=tuple(dict.fromkeys(found))), problems
 
-    def _filtered(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> BfsRequest:
+    def _filtered(self, request: BfsRequest, subgraph: Subgraph, rank: Int64) -> BfsRequest:
         """Give a request without any filter those that the question asks for."""
         if request.topology_only:
             nothing: dict[str, object] = {
@@ -207,28 +212,28 @@ class BfsqlRetriever:
         if request.full_predicates is not None or request.full_types is not None:
             return request
         present = distinct(subgraph.edges.relation)
-        order = np.argsort(-likeness[present], kind="stable")[: self._predicates]
+        order = np.argsort(rank[present])[: self._predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
 
     # What matters
 
-    def _likeness(self, question: Question) -> Float:
-        """Return how near each relation is to the question: (R,) in [0, 1]."""
-        asked = exact(self._embedder.encode([normalize_label(question.text)])[0])
+    def _likeness(self, question: str) -> tuple[Float, Int64]:
+        """Return how near each relation is to the question, in [0, 1], and its place in that order: (R,) and (R,)."""
+        asked = exact(self._embedder.encode([normalize_label(question)])[0])
         likeness: Float = np.clip(self._vectors @ asked, 0.0, 1.0)
-        return likeness
-
-    def _rows(self, request: BfsRequest, subgraph: Subgraph, likeness: Float) -> tuple[Int64, Int64]:
-        """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
-        relation, edge = subgraph.edges.relation, subgraph.edges.edge
-        labels, wanted = self._store.relations, request.full_predicates
-        matter = np.full(len(labels), wanted is None)
-        matter[[labels.index(label) for label in sorted(wanted or ()) if label in labels]] = True
         rank = np.empty(len(likeness), np.int64)
         rank[np.argsort(-likeness, kind="stable")] = np.arange(len(likeness))
+        return likeness, rank
+
+    def _rows(self, request: BfsRequest, subgraph: Subgraph, rank: Int64) -> tuple[Int64, Int64]:
+        """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
+        relation, edge = subgraph.edges.relation, subgraph.edges.edge
+        wanted = request.full_predicates
+        matter = np.full(len(rank), wanted is None)
+        matter[[self._numbers[label] for label in sorted(wanted or ()) if label in self._numbers]] = True
         near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
-        order = near * len(likeness) + rank[relation]
+        order = near * len(rank) + rank[relation]
         matters = matter[relation]
         full, stubs = np.flatnonzero(matters), np.flatnonzero(~matters)
         edges = min(len(full), self._max_edges, request.max_edges or len(full))

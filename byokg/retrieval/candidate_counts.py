@@ -10,15 +10,16 @@ Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import EntityNotFound
-from byokg.graph.store import Direction, GraphStore, NodeArray
+from byokg.graph.store import Direction, GraphStore
 from byokg.periods import DATE
 from byokg.retrieval.candidates import (
     PATHS,
@@ -35,13 +36,8 @@ from byokg.retrieval.candidates import (
     attributes_of,
     dialect_of,
 )
+from byokg.retrieval.walk_groups import Int64, Reach, expanded, grouped
 from byokg.types import EntityId, Node, Value
-
-Int64 = npt.NDArray[np.int64]
-
-
-_FEW = 64
-"""Nodes whose edges are read without counting them first."""
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
@@ -103,51 +99,6 @@ class CandidateFinder:
         return _Search(self, distinct, frozenset(gold), conditions or Conditions(), frozenset(gold_values)).run()
 
 
-@dataclass(frozen=True)
-class _Reach:
-    """G groups of walks and the P pairs of a group and a node that they reach, by group, then by node."""
-
-    anchors: Int64
-    """(G, 2) node numbers that walks do not come back to; -1 where there is one."""
-    before: tuple[Int64, ...]
-    """For each reach that these groups lengthen or join, (G,) the group there."""
-    relation: Int64
-    """(G,) relation of the last hop; -1 where groups were joined."""
-    bounds: Int64
-    """(G + 1,) group g has the pairs from bounds[g] up to bounds[g + 1]."""
-    nodes: Int64
-    walks: npt.NDArray[np.float64]
-    """(P,) how many walks lead there."""
-    ways: Int64
-    """(P,) two bits for each hop, the last one lowest; see `_WAYS`."""
-    hops: int
-    edges: tuple[Int64, Int64] | None = None
-    """Of each last edge the pair it leads to and its number; only where conditions look at edges."""
-
-    def __len__(self) -> int:
-        return len(self.relation)
-
-    @property
-    def group(self) -> Int64:
-        """Return the group of each pair: (P,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.bounds))
-
-    def only(self, groups: Int64) -> _Reach:
-        """Return some groups, in the order given."""
-        sizes = np.diff(self.bounds)[groups]
-        pairs = np.arange(sizes.sum()) + np.repeat(self.bounds[groups] - sizes.cumsum() + sizes, sizes)
-        return _Reach(
-            self.anchors[groups],
-            tuple(column[groups] for column in self.before),
-            self.relation[groups],
-            np.append(0, sizes.cumsum()),
-            self.nodes[pairs],
-            self.walks[pairs],
-            self.ways[pairs],
-            self.hops,
-        )
-
-
 class _Search:
     """One enumeration."""
 
@@ -177,7 +128,7 @@ class _Search:
         names = self._templates.names
         found: list[Candidate] = []
         count = len(self._anchors)
-        start = _Reach(
+        start = Reach(
             anchors=np.stack((self._numbers, np.full(count, -1)), axis=1),
             before=(np.arange(count),),
             relation=np.full(count, -1),
@@ -204,15 +155,12 @@ class _Search:
 
     # Growing
 
-    def _lengthen(self, levels: Sequence[_Reach], what: str) -> _Reach:
+    def _lengthen(self, levels: Sequence[Reach], what: str) -> Reach:
         """Walk every group of the last level one hop further."""
-        parents, reach = self._affordable(levels[-1], what)
+        reach = levels[-1]
         group = reach.group
-        nodes, place = np.unique(reach.nodes, return_inverse=True)
-        batch = self._store.edges(nodes, Direction.BOTH)
-        pair, edge = _expanded(place, batch.origin, len(nodes))
-        node = batch.other.astype(np.int64)[edge]
-        inverse = batch.inverse[edge]
+        columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
+        pair, node, relation, inverse, number = (np.concatenate(each) for each in zip(*columns, strict=True))
         owner = group[pair]
         kept_rows = np.ones(len(pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
@@ -220,17 +168,17 @@ class _Search:
         if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
             kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
         rows = np.flatnonzero(kept_rows)
-        pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
-        relation = batch.relation[edge].astype(np.int64)
+        pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+        relation, number = relation[rows], number[rows]
         walks = reach.walks[pair].copy()
         if reach.hops >= 2 and len(reach.before) == 1:
             loops = node == reach.nodes[pair]
             self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse, loops)
             rows = np.flatnonzero(walks > 0)
-            pair, node, inverse, owner, edge = pair[rows], node[rows], inverse[rows], owner[rows], edge[rows]
-            relation, walks = relation[rows], walks[rows]
+            pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+            relation, number, walks = relation[rows], number[rows], walks[rows]
         way = 1 + inverse.astype(np.int64)
-        made = _grouped(owner, relation, way if self._templates.directed else None, node)
+        made = grouped(owner, relation, way if self._templates.directed else None, node)
         order, first_pair, first_group, of_pair = made
         ways = (reach.ways[pair] << 2) | way
         merged_ways = np.bitwise_or.reduceat(ways[order], first_pair) if len(order) else ways
@@ -239,11 +187,11 @@ class _Search:
         edges = None
         if self._asks("edge"):
             leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
-            edges = leads, batch.edge[edge[order]]
-        return _Reach(
+            edges = leads, number[order]
+        return Reach(
             edges=edges,
             anchors=reach.anchors[owner[heads]],
-            before=(parents[owner[heads]],),
+            before=(owner[heads],),
             relation=relation[heads],
             bounds=np.append(of_pair, len(first_pair)),
             nodes=node[order[first_pair]],
@@ -252,27 +200,40 @@ class _Search:
             hops=reach.hops + 1,
         )
 
-    def _affordable(self, reach: _Reach, what: str) -> tuple[Int64, _Reach]:
-        """Return the groups that are lengthened: all of them, or the cheapest that the budget allows."""
-        every = np.arange(len(reach))
+    def _edges(self, reach: Reach, groups: Int64, relations: Int64 | None) -> tuple[npt.NDArray[Any], ...]:
+        """Read the edges that lengthen some groups: pair, node reached, relation, way and number of each, (E,)."""
+        pairs = reach.pairs(groups)
+        nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
+        batch = self._store.edges(nodes, Direction.BOTH, relations)
+        row, edge = expanded(place, batch.origin, len(nodes))
+        node, relation = batch.other.astype(np.int64)[edge], batch.relation[edge].astype(np.int64)
+        return pairs[row], node, relation, batch.inverse[edge], batch.edge[edge]
+
+    def _affordable(self, reach: Reach, what: str) -> list[tuple[Int64, Int64 | None]]:
+        """Return what the budget allows: the cheapest groups with all edges, the others with the rarest relations."""
         nodes, place = np.unique(reach.nodes, return_inverse=True)
-        if len(nodes) <= _FEW:
-            return every, reach
-        degrees = self._store.relation_counts(nodes).degrees(len(nodes))
-        reads = np.bincount(reach.group, degrees[place], len(reach))
+        counts = self._store.relation_counts(nodes)
+        reads = np.bincount(reach.group, counts.degrees(len(nodes))[place], len(reach))
         if reads.sum() <= self._templates.budget:
-            return every, reach
+            return [(np.arange(len(reach)), None)]
         order = np.argsort(reads, kind="stable")
-        kept = np.sort(order[reads[order].cumsum() <= self._templates.budget])
+        cheap = reads[order].cumsum() <= self._templates.budget
+        whole, rest = np.sort(order[cheap]), np.sort(order[~cheap])
+        standing = np.bincount(place[reach.pairs(rest)], minlength=len(nodes))
+        cost = np.bincount(counts.relation, counts.count * standing[counts.origin])
+        rarest = np.argsort(cost, kind="stable")
+        rarest = rarest[cost[rarest] > 0]
+        followed = np.sort(rarest[cost[rarest].cumsum() <= self._templates.budget - reads[whole].sum()])
         self._truncated.append(
-            f"{len(reach) - len(kept):,} of {len(reach):,} beginnings of {what} lead through too many edges"
+            f"{len(rest):,} of {len(reach):,} beginnings of {what} lead through too many edges: "
+            f"{len(followed):,} of their {len(rarest):,} relations are followed"
         )
-        return kept, reach.only(kept)
+        return [(whole, None), (rest, followed)] if len(followed) else [(whole, None)]
 
     def _leave_out_returns(
         self,
-        earlier: _Reach,
-        reach: _Reach,
+        earlier: Reach,
+        reach: Reach,
         walks: npt.NDArray[np.float64],
         owner: Int64,
         node: Int64,
@@ -294,7 +255,7 @@ class _Search:
 
     # Joining
 
-    def _joined(self, levels: list[_Reach]) -> Iterator[Candidate]:
+    def _joined(self, levels: list[Reach]) -> Iterator[Candidate]:
         """Yield what two anchors have in common."""
         names = self._templates.names
         for one, another in combinations(range(len(self._anchors)), 2):
@@ -311,11 +272,11 @@ class _Search:
                     sides = [self._of_anchor(levels, hops[0], one), self._of_anchor(levels, hops[1], another)]
                     yield from self._meetings("intersection", levels, self._meet(sides, levels, hops), hops)
 
-    def _of_anchor(self, levels: Sequence[_Reach], hops: int, anchor: int) -> Int64:
+    def _of_anchor(self, levels: Sequence[Reach], hops: int, anchor: int) -> Int64:
         """Return the groups of one anchor."""
         return np.flatnonzero(levels[hops].anchors[:, 0] == self._numbers[anchor])
 
-    def _meet(self, sides: Sequence[Int64], levels: Sequence[_Reach], hops: tuple[int, int]) -> _Reach:
+    def _meet(self, sides: Sequence[Int64], levels: Sequence[Reach], hops: tuple[int, int]) -> Reach:
         """Join the groups of two anchors in the nodes that both reach."""
         reaches = [levels[count].only(groups) for count, groups in zip(hops, sides, strict=True)]
         groups = [reach.group for reach in reaches]
@@ -333,9 +294,9 @@ class _Search:
         rows = np.flatnonzero((node != far[0]) & (node != far[1]))
         one, another, node = one[rows], another[rows], node[rows]
         a, b = groups[0][one], groups[1][another]
-        order, _, first_group, of_pair = _grouped(a, b, None, node)
+        order, _, first_group, of_pair = grouped(a, b, None, node)
         heads = order[first_group]
-        return _Reach(
+        return Reach(
             anchors=np.stack((reaches[0].anchors[a[heads], 0], reaches[1].anchors[b[heads], 0]), axis=1),
             before=(sides[0][a[heads]], sides[1][b[heads]]),
             relation=np.full(len(heads), -1),
@@ -348,7 +309,7 @@ class _Search:
 
     # Writing candidates
 
-    def _paths(self, template: Template, levels: Sequence[_Reach]) -> Iterator[Candidate]:
+    def _paths(self, template: Template, levels: Sequence[Reach]) -> Iterator[Candidate]:
         reach = levels[-1]
         hops = reach.hops
         groups = [np.arange(len(reach))]
@@ -366,10 +327,10 @@ class _Search:
     def _meetings(
         self,
         template: Template,
-        levels: Sequence[_Reach],
-        met: _Reach,
+        levels: Sequence[Reach],
+        met: Reach,
         hops: tuple[int, int],
-        tails: _Reach | None = None,
+        tails: Reach | None = None,
     ) -> Iterator[Candidate]:
         reach = met if tails is None else tails
         ways, total, hits = self._statistics(reach)
@@ -389,7 +350,7 @@ class _Search:
             made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
         yield from self._with_conditions(reach, made)
 
-    def _statistics(self, reach: _Reach) -> tuple[list[int], list[int], list[int]]:
+    def _statistics(self, reach: Reach) -> tuple[list[int], list[int], list[int]]:
         """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
         if not len(reach):
             return [], [], []
@@ -412,7 +373,7 @@ class _Search:
 
     # Conditions on the results of a group
 
-    def _with_conditions(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _with_conditions(self, reach: Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
         """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
         yield from (one for one in made if one.total)
         if self._templates.typed:
@@ -423,6 +384,8 @@ class _Search:
                     yield replace(one, count=True, hits=int(str(one.total) in self._gold_values), total=1)
         if not self._conditions.periods and not self._conditions.extremes:
             return
+        readable = self._readable(reach, np.arange(len(reach)), "values")
+        reach, made = reach.only(readable), [made[row] for row in readable.tolist()]
         group = reach.group
         for attribute, pairs, values in self._values(reach):
             texts, place = np.unique([str(value) for value in values], return_inverse=True)
@@ -441,6 +404,21 @@ class _Search:
                         for row, _, hits in self._counted(group[kept], reach.nodes[kept])
                     )
 
+    def _readable(self, reach: Reach, groups: Int64, what: str) -> Int64:
+        """Return those of some groups whose results may be read: all, or the smallest that the budget allows."""
+        sizes = np.diff(reach.bounds)
+        if reach.edges is not None:
+            sizes = np.bincount(reach.group[reach.edges[0]], minlength=len(reach))
+        order = groups[np.argsort(sizes[groups], kind="stable")]
+        kept = np.sort(order[sizes[order].cumsum() <= self._templates.described])
+        if len(kept) < len(groups) and len(np.unique(reach.nodes[reach.pairs(groups)])) <= self._templates.described:
+            kept = groups
+        if len(kept) < len(groups):
+            self._truncated.append(
+                f"{len(groups) - len(kept):,} of {len(groups):,} paths end at too many nodes to look at their {what}"
+            )
+        return kept
+
     def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int]]:
         """Yield each group among distinct pairs with its results and hits."""
         correct = np.isin(nodes, self._gold)
@@ -448,7 +426,7 @@ class _Search:
         hits = np.bincount(place, correct, len(rows)).astype(np.int64)
         yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
 
-    def _typed(self, reach: _Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _typed(self, reach: Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
         """Yield candidates whose results are of one type, where they are of several."""
         types = self._finder.end_types
         ends = [types[step.relation][step.direction] for step in map(_last, made)]
@@ -457,8 +435,8 @@ class _Search:
         )
         if not mixed.any():
             return
-        part = reach.only(np.flatnonzero(mixed))
-        rows = np.flatnonzero(mixed)
+        rows = self._readable(reach, np.flatnonzero(mixed), "types")
+        part = reach.only(rows)
         nodes, place = np.unique(part.nodes, return_inverse=True)
         names, of_node = np.unique([node.type for node in self._read(nodes)], return_inverse=True)
         group = rows[part.group]
@@ -478,7 +456,7 @@ class _Search:
     def _read(self, nodes: Int64) -> list[Node]:
         return self._store.nodes(self._store.ids(nodes))
 
-    def _values(self, reach: _Reach) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+    def _values(self, reach: Reach) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
         """Yield for each attribute the pairs that have a value, and the values."""
         away = reach.nodes != reach.anchors[reach.group, 0]
         nodes, place = np.unique(reach.nodes, return_inverse=True)
@@ -497,12 +475,17 @@ class _Search:
                 yield attribute, pairs[rows], [held[at][attribute.key] for at in at_edge[rows].tolist()]
         for attribute in self._of_place("neighbour"):
             number = np.array([self._labels.index(attribute.key)])
+            counts = self._store.relation_counts(nodes)
+            reads = int(counts.count[counts.relation == number].sum())
+            if reads > self._templates.described:
+                self._truncated.append(f"{reads:,} edges of {attribute.key} lead to values of results: too many")
+                continue
             batch = self._store.edges(nodes, Direction.BOTH, number)
             other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
             names = [node.name for node in self._read(other)]
             dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
             edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
-            pairs, chosen = _expanded(place, batch.origin[edges], len(nodes))
+            pairs, chosen = expanded(place, batch.origin[edges], len(nodes))
             kept = np.flatnonzero(away[pairs])
             values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]
             yield attribute, pairs[kept], values
@@ -510,7 +493,7 @@ class _Search:
     def _of_place(self, place: str) -> list[Attribute]:
         return [one for one in self._finder.attributes if one.place == place] if self._asks(place) else []
 
-    def _foremost(self, reach: _Reach, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
+    def _foremost(self, reach: Reach, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
         """Return for each group the pair with the highest or lowest value, the lower id of equal ones."""
         if not len(pairs) or len({isinstance(value, str) for value in values}) > 1:
             return np.empty(0, np.int64)
@@ -528,14 +511,6 @@ def _last(candidate: Candidate) -> Step:
     return (candidate.tail or candidate.legs[0].steps)[-1]
 
 
-def _expanded(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
-    """Join pairs with the rows of their nodes: (P,) node of each pair, (E,) node of each row, ascending."""
-    starts, stops = np.searchsorted(origin, np.arange(count)), np.searchsorted(origin, np.arange(count), "right")
-    sizes = (stops - starts)[place]
-    pairs = np.repeat(np.arange(len(place)), sizes)
-    return pairs, np.arange(len(pairs)) + np.repeat(starts[place] - sizes.cumsum() + sizes, sizes)
-
-
 def _known(store: GraphStore, ids: Collection[EntityId]) -> Int64:
     """Return the numbers of those entities that the store has, ascending."""
     known = []
@@ -545,31 +520,3 @@ def _known(store: GraphStore, ids: Collection[EntityId]) -> Int64:
         except EntityNotFound:
             continue
     return np.array(sorted(known), np.int64)
-
-
-def _grouped(first: Int64, second: Int64, third: Int64 | None, node: NodeArray) -> tuple[Int64, Int64, Int64, Int64]:
-    """Sort rows into groups of equal (first, second, third), and nodes within them.
-
-    Returns:
-        The order of rows; where in it each distinct pair of group and node begins; where in it each group begins; and
-        which pair each group begins with.
-    """
-    if not len(node):
-        none = np.empty(0, np.int64)
-        return none, none, none, none
-    keys = first
-    for column, size in ((second, int(second.max()) + 1), (third, 3)):
-        if column is not None:
-            keys = keys * size + column
-    size = int(node.max()) + 1
-    if int(keys.max()) < (1 << 62) // size:
-        whole = keys * size + node
-        order = np.argsort(whole)
-        fresh = np.append(True, np.diff(whole[order]) != 0)
-    else:
-        order = np.lexsort((node, keys))
-        fresh = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(node[order]) != 0))
-    first_pair = np.flatnonzero(fresh)
-    of_group = keys[order[first_pair]]
-    of_pair = np.flatnonzero(np.append(True, np.diff(of_group) != 0))
-    return order, first_pair, first_pair[of_pair], of_pair

@@ -215,7 +215,10 @@ class Templates:
     directed: bool = False
     """Whether a relation walked one way and the other makes two candidates; A.2 makes one."""
     budget: int = 2_000_000
-    """Pairs of a walk's beginning and an edge that lengthens it, for each hop; a hub is not walked through beyond."""
+    """Pairs of a walk's beginning and an edge that lengthens it, for each hop, and of two paths that meet; of a hub
+    with more edges only the rarest relations are walked."""
+    described: int = 100_000
+    """Results whose types or values are read at most; larger results stand without such conditions."""
 
     @classmethod
     def of(cls, hops: int, directed: bool = False) -> Templates:
@@ -227,8 +230,7 @@ class Templates:
     def __post_init__(self) -> None:
         if unknown := [name for name in self.names if name not in TEMPLATES]:
             raise ConfigError(f"template {unknown[0]!r} is not known; choose from {', '.join(TEMPLATES)}")
-        if self.budget < 1:
-            raise ConfigError(f"budget={self.budget} walks nothing; use 1 or more")
+        at_least(1, "looks at nothing", budget=self.budget, described=self.described)
 
 
 def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:

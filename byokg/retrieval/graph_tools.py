@@ -9,6 +9,7 @@ Whoever offers them to a model reads `GraphTools.tools`: names, descriptions, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from byokg.errors import ByokgError, ConfigError, RequestInvalid
+from byokg.errors import ByokgError, ConfigError, EntityNotFound, RequestInvalid
 from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.order import Ranks
@@ -285,6 +286,14 @@ class GraphTools:
         """Return a few nodes whose names are like a text, the most similar first: what an unknown id may have meant."""
         return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
 
+    def propose(self, missing: EntityNotFound) -> EntityNotFound:
+        """Return the error about an unknown id with the ids and names of the nearest nodes."""
+        near = [
+            repr(node.id) if node.name in ("", node.id) else f"{node.id!r} ({node.name})"
+            for node in self.nearest(missing.entity) or self.nearest(re.split("[/#]", missing.entity)[-1])
+        ]
+        return EntityNotFound(missing.entity, missing.store, near)
+
     # The tools
 
     def describe_schema(self, arguments: SchemaArguments) -> Json:
@@ -443,7 +452,10 @@ class GraphTools:
             EntityNotFound: a start or end is not in the graph.
             RelationNotFound: a predicate is not in the graph.
         """
-        found = paths(self._store, arguments.query, PathLimits(left_s(_TIMEOUT_S), _MOST_PATHS))
+        try:
+            found = paths(self._store, arguments.query, PathLimits(left_s(_TIMEOUT_S), _MOST_PATHS))
+        except EntityNotFound as error:
+            raise self.propose(error) from None
         listed = found.as_json()["paths"]
         shown = within(listed, self._room)
         return {"paths": shown, "truncated": found.truncated or len(shown) < len(listed)}

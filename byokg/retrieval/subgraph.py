@@ -170,7 +170,14 @@ def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
         nodes, walks = nodes[kept], walks[kept]
     ids = store.ids(nodes)
     order = sorted(range(len(ids)), key=lambda at: (-walks[at], ids[at]))
-    return _fulfilling(store, candidate, [ids[at] for at in order], walk.last)
+    ids = [ids[at] for at in order]
+    if not (candidate.end_type or candidate.period or candidate.extreme):
+        return ids
+    edges: dict[EntityId, list[int]] = {}
+    if any(told is not None and told[0].place == "edge" for told in (candidate.period, candidate.extreme)):
+        for node, number in zip(store.ids(walk.last[0]), walk.last[1].tolist(), strict=True):
+            edges.setdefault(node, []).append(number)
+    return _fulfilling(store, candidate, ids, edges)
 
 
 _NONE, _NO_WALKS = np.empty(0, np.int64), np.empty(0)
@@ -182,7 +189,8 @@ class _Walk:
     def __init__(self, store: GraphStore, directed: bool) -> None:
         self._store = store
         self._directed = directed
-        self.last: dict[EntityId, list[int]] = {}
+        self.last = _NONE, _NONE
+        """Of each edge that was walked last the node it leads to, and its number."""
 
     def leg(self, anchor: int, steps: Sequence[Step]) -> tuple[Int64, Float64]:
         """Return distinct nodes, ascending, with the number of walks to each."""
@@ -225,9 +233,7 @@ class _Walk:
             counts = counts - np.where(back, before[place], 0.0)
         kept = np.flatnonzero(counts > 0)
         reached, group = np.unique(other[kept], return_inverse=True)
-        self.last = {}
-        for node, number in zip(self._store.ids(other[kept]), edge[kept].tolist(), strict=True):
-            self.last.setdefault(node, []).append(number)
+        self.last = other[kept], edge[kept]
         return reached, np.bincount(group, counts[kept], len(reached)).astype(np.float64)
 
     def _edges(self, nodes: Int64, step: Step) -> tuple[Int64, Int64, Int64]:
@@ -244,9 +250,7 @@ class _Walk:
 def _fulfilling(
     store: GraphStore, candidate: Candidate, ids: list[EntityId], edges: dict[EntityId, list[int]]
 ) -> list[EntityId]:
-    """Keep the nodes that fulfil a candidate's conditions."""
-    if not (candidate.end_type or candidate.period or candidate.extreme):
-        return ids
+    """Keep the nodes that fulfil a candidate's conditions; `edges` leads to each, where they are asked about."""
     nodes = store.nodes(ids)
     if candidate.end_type:
         nodes = [node for node in nodes if node.type == candidate.end_type]

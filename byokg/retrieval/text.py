@@ -469,11 +469,17 @@ class RerankRetriever:
         count = len(reached)
         edges, _ = join([(reached, np.arange(count)), (further.edges, np.arange(len(further.edges)))], [0, 0])
         numbers = edges.edge.tolist()
-        found: dict[tuple[int, ...], Statement] = {}
+        found: dict[tuple[int, int], Statement] = {}
         for row in range(count):
-            statements: list[Statement] = [(row, count + each) for each in onward.get(row, _NONE).tolist()]
-            for statement in statements or [(row,)]:
-                found.setdefault(tuple(sorted(numbers[each] for each in statement)), statement)
+            number = numbers[row]
+            further_rows = onward.get(row, _NONE).tolist()
+            if not further_rows:
+                found.setdefault((number, number), (row,))
+            for each in further_rows:
+                other = numbers[count + each]
+                found.setdefault((min(number, other), max(number, other)), (row, count + each))
+            if len(found) >= self._limits.edges:
+                break
         return edges, list(found.values())[: self._limits.edges]
 
     def _texts(self, edges: EdgeBatch, statements: list[Statement]) -> list[str]:

@@ -56,6 +56,7 @@ NEEDED = {
     "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),
     "dataset=folder": ("dataset.root=.",),
+    "dataset=datasets": ("dataset.path=.",),
     "dataset=webqsp": ("dataset.root=.",),
     "dataset=cwq": ("dataset.root=.",),
     "dataset=grailqa": ("dataset.root=.",),

@@ -111,7 +111,7 @@ def test_a_failed_prediction_names_the_error() -> None:
     assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
-        'stores take ids, so pass names through an EntityLinker first"},"linked":null,'
+        'stores take ids; byokg link finds those of a name"},"linked":null,'
         '"drafts":[],"retrieved":null,"grounding":null}\n'
     )
 

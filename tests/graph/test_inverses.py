@@ -55,6 +55,19 @@ def test_long_lists_that_are_cut_are_known_by_their_names() -> None:
     assert found(*within, *contains, *towns)["location.contains"] == {"location.containedby"}
 
 
+@pytest.mark.parametrize(
+    ("other", "told"), [("character.children", True), ("character.friends", False), ("children", False)]
+)
+def test_relations_of_one_thing_are_known_by_the_names_of_inverse_ones_elsewhere(other: str, told: bool) -> None:
+    people = [(f"a{at}", "person.parents", f"b{at}") for at in FILMS]
+    people += [(b, "person.children", a) for a, _, b in people]
+    figures = [(f"c{at}", "character.parents", f"d{at % 10}") for at in FILMS]  # half of them are turned round
+    figures += [(f"d{at}", other, f"c{at}") for at in range(10)]
+    figures += [(f"d{at % 10}", other, f"e{at}") for at in FILMS]
+    figures += [(f"e{at}", "character.parents", "nobody") for at in FILMS]
+    assert (found(*people, *figures).get("character.parents") == {other}) is told
+
+
 @pytest.mark.parametrize("other", ["hates", "likes"])
 def test_one_edge_back_may_be_chance(other: str) -> None:
     assert found(("a", "likes", "b"), ("b", other, "a"), ("c", "likes", "d")) == {}

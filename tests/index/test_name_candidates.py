@@ -25,7 +25,7 @@ def like(names: list[str], text: str) -> list[str]:
     search, table = candidates(names)
     rows, bounds = search.like(fold_words(text))
     assert bounds.tolist() == sorted(bounds.tolist(), reverse=True)
-    return [str(table.spellings[row]) for row in rows.tolist()]
+    return table.spelled(rows)
 
 
 class TestLike:
@@ -72,4 +72,4 @@ class TestAround:
     def test_a_name_needs_the_word_and_most_letters_from_the_others(self) -> None:
         search, table = candidates(NAMES)
         rows = search.around("rivr", ["the", "silver", "bank"], 0.8)
-        assert [str(table.spellings[row]) for row in rows.tolist()] == ["River Bank", "Silver River Bank"]
+        assert table.spelled(rows) == ["River Bank", "Silver River Bank"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.index.name_table import Vocabulary
+from byokg.index.vocabulary import Vocabulary
 
 WORDS = sorted("river rivers rover stone stones international internationally back bank lake 北京 大学 é".split())
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

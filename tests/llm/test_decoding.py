@@ -211,6 +211,30 @@ class TestLocalModels:
             ConstrainedRanker(path="model", prompt="Query: ")
 
 
+@pytest.mark.parametrize("make", [byte_level, sentence_piece, word_piece])
+@pytest.mark.parametrize("ranker", [ConstrainedRanker, LikelihoodRanker])
+def test_what_a_tokenizer_cannot_spell_is_left_out_and_what_it_writes_alike_is_kept(
+    make: Callable[[], Tokenizer], ranker: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    marks = {} if make is byte_level else {"unk_token": "<unk>"}
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=make(), eos_token="<end>", **marks)
+    config = transformers.GPT2Config(
+        vocab_size=len(fast), n_positions=256, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    names = ["Ann", "ann", "\u16a0 runes", "the <end>", "Lee"]
+    candidates = [Query(f'MATCH (a {{name: "{name}"}})-[:written_by]-(x0) RETURN x0') for name in names]
+    ranked = ranker((model, fast)).rank("who is <end> \u16a0?", candidates)
+    spelled = {byte_level: [0, 1, 2, 3, 4], sentence_piece: [0, 1, 4], word_piece: [0, 1, 4]}[make]
+    assert sorted(position for position, _ in ranked) == spelled
+    scores = dict(ranked)
+    assert (scores[0] == scores[1]) == (make is word_piece)  # which knows no capitals
+    assert ("cannot spell" in caplog.text) == (make is not byte_level)
+    if make is not byte_level:
+        assert ranker((model, fast)).rank("who?", [candidates[2]]) == []
+
+
 CHOICES = ['say "hi"\n', "a|b (c)", "back\\slash", "tab\t", "b\x08"]
 
 

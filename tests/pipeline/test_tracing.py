@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -76,6 +77,21 @@ def test_a_question_is_a_span_with_its_stages_within(spans: list[Any]) -> None:
     assert attributes(by_name["retrieve path"])["gen_ai.tool.name"] == "path"
     assert attributes(by_name["answer"])["byokg.answers"] == len(answer.items) == 1
     assert b"Heat" not in b"".join(span.SerializeToString() for span in spans)
+
+
+def test_a_traced_pipeline_can_be_watched_as_well(spans: list[Any]) -> None:
+    tracing = Tracing()
+    seen = []
+
+    @contextmanager
+    def watch(stage: str) -> Iterator[dict[str, Any]]:
+        seen.append(stage)
+        yield {}
+
+    observed(tracing.pipeline(offline_pipeline(graph())), watch).run(QUESTION)
+    tracing.close()
+    assert list(dict.fromkeys(seen)) == ["propose", "link", "retrieve path", "answer"]
+    assert {span.name for span in spans} == {"invoke_agent byokg", *seen}
 
 
 def test_calls_have_tokens_and_model_and_no_content_unless_it_is_asked_for(

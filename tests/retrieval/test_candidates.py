@@ -131,3 +131,33 @@ def test_every_query_passes_the_guard_and_returns_what_was_counted_and_what_is_w
         assert [row[0].id for row in ranked.rows] == walked, one.text  # type: ignore[union-attr]
         assert {row[0].id for row in short.rows} == set(walked)  # type: ignore[union-attr]
         assert (len(walked), len(set(walked) & set(gold))) == (one.total, one.hits)
+
+
+def test_of_a_hub_the_rarest_relations_are_followed_and_no_more_is_read_than_the_budget_allows() -> None:
+    # 300 films of two kinds -made_in-> land -capital-> city -mayor-> ann; every third film -cites-> the next one
+    films = [
+        Node(EntityId(f"f{at}"), f"f{at}", ("Film", "Short")[at % 2], {"year": 1990 + at % 9}) for at in range(300)
+    ]
+    edges = [Triple(film.id, "made_in", EntityId("land")) for film in films]
+    edges += [Triple(films[at].id, "cites", films[at + 1].id) for at in range(0, 299, 3)]
+    edges += [Triple(EntityId("land"), "capital", EntityId("city")), Triple(EntityId("city"), "mayor", EntityId("ann"))]
+    others = [Node(EntityId(name), name) for name in ("land", "city", "ann")]
+    graph = ColumnarGraph.from_records([*films, *others], edges)
+    anchors = [EntityId("land"), EntityId("f3")]
+    gold = [EntityId("ann")]
+    asking = Conditions((Period("1995", "1996"),), extremes=True)
+    every = whole(CandidateFinder(graph, Templates(TEMPLATES)).find(anchors, gold, asking).items)
+    bounded = CandidateFinder(graph, Templates(TEMPLATES, budget=20, described=10)).find(anchors, gold, asking)
+    some = whole(bounded.items)
+    assert {key: every[key] for key in some} == some  # what is given is exact
+    assert {one.metapath for one in bounded.items} >= {("capital",), ("capital", "mayor"), ("cites",)}
+    assert not any("made_in" in one.metapath[:1] and one.legs[0].anchor.id == "land" for one in bounded.items)
+    assert bounded.truncated[0] == (
+        "1 of 2 beginnings of 1-hop paths lead through too many edges: 1 of their 2 relations are followed"
+    )
+    read = CandidateFinder(graph, Templates(("one_hop",), described=10)).find(anchors, (), asking)
+    assert read.truncated == (
+        "1 of 1 paths end at too many nodes to look at their types",
+        "1 of 4 paths end at too many nodes to look at their values",
+    )
+    assert {one.metapath for one in read.items if one.period} == set()

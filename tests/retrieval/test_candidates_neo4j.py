@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,22 +22,32 @@ neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo
 __all__ = ["uri"]  # the fixture that starts the server
 
 
-def test_counts_are_those_of_neo4j_and_every_query_returns_what_was_counted(uri: str) -> None:
-    nodes, edges = records_of(2)
-    graph = ColumnarGraph.from_records(nodes, edges)
+@pytest.fixture(params=[0, 1, 2])
+def both(request: pytest.FixtureRequest, uri: str) -> Iterator[tuple[ColumnarGraph, Neo4jStore, int]]:
+    """The same graph here and there, and the seed it was made from."""
+    nodes, edges = records_of(request.param)
     auth = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
     with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
         driver.execute_query("MATCH (n) DETACH DELETE n")
         load_graph(driver.execute_query, nodes, edges, True)
-    anchors, gold = asked(graph, 2)
     with Neo4jStore(uri, id_property="id") as store:
-        here = CandidateFinder(graph, Templates(TEMPLATES)).find(anchors, gold).items
-        there = queried_candidates(store, anchors, gold, Templates(TEMPLATES)).items
-        assert whole(here) == whole(there)
-        few = Templates(("two_hop", "mediated"))
-        asking = CandidateFinder(graph, few).find(anchors, gold, ASKED, ["3"]).items
-        assert whole(asking) == whole(queried_candidates(store, anchors, gold, few, None, ASKED, ["3"]).items)
-        for one in [*here[::17], *asking[::17]]:
-            for rows in (store.run(one.query).rows, store.run(one.text, one.parameters).rows):
-                found = {row[0].id for row in rows if isinstance(row[0], NodeCell)}
-                assert one.count or (len(found), len(found & set(gold))) == (one.total, one.hits), one.query
+        yield ColumnarGraph.from_records(nodes, edges), store, request.param
+
+
+def test_counts_are_those_of_neo4j_and_every_query_returns_what_was_counted(
+    both: tuple[ColumnarGraph, Neo4jStore, int],
+) -> None:
+    graph, store, seed = both
+    directed = seed == 1
+    anchors, gold = asked(graph, seed)
+    templates = Templates(TEMPLATES, directed=directed)
+    here = CandidateFinder(graph, templates).find(anchors, gold).items
+    assert whole(here) == whole(queried_candidates(store, anchors, gold, templates).items)
+    assert {one.template for one in here} == set(TEMPLATES)
+    few = Templates(("two_hop", "mediated"), directed=directed)
+    asking = CandidateFinder(graph, few).find(anchors, gold, ASKED, ["3"]).items
+    assert whole(asking) == whole(queried_candidates(store, anchors, gold, few, None, ASKED, ["3"]).items)
+    for one in [*here[::17], *asking[::17]]:
+        for rows in (store.run(one.query).rows, store.run(one.text, one.parameters).rows):
+            found = {row[0].id for row in rows if isinstance(row[0], NodeCell)}
+            assert one.count or (len(found), len(found & set(gold))) == (one.total, one.hits), one.query

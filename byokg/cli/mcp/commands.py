@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +20,11 @@ import typer
 
 from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.cli.terminal import note, print_json
-from byokg.errors import ConfigError, MissingExtra
+from byokg.errors import ConfigError, EntityNotFound, MissingExtra
 
 if TYPE_CHECKING:
     from byokg.cli.mcp.server import GraphServer, Served
-    from byokg.graph.store import QueryStore
+    from byokg.graph.store import GraphStore, QueryStore
     from byokg.types import Language
 
 
@@ -276,7 +276,7 @@ def paths(
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
         text = _text_of(Path(query[1:]))
-    with opened(place) as store:
+    with opened(place) as store, _proposals(store):
         wanted = [] if rules is None else parse_rules(_text_of(rules))
         if schema:
             if not isinstance(store, ColumnarGraph):
@@ -301,6 +301,17 @@ def paths(
     else:
         write_file(out, [written.encode(), b"\n"])
         note(f"wrote {out}")
+
+
+@contextmanager
+def _proposals(store: GraphStore) -> Iterator[None]:
+    """Have an unknown node reported with the nearest ones."""
+    try:
+        yield
+    except EntityNotFound as error:
+        from byokg.retrieval.graph_tools import GraphTools
+
+        raise GraphTools(store).propose(error) from None
 
 
 def _text_of(file: Path) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.graph.store import GraphStore
-from byokg.types import Cell, EntityId, Question
+from byokg.types import Cell, EntityId, Question, asked_first
 
 SUFFIXES = ("", ".xz", ".gz")
 
@@ -287,6 +287,18 @@ class Example:
     cluster: str = ""
     """Shared by questions that belong together: paraphrases of one, or instances of one template; empty if the question
     stands alone."""
+    repeat: int = 0
+    """How often a run asked the same question before."""
+
+    @property
+    def first_id(self) -> str:
+        """Return the question's id, whichever of its repeats this is."""
+        return asked_first(self.id, self.repeat)
+
+    @property
+    def group(self) -> str:
+        """Return what is drawn whole by intervals and tests: the cluster, or the question with its repeats."""
+        return self.cluster or f"repeats of {self.first_id}"
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
@@ -297,6 +309,7 @@ class Example:
             text=self.question,
             topic_ids=self.topic_ids if entities == "gold" else (),
             hops=self.hops if hops == "gold" else None,
+            repeat=self.repeat,
         )
 
 

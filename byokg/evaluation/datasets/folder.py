@@ -46,6 +46,9 @@ from byokg.types import EntityId
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "atlas"
 """`nodes.csv`, `edges.csv` and `questions.jsonl`, inside the package."""
 
+LISTS = frozenset(("answers", "answer_ids", "topic_entities", "topic_ids"))
+"""Fields that list names or ids."""
+
 _ASKED_AT_MOST = 200
 _TRIPLE = 3
 
@@ -84,7 +87,7 @@ class Folder(QuestionSet):
 
         def read() -> Loaded:
             labelled = _labels(folder, labels) if labels else {}
-            loaded = load(read_json_lines(found(folder, questions)), lambda record: _example(record, labelled))
+            loaded = load(read_json_lines(found(folder, questions)), lambda record: example_of(record, labelled))
             kept = tuple(example for example in loaded.examples if example.split == split or not split)
             if loaded.examples and not kept:
                 counts = Counter(example.split or "no split" for example in loaded.examples)
@@ -147,10 +150,14 @@ def _labels(root: Path, name: str) -> dict[str, Record]:
     return {_text(record, "id", required=True): record for record in records}
 
 
-def _example(record: Record, labels: Mapping[str, Record]) -> Example:
-    """Check one question and fill it up with its label; `topic_ids` fall back to `topic_entities`."""
+def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) -> Example:
+    """Check one question and fill it up with its label; `topic_ids` fall back to `topic_entities`.
+
+    Raises:
+        DatasetError: a field is not what it should be, or there are no answers where `gold` demands some.
+    """
     answers = _texts(record, "answers")
-    if not answers:
+    if gold and not answers:
         raise record.wrong("has no 'answers', so it cannot be scored; add them or remove the question")
     id = _text(record, "id", required=True)
     topics = _texts(record, "topic_entities")

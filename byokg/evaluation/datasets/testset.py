@@ -1,8 +1,9 @@
 """A set of questions made from any graph: sampled patterns, put into words, with gold answers that a query returns.
 
-Nothing here needs a language model. `sample` draws patterns (`Kind`) so that every relation and every kind of question
-has its turn, `byokg.evaluation.datasets.phrasing` puts each into words in two ways, and `write_testset` writes a folder
-that `dataset=folder` reads. What is drawn depends on the graph and the seed alone.
+Nothing here needs a language model; `rewriting` can have one change the words. `Sampler` draws patterns (`Kind`) so
+that every relation and every kind of question has its turn, `byokg.evaluation.datasets.phrasing` puts each into words
+in two ways, and `write_testset` writes a folder that `dataset=folder` reads. What is drawn depends on the graph and
+the seed.
 
 Beside the fields of `folder`, a question has:
 
@@ -58,6 +59,8 @@ class Asked:
     reduce: str
     relations: tuple[str, ...]
     support: Triples
+    original: str = ""
+    """The question before a language model rewrote it; empty if none did."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Testset:
     seed: int
     graph: str
     checksum: str
+    rewritten_by: str = ""
+    """The language model that put questions into other words; empty if none did."""
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return how many questions there are by type and split."""
@@ -107,10 +112,10 @@ def make_testset(
                 found = sampler.pattern(kind)
                 if found is None or (found.query, found.reduce) in queries:
                     continue
-                new = [text for text in dict.fromkeys(found.texts) if _folded(text) not in texts]
+                new = [text for text in dict.fromkeys(found.texts) if folded(text) not in texts]
                 if new:
                     new = new[: questions - have]
-                    texts.update(map(_folded, new))
+                    texts.update(map(folded, new))
                     queries.add((found.query, found.reduce))
                     patterns.append(replace(found, texts=tuple(new)))
                     have += len(new)
@@ -136,7 +141,8 @@ def make_testset(
     )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """Return a question as it is compared with others: without case and repeated spaces."""
     return " ".join(text.casefold().split())
 
 
@@ -203,10 +209,18 @@ def write_testset(made: Testset, folder: str | Path, overwrite: bool = False) ->
     with new_folder(folder, overwrite, refuse_taken) as partial:
         for name, questions in (("questions.jsonl", made.questions), (UNANSWERABLE, made.unanswerable)):
             if questions or name != UNANSWERABLE:
-                (partial / name).write_bytes(b"".join(json_line(asdict(each)) for each in questions))
+                (partial / name).write_bytes(b"".join(map(_line, questions)))
         about = {"kind": "byokg testset", "graph": made.graph, "graph_checksum": made.checksum, "seed": made.seed}
-        write_json(partial / MANIFEST, {**about, **made.counts()})
+        rewritten = {"rewritten_by": made.rewritten_by} if made.rewritten_by else {}
+        write_json(partial / MANIFEST, {**about, **rewritten, **made.counts()})
         (partial / "README.md").write_text(_readme(made), "utf-8")
+
+
+def _line(asked: Asked) -> bytes:
+    fields = asdict(asked)
+    if not asked.original:
+        del fields["original"]
+    return json_line(fields)
 
 
 def refuse_taken(folder: Path, overwrite: bool) -> None:
@@ -222,10 +236,16 @@ def _readme(made: Testset) -> str:
     counts = made.counts()
     rows = "\n".join(f"| {kind} | {count:,} |" for kind, count in counts["types"].items())
     splits = ", ".join(f"{split} {count:,}" for split, count in counts["splits"].items())
+    changed = sum(bool(each.original) for each in (*made.questions, *made.unanswerable))
+    model = (
+        f"{made.rewritten_by} put {changed:,} questions into other words (before: `original`)."
+        if made.rewritten_by
+        else "No language model took part."
+    )
     return f"""# Questions made from {Path(made.graph).name}
 
-Made by `byokg testset` with seed {made.seed} from the graph with checksum `{made.checksum}`. No language model took
-part. Splits: {splits}; no fact behind a test question stands behind a dev question.
+Made by `byokg testset` with seed {made.seed} from the graph with checksum `{made.checksum}`. {model}
+Splits: {splits}; no fact behind a test question stands behind a dev question.
 
 | type | questions |
 |---|---|

@@ -26,13 +26,15 @@ from byokg.evaluation.records import (
     read_config,
     read_timings,
 )
+from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.page import Names, call_detail, run_detail
-from byokg.evaluation.report.summary import taken
+from byokg.evaluation.report.summary import repeats_shown, taken
 from byokg.evaluation.run_folder import (
     LOCK,
     METRICS_FILE,
     QUESTIONS,
     Run,
+    asked_in_all,
     read_metrics,
     read_questions,
     run_names,
@@ -115,8 +117,13 @@ class LiveRun:
 
     @property
     def n(self) -> int:
-        """Return how many questions it is asked."""
-        return int((self.config.get("questions") or {}).get("n", 0))
+        """Return how many predictions it makes: questions, times how often it asks each."""
+        return asked_in_all(self.config.get("questions") or {})
+
+    @property
+    def repeats(self) -> int:
+        """Return how often it asks each question."""
+        return int((self.config.get("questions") or {}).get("repeats", 1))
 
     def read(self, asked: Asked) -> None:
         """Read the predictions that were recorded since."""
@@ -263,7 +270,7 @@ class LiveRuns:
 
     def asked(self, run: LiveRun) -> Asked:
         """Return the questions of a run."""
-        key = str((run.config.get("questions") or {}).get("checksum") or run.folder)
+        key = f"{(run.config.get('questions') or {}).get('checksum') or run.folder} {run.repeats}"
         with self._loading:
             if key not in self._asked:
                 examples = read_questions(run.folder)
@@ -306,6 +313,8 @@ class LiveRuns:
             "state": run.state,
             "done": run.n if run.state == "finished" else len(run.rows),
             "n": run.n,
+            "repeats": run.repeats,
+            "repeated": self._counted(run, f"repeats {profile}"),
             "how": " ".join(f"{key}={value}" for key, value in options.items() if value),
             "metrics": figures,
             "took": self._counted(run, "took"),
@@ -333,12 +342,16 @@ class LiveRuns:
     def count(self, profile: str) -> bool:
         """Count one of the figures that the leaderboard still lacks; tell whether there was one to count."""
         for run in list(self.runs.values()):
-            for kind in ("took", *([profile] if profile != PROFILE else [])):
+            several = run.repeats > 1 and run.state == "finished"
+            kinds = [*([profile] if profile != PROFILE else []), *([f"repeats {profile}"] if several else [])]
+            for kind in ("took", *kinds):
                 seen, known = run.seen, self._counted(run, kind) is not None
                 if known or (kind != "took" and run.state != "finished" and not run.rows):
                     continue
                 if kind == "took":
                     figures = taken(list(read_timings(run.folder))) if run.state == "finished" else {}
+                elif kind != profile:
+                    figures = repeats_shown(repeat_figures(self._run(run).cases, PROFILES[profile]))
                 else:
                     [scored] = score_cases(self._run(run).cases, [PROFILES[kind]], 0)
                     figures = {name: asdict(each) for name, each in scored.estimates.items()}

@@ -303,6 +303,8 @@ def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
     elif item.get("kind") == "TripleEvidence":
         yield item["triple"]["head"]
         yield item["triple"]["tail"]
+    elif item.get("kind") == "ComputedEvidence":
+        yield from item["nodes"]
 
 
 def _named(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from byokg.evaluation.comparability import contract, contract_groups, differing
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.profiles import Profile
+from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.summary import taken
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
@@ -52,7 +53,8 @@ class PaperTable:
     p: tuple[Mapping[str, float], ...]
     """Of each run by metric, corrected; empty for the first, and for one that cannot be tested against it."""
     extra: tuple[Mapping[str, float | None], ...]
-    """Of each run by column: recall of the evidence in [0, 1], calls, tokens, seconds and US$ a question."""
+    """Of each run by column: pass@k, majority and recall of the evidence in [0, 1], calls, tokens, seconds and US$ a
+    question."""
     notes: tuple[str, ...]
 
     @property
@@ -63,7 +65,9 @@ class PaperTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the further columns that any run has something for."""
-        return tuple(name for name in ("recall of evidence", *_COST) if any(each.get(name) for each in self.extra))
+        last = ("recall of evidence", *_COST)
+        first = sorted({name for each in self.extra for name in each} - set(last), reverse=True)
+        return (*first, *(name for name in last if any(each.get(name) for each in self.extra)))
 
     def best(self, metric: str, run: int) -> bool:
         """Tell whether a run is the best of several under its contract."""
@@ -91,15 +95,23 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
     groups = contract_groups(contracts)
     scores = tuple(score_cases(run.cases, [profile], seed)[0] for run in runs)
     one = scores[0]
+    told = questions_told(one.n, one.clusters, one.effective_n, _repeats(first))
     notes = [
         f"Percentages under the metric profile {profile.name} ({profile.source}) with half the width of their 95 % "
-        f"intervals; {contracts[0].dataset}, {questions_told(one.n, one.clusters, one.effective_n)}, topic entities "
+        f"intervals; {contracts[0].dataset}, {told}, topic entities "
         f"{contracts[0].entities}, hop counts {contracts[0].hops}, graph {contracts[0].graph[:12] or 'unknown'}, "
         f"byokg {contracts[0].code}.",
     ]
     if tested:
         tests = ", ".join(dict.fromkeys(each.test for pair in tested for each in pair.differences.values()))
         notes.append(f"{_MARK} differs from {first.name}, p < {LEVEL} ({tests}; Holm's correction for {len(tested)}).")
+    several = [run for run in runs if _repeats(run) > 1]
+    if several:
+        asked = ", ".join(f"{run.name} {_repeats(run)} times" for run in several)
+        notes.append(
+            f"Each question was asked several times: {asked}; figures are means over all of it, intervals draw a "
+            "question with its repeats. pass@k: one of k is right, without bias; majority: what most replies agree on."
+        )
     for group in groups[1:]:
         names = ", ".join(runs[at].name for at in group)
         apart = "; ".join(contracts[0].differences(contracts[group[0]]))
@@ -109,9 +121,21 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
         tuple(map(tuple, groups)),
         scores,
         tuple(p.get(run.name, {}) for run in runs),
-        tuple(_extra(run) for run in runs),
+        tuple({**_of_repeats(run, profile, seed), **_extra(run)} for run in runs),
         tuple(notes),
     )
+
+
+def _repeats(run: Run) -> int:
+    return 1 + max((example.repeat for example in run.questions), default=0)
+
+
+def _of_repeats(run: Run, profile: Profile, seed: int) -> dict[str, float | None]:
+    found = repeat_figures(run.cases, profile, seed)
+    if found is None:
+        return {}
+    k, passed = list(found.pass_at.items())[-1]
+    return {f"pass@{k}": passed.value, "majority": found.majority[found.metric].value}
 
 
 def _extra(run: Run) -> dict[str, float | None]:
@@ -144,13 +168,13 @@ def _cost(table: PaperTable, run: int, column: str) -> str:
     value = table.extra[run].get(column)
     if value is None:
         return "–"
-    if column == "recall of evidence":
+    if column not in _COST:
         return percent(value)
     return f"{value:,.0f}" if column == "tokens" else f"{value:.2f}" if column != "usd" else f"{value:.4f}"
 
 
 def _heading(column: str) -> str:
-    return _COST.get(column) or column.capitalize()
+    return _COST.get(column) or (column if "@" in column else column.capitalize())
 
 
 def _titles(table: PaperTable) -> list[str]:

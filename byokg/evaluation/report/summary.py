@@ -19,7 +19,9 @@ from byokg.errors import RunError
 from byokg.evaluation.comparability import contract, contract_groups
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, selective
+from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.records import TRACE, Timing
+from byokg.evaluation.repeats import RepeatFigures, repeat_figures
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
 from byokg.evaluation.significance import cluster_codes, holm, paired_difference
@@ -162,7 +164,16 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
         },
         "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "took": taken(list(run.timings.values())),
+        "repeats": repeats_shown(repeat_figures(run.cases, PROFILES[PROFILE])) or None,
     }
+
+
+def repeats_shown(found: RepeatFigures | None) -> dict[str, Any]:
+    """Return what pages say of a run that asks each question several times; nothing of another."""
+    if found is None:
+        return {}
+    k, passed = list(found.pass_at.items())[-1]
+    return {"times": k, "pass": _estimate(passed), "majority": _estimate(found.majority[found.metric])}
 
 
 def _summary(summary: Summary) -> dict[str, Any]:
@@ -210,10 +221,11 @@ def _seconds(timing: Timing) -> float:
 
 def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, other: int, seed: int) -> dict[str, Any]:
     """Compare a run with the baseline on the questions of both, as `byokg compare` does."""
-    common = [id for id in outcomes[baseline] if id in outcomes[other]]
+    first, second = (_by_question(runs[at], outcomes[at]) for at in (baseline, other))
+    common = [id for id in first if id in second]
     metrics = {}
     if common:
-        before, after = _scores(outcomes[baseline], common), _scores(outcomes[other], common)
+        before, after = (np.array([its[id] for id in common]) for its in (first, second))
         alike = np.ones_like(before)
         codes = cluster_codes([outcomes[baseline][id].cluster for id in common])
         differences = paired_difference(before, after, (alike, alike), seed, codes=codes)
@@ -225,9 +237,12 @@ def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, oth
     return {"run": other, "n": len(common), "changed": changed, "apart": list(apart), "metrics": metrics}
 
 
-def _scores(outcomes: Outcomes, ids: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return the scores of questions, (N, M)."""
-    return np.array([astuple(outcomes[id].scores) for id in ids])
+def _by_question(run: Run, outcomes: Outcomes) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the scores of each question, (M,), the mean over its repeats."""
+    scores: dict[str, list[tuple[float, ...]]] = {}
+    for example in run.questions:
+        scores.setdefault(example.first_id, []).append(astuple(outcomes[example.id].scores))
+    return {id: np.mean(its, axis=0) for id, its in scores.items()}
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:

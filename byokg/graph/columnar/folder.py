@@ -24,7 +24,7 @@ from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 3
+VERSION = 4
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
@@ -199,8 +199,8 @@ class Arrays:
     """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
     in_edge: npt.NDArray[np.integer]
     """(E,) the number of the edge in slot E + i; int32 while they fit."""
-    id_hash: npt.NDArray[np.uint64]
-    """(N,) hashes of the node ids, ascending."""
+    id_hash: npt.NDArray[np.uint32]
+    """(N,) upper halves of the hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
     """(N,) node number behind each entry of `id_hash`."""
 

@@ -355,10 +355,24 @@ class ColumnarGraph:
             EntityNotFound: a node number is out of range.
             RelationNotFound: a relation number is out of range.
         """
-        numbers, arrays = self._checked(nodes), self._arrays
-        both = direction is Direction.BOTH
-        # A segment is the range of one node in one direction.
-        starts, stops = arrays.slots_of(numbers, direction)
+        numbers = self._checked(nodes)
+        return self._edges(numbers, direction, *self._arrays.slots_of(numbers, direction), relations)
+
+    def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
+        """Return up to `most` edges of each node, and whether that left any out; see `FirstEdgesStore`."""
+        numbers = self._checked(nodes)
+        starts, stops = self._arrays.slots_of(numbers, direction)
+        counts, step = stops - starts, 2 if direction is Direction.BOTH else 1
+        kept = np.minimum(counts, most)
+        if step > 1:  # outgoing edges come first
+            kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
+        return self._edges(numbers, direction, starts, starts + kept, None), bool((kept < counts).any())
+
+    def _edges(
+        self, numbers: Int64, direction: Direction, starts: Int64, stops: Int64, relations: RelationArray | None
+    ) -> EdgeBatch:
+        """Return the edges in segments; a segment is the range of one node in one direction, or a part of it."""
+        arrays, both = self._arrays, direction is Direction.BOTH
         split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)

@@ -1,7 +1,8 @@
 """Edges on disk while a graph is built, in a file for each range of nodes, so that a range is read without the others.
 
 `Scratch` keeps the edges in the order in which they came, by ranges of heads; `Links` keeps numbered edges, sorted by
-head, by ranges of tails. `ArrayFile` is an array that grows, `StoredArray` one of which nothing stays in memory.
+head, by ranges of tails. `ArrayFile` is an array that grows, `RowsFile` one of
+rows, `StoredArray` one of which nothing stays in memory.
 """
 
 from __future__ import annotations
@@ -265,6 +266,39 @@ class ArrayFile:
             file.seek(0)
             description = {"descr": np.dtype(self._kind).str, "fortran_order": False, "shape": (self._count,)}
             np.lib.format.write_array_header_1_0(file, description)
+
+
+class RowsFile:
+    """Rows of numbers that come in portions, in memory or in a file."""
+
+    def __init__(self, width: int, path: Path | None = None, count: int = 0) -> None:
+        """Start empty, or with the first `count` rows that another one kept in a file."""
+        self._width, self._path, self._count = width, path, count
+        self._held: list[Triples] = []
+        if path is not None:
+            path.touch()
+            os.truncate(path, 4 * width * count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, rows: Triples) -> None:
+        """Put (R, width) rows behind those that came before."""
+        self._count += len(rows)
+        if self._path is None:
+            self._held.append(rows)
+        else:
+            with self._path.open("ab") as file:
+                rows.astype(np.int32, copy=False).tofile(file)
+
+    def rows(self) -> Triples:
+        """Return all rows: (R, width)."""
+        if self._path is not None:
+            stored = np.memmap(self._path, np.int32, "r", shape=(self._count, self._width)) if self._count else None
+            return np.empty((0, self._width), np.int32) if stored is None else stored.view(np.ndarray)
+        if len(self._held) != 1:
+            self._held = [np.concatenate([np.empty((0, self._width), np.int32), *self._held])]
+        return self._held[0]
 
 
 class StoredArray:

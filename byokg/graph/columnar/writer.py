@@ -16,9 +16,11 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -42,6 +44,7 @@ from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, Stor
 from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
 from byokg.index.string_hashes import hash_column, sorted_hashes
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 Triples = npt.NDArray[np.int32]
@@ -90,6 +93,10 @@ class GraphStream(Protocol):
         """Return what the graph is made from."""
 
 
+class ReadWhole(Exception):
+    """A stream met what makes it begin anew, in the way in which all of the source is held."""
+
+
 @runtime_checkable
 class ResumableStream(GraphStream, Protocol):
     """A source that can be read on from where another process came to."""
@@ -133,6 +140,16 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
             yield item
 
 
+def mapped_ahead(work: Callable[[S], T], items: Iterator[S], threads: int) -> Iterator[T]:
+    """Yield what some work makes of each item, in order, while threads are at the next ones."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque(pool.submit(work, item) for item in islice(items, threads + 1))
+        while waiting:
+            done = waiting.popleft().result()
+            waiting.extend(pool.submit(work, item) for item in islice(items, 1))
+            yield done
+
+
 _LINK_BYTES = 32
 """What sorting takes for one edge on the way back."""
 
@@ -165,6 +182,7 @@ def write_graph(
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
+        ReadWhole: it must be read in another way; the folder must be emptied before.
         OSError: the disk is full, for instance.
     """
     work = _Work(folder, key, progress or (lambda _doing, _edges: None))

@@ -43,7 +43,7 @@ from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.writer import SCRATCH, GraphStream, collected, interrupted, write_graph
+from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collected, interrupted, write_graph
 from byokg.graph.importers.delimited import RecordFile, TripleFile
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.graph.importers.tables import (
@@ -143,8 +143,8 @@ def import_into(
     Args:
         source: a file or folder as described at the top of this module.
         folder: where to write: what `graph_folder` gives.
-        skip_bad: how many bad lines to leave out: of triples, JSON lines, and files of nodes and of edges, but no
-            header. The source is read once more for each of them.
+        skip_bad: how many bad lines to leave out: of triples, N-Triples, JSON lines, and files of nodes and of edges,
+            but no header. But for N-Triples, the source is read once more for each of them.
         skipped: told of each, as the error that it would have been.
         memory: bytes to work with, about; the texts of nodes and relations are held beyond, if they need more.
         progress: told what is being done, and how many edges are done, now and then.
@@ -154,10 +154,19 @@ def import_into(
     """
     found, left_out = _find(Path(source)), dict[str, frozenset[int]]()
     portion = max(memory // _PORTIONS, _LEAST_PORTION)
+    bad: list[ImportFailed] = []
+    streamed = True
     while True:
         try:
-            write_graph(_stream(found, left_out), folder, None if left_out else _key(found.source), portion, progress)
+            stream = _stream(found, left_out, streamed, skip_bad, bad.append)
+            write_graph(stream, folder, None if left_out else _key(found.source), portion, progress)
+            if skipped:
+                for met in bad:
+                    skipped(met)
             return ColumnarGraph.open(folder)
+        except ReadWhole:
+            streamed = False
+            bad.clear()
         except ImportFailed as error:
             count = sum(map(len, left_out.values()))
             if count >= skip_bad or error.line is None or not _has_lines(found, Path(error.file), error.line):
@@ -165,8 +174,8 @@ def import_into(
             if skipped:
                 skipped(error)
             left_out[error.file] = left_out.get(error.file, frozenset()) | {error.line}
-            for path in folder.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _has_lines(found: _Found, file: Path, line: int) -> bool:
@@ -198,7 +207,22 @@ def source_files(source: str | Path) -> list[Path]:
     return [found.alone, *found.further] if found.alone else sorted({*found.nodes, *found.edges, *headers})
 
 
-def _stream(found: _Found, left_out: Mapping[str, frozenset[int]]) -> GraphStream:
+def _stream(
+    found: _Found,
+    left_out: Mapping[str, frozenset[int]],
+    streamed: bool = False,
+    skip_bad: int = 0,
+    skipped: Callable[[ImportFailed], object] | None = None,
+) -> GraphStream:
+    """Get ready to read a source.
+
+    Args:
+        found: what it consists of.
+        left_out: lines of each file that are left out.
+        streamed: N-Triples are read without holding their edges, if they can be.
+        skip_bad: bad lines of N-Triples to leave out at most.
+        skipped: told of each.
+    """
     if found.mapping:
         return mapped_tables(found.mapping)
     if found.edges and _ending(found.edges[0]) == PARQUET:
@@ -210,8 +234,13 @@ def _stream(found: _Found, left_out: Mapping[str, frozenset[int]]) -> GraphStrea
     ending = _ending(found.alone)
     if ending in RDF_ENDINGS:
         from byokg.graph.rdf.importer import RdfFile
+        from byokg.graph.rdf.ntriples import BadLines
+        from byokg.graph.rdf.streamed import TripleStream
 
-        return RdfFile(found.alone, *found.further)
+        paths = (found.alone, *found.further)
+        return (TripleStream if streamed and TripleStream.fits(paths) else RdfFile)(
+            *paths, bad=BadLines(skip_bad, skipped)
+        )
     if ending == GRAPHML:
         from byokg.graph.importers.graphml import GraphmlFile
 

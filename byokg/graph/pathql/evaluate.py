@@ -45,6 +45,7 @@ from byokg.graph.pathql.query import (
     Selector,
     Variable,
     as_expression,
+    check_variables,
     is_step,
     variables,
 )
@@ -186,6 +187,7 @@ class _Run:
         self._looks_ahead = False
         self._bound: list[str] = []
         """Variables of VIA other than start and end."""
+        check_variables(query)
         self._moves = self._via()
 
     def result(self) -> PathResult:
@@ -277,7 +279,7 @@ class _Run:
         if isinstance(via, Group):
             check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
             simple = as_expression(via, *ends)
-            if simple is None or ends[0] == ends[1]:
+            if simple is None:
                 moves = PatternMoves(self._patterns, via, *ends, self._budget.spend)
                 self._bound = moves.bound
                 return moves

@@ -63,6 +63,9 @@ _MOST_REPEATS = 200
 
 _GRAMMAR = Path(__file__).with_suffix(".lark")
 
+_UNWRITTEN = re.compile(r"(?i)=\s*:?([^\s<>=:{}]+(?:\s+(?!(?:END|VIA|MATCHING|COST|MAX|OFFSET|LIMIT)\b)[\w'-]+)*)")
+"""A name behind START or END as people write it who do not know how: `:Tom Hanks`, `:AC/DC`."""
+
 _WORDS = re.compile(
     r"(?P<space>\s+|\#[^\n]*)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|<[^<>\n{}()]*>)"
     r"|(?P<open>[{(])|(?P<close>[})])|[\w:.?$-]+|.",
@@ -191,9 +194,9 @@ def _measure(text: str) -> None:
             _fail(text, found.start(), f"it has more than {_MOST_WORDS:,} words and signs")
 
 
-def _fail(text: str, place: int, reason: str) -> NoReturn:
+def _fail(text: str, place: int, reason: str, expected: tuple[str, ...] = ()) -> NoReturn:
     line = text.count("\n", 0, place) + 1
-    raise PathQueryInvalid(reason, line, place - text.rfind("\n", 0, place))
+    raise PathQueryInvalid(reason, line, place - text.rfind("\n", 0, place), expected) from None
 
 
 def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
@@ -211,13 +214,10 @@ def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
     patterns = {terminal.name: terminal.pattern.value for terminal in _parser().terminals}
     said = [(_SAID.get(name) or patterns.get(name, name)).replace("\\", "") for name in names]
     unexpected = f"unexpected {_short(found)!r}" if found else "the query ends too early"
-    written = re.search(r"=\s*:?([^\s<>=:{}]*)$", text[max(0, place - 200) : place])
-    whole = (written[1] if written else "") + re.split(r"[\s<>{}]", text[place : place + 200])[0]
-    if written and "/" in whole:
-        unexpected += f"; such a name is written <{whole}>"
-    line = text.count("\n", 0, place) + 1
-    column = place - text.rfind("\n", 0, place)
-    raise PathQueryInvalid(unexpected, line, column, tuple(said)) from None
+    for name in _UNWRITTEN.finditer(text, max(0, place - 200), place + 200):
+        if name.start() < place < name.end() and re.search(r"[\s/]", name[1]):
+            unexpected += f"; such a name is written <{name[1]}>"
+    _fail(text, place, unexpected, tuple(said))
 
 
 def _short(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from byokg.errors import PathQueryInvalid
 from byokg.graph.store import Direction
 from byokg.types import Value
 
@@ -361,6 +362,16 @@ def variables(pattern: Element | Expression | Term) -> Iterator[str]:
                 yield variable.name
         case _:
             return
+
+
+def check_variables(query: PathQuery) -> None:
+    """Raise `PathQueryInvalid` where one variable would stand for two things: both ends, or an end and a relation."""
+    start, end = query.start.variable, query.end.variable
+    if start == end:
+        raise PathQueryInvalid(f"START and END are both ?{start.name}; name them apart, and ask for cycles with CYCLIC")
+    if query.via in (start, end):
+        end = start if query.via == start else end
+        raise PathQueryInvalid(f"?{end.name} is both an end and the relation of VIA; name them apart")
 
 
 def as_expression(group: Group, start: str, end: str) -> tuple[PathExpression, Variable | None] | None:

@@ -1,18 +1,15 @@
 """RDF files: read quad by quad or in blocks of columns, and any columnar graph written as RDF.
 
-Whole blocks of simple N-Triples are read without a Python object for each quad; pyoxigraph reads all others. What was
-RDF before comes back as it was.
+pyoxigraph reads all but N-Triples, which `ntriples` does. What was RDF before comes back as it was.
 """
 
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -20,24 +17,18 @@ from typing import Any
 from urllib.parse import quote
 from xml.parsers import expat
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as arrow_csv
-
 from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile, uncompressed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.schema import TEXT, arrow_buffer
+from byokg.graph.rdf import ntriples
 from byokg.graph.rdf.literals import EXACT_TYPES, Literal, of_value
+from byokg.graph.rdf.ntriples import START, BadLines, Position
+from byokg.graph.rdf.quads import QUADS, Kinds, QuadBlock, columns
 from byokg.graph.rdf.terms import (
     EDGE,
     NAME_PREDICATES,
-    RDF,
     RDF_OBJECT,
     RDF_PREDICATE,
-    RDF_REIFIES,
     RDF_SUBJECT,
     RDF_TYPE,
     RDFS_LABEL,
@@ -63,217 +54,41 @@ FORMATS = {
 _LABELLED = ("N_TRIPLES", "N_QUADS")
 """Formats in which every blank node has a label."""
 
-_QUADS = 1 << 16
-"""Quads of pyoxigraph's put into columns together."""
-
-_PARSE_BYTES = 1 << 22
-"""Arrow parses a block in pieces of this size."""
-
-_BACK = "\x01"
-"""A character that stands in no file of ours; where it does, the block is read by pyoxigraph."""
-
 _INVALID = re.compile(r"(\S.*?) is not a? ?valid")
 """How a message begins that names a wrong value."""
 
 _PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
 """What pyoxigraph says of the place, which is one within a block."""
 
-# Terms that are surely what pyoxigraph would make of them; it looks at all others.
-_WIDE = r"\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}"
-_PLAIN_IRI = (
-    rf"[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~!$&'()*+,;=:@/{_WIDE}-]*)?|"
-    rf"[A-Za-z0-9._~!$&'()*+,;=:@{_WIDE}-]+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/{_WIDE}-]*)?"
-)
-_PLAIN_NODE = rf"^(?:<{_PLAIN_IRI}>|_:[A-Za-z0-9_]+)$"
-_PLAIN_PREDICATE = rf"^<{_PLAIN_IRI}>$"
-_PLAIN_LITERAL = (
-    rf'^"(?P<text>[^"\\\\]*)"(?:@(?P<language>[A-Za-z]{{2,3}}(?:-[A-Za-z]{{2,4}})?)|\^\^<(?P<datatype>{_PLAIN_IRI})>)?$'
-)
-
-
-@dataclass(frozen=True)
-class QuadBlock:
-    """Q quads in the order of the file, as columns. Nodes are written as ids: IRIs, and `_:b1`."""
-
-    subject: pa.DictionaryArray
-    predicate: pa.DictionaryArray
-    end: pa.DictionaryArray
-    """The object: an id, or the text of a literal."""
-    kind: npt.NDArray[np.int32]
-    """Where the object is a literal, the position of its datatype and language in `Document.kinds`; else -1."""
-    graph: pa.DictionaryArray | None = None
-    """Empty for the default graph; None if all quads are in it."""
-    statements: tuple[int, ...] = ()
-    """Rows whose subject is a statement about a triple that is no quad here: the one that the next row spells out."""
-    mentioned: npt.NDArray[np.bool_] | None = None
-    """Rows that are such triples, or that only mention their subject, but are not in the file as quads."""
-    lost: int = 0
-    """Quads that cannot be told otherwise: triples as objects of what is no `rdf:reifies`."""
-
 
 class Document:
     """An RDF file being read; `prefixes` are those declared so far, so all of them once the quads have been read."""
 
-    def __init__(self, path: Path, format: str, scope: str = "") -> None:
+    def __init__(
+        self, path: Path, format: str, scope: str = "", kinds: Kinds | None = None, bad: BadLines | None = None
+    ) -> None:
         self._path = path
         self._scope = scope
         self._format = format
         self.prefixes: dict[str, str] = {}
-        self.kinds: list[tuple[str, str]] = []
-        """Datatype and language of literals, in order of appearance."""
-        self._kind_numbers: dict[tuple[str, str], int] = {}
+        self.kinds = kinds or Kinds()
+        self.bad = bad or BadLines()
 
-    def share(self, other: Document) -> None:
-        """Number datatypes and languages as another document does."""
-        self.kinds, self._kind_numbers = other.kinds, other._kind_numbers
+    def blocks(self, start: Position = START) -> Iterator[tuple[QuadBlock, Position]]:
+        """Yield the quads as columns, and how far the file has been read with them.
 
-    def blocks(self) -> Iterator[QuadBlock]:
-        """Yield the quads as columns. Raises `ImportFailed` for the first that is none."""
-        if self._format != "N_TRIPLES":
-            quads = self.quads()
-            while some := list(islice(quads, _QUADS)):
-                yield self._columns(some)
+        Args:
+            start: where to go on; N-Triples only.
+
+        Raises:
+            ImportFailed: for the first quad that is none, or, of N-Triples, for one more than may be left out.
+        """
+        if self._format == "N_TRIPLES":
+            yield from ntriples.blocks(self._path, self._scope, self.kinds, self.bad, start)
             return
-        line = 1
-        for text in TextFile(self._path).line_blocks():
-            block = self._simple(text)
-            if block is not None:
-                yield block
-            else:
-                quads = self._parse(io.BytesIO(text), None, line - 1)
-                while some := list(islice(quads, _QUADS)):
-                    yield self._columns(some)
-            line += text.count(b"\n")
-
-    def _simple(self, text: bytes) -> QuadBlock | None:
-        """Split lines of N-Triples into columns; None if one is not plainly `subject predicate object .`."""
-        read = arrow_csv.ReadOptions(column_names=["line"], block_size=_PARSE_BYTES)
-        parse = arrow_csv.ParseOptions(delimiter=_BACK, quote_char=False)
-        try:
-            convert = arrow_csv.ConvertOptions(column_types={"line": TEXT})
-            lines = arrow_csv.read_csv(pa.BufferReader(arrow_buffer(memoryview(text))), read, parse, convert)
-        except pa.ArrowInvalid:
-            return None
-        parts = pc.split_pattern(pa.concat_arrays([pa.array([], TEXT), *lines.column(0).chunks]), " ", max_splits=2)
-        if not pc.all(pc.equal(pc.list_value_length(parts), 3)).as_py():
-            return None
-        subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
-        if not pc.all(pc.ends_with(rest.dictionary, " .")).as_py():
-            return None
-        ends = pc.utf8_slice_codeunits(rest.dictionary, 0, -2)
-        literal = pc.starts_with(ends, '"').to_numpy(zero_copy_only=False)
-        nodes = ends.filter(pa.array(~literal))
-        if not (_fit(subject.dictionary, _PLAIN_NODE) and _fit(nodes, _PLAIN_NODE)):
-            return None
-        if not _fit(predicate.dictionary, _PLAIN_PREDICATE):
-            return None
-        found = self._literals(ends.filter(pa.array(literal)))
-        if found is None:
-            return None
-        kind = np.full(len(ends), -1, np.int32)
-        kind[literal], texts = found
-        place = np.empty(len(ends), np.int64)
-        place[~literal], place[literal] = np.arange(len(nodes)), np.arange(len(nodes), len(ends))
-        values = pa.concat_arrays([self._ids(nodes), texts]).take(pa.array(place))
-        codes = rest.indices.to_numpy()
-        return QuadBlock(
-            subject=pa.DictionaryArray.from_arrays(subject.indices, self._ids(subject.dictionary)),
-            predicate=pa.DictionaryArray.from_arrays(predicate.indices, self._ids(predicate.dictionary)),
-            end=_coded(codes, values),
-            kind=kind[codes],
-        )
-
-    def _ids(self, terms: pa.Array) -> pa.Array:
-        """Take IRIs out of their angle brackets; blank nodes have none."""
-        inner = pc.utf8_slice_codeunits(terms, 1, -1)
-        if not self._scope:
-            return pc.if_else(pc.starts_with(terms, "<"), inner, terms)
-        blank = pc.replace_substring_regex(terms, "^_:", f"_:{self._scope}")
-        return pc.if_else(pc.starts_with(terms, "<"), inner, blank)
-
-    def _literals(self, terms: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array] | None:
-        """Return kind and text of each of some literals, as N-Triples writes them; None if one is no literal."""
-        found = pc.extract_regex(terms, _PLAIN_LITERAL)
-        plain = found.is_valid().to_numpy(zero_copy_only=False)
-        texts, languages, datatypes = (found.field(name) for name in ("text", "language", "datatype"))
-        kinds = np.zeros(len(terms), np.int32)
-        said = pc.binary_join_element_wise(
-            datatypes, pc.utf8_lower(languages), pa.scalar("\0", TEXT)
-        ).dictionary_encode()
-        numbers = []
-        for one in said.dictionary.to_pylist():
-            datatype, _, language = (one or "\0").partition("\0")
-            usual = RDF + "langString" if language else XSD + "string"
-            numbers.append(self._kind(datatype or usual, language))
-        if plain.any():
-            kinds[plain] = np.array(numbers, np.int32)[said.indices.filter(pa.array(plain)).to_numpy()]
-        if not plain.all():
-            others = np.flatnonzero(~plain)
-            lines = "".join(f"<x:s> <x:p> {term} .\n" for term in terms.take(pa.array(others)).to_pylist())
-            pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
-            try:
-                parsed = [quad.object for quad in pyoxigraph.parse(lines.encode(), pyoxigraph.RdfFormat.N_TRIPLES)]
-            except SyntaxError:
-                return None
-            if len(parsed) != len(others) or not all(isinstance(term, pyoxigraph.Literal) for term in parsed):
-                return None
-            spelled = [_literal(term) for term in parsed]
-            kinds[others] = [self._kind(literal.datatype, literal.language) for literal in spelled]
-            texts = pc.replace_with_mask(texts, pa.array(~plain), pa.array([one.text for one in spelled], TEXT))
-        return kinds, texts
-
-    def _columns(self, quads: list[Any]) -> QuadBlock:
-        """Put pyoxigraph's quads into columns."""
-        pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
-        named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph
-        rows: list[tuple[str, str, str, int, str]] = []
-        statements: list[int] = []
-        mentioned: list[int] = []
-        lost = 0
-
-        def id_of(term: Any) -> str:
-            value: str = term.value
-            return value if isinstance(term, named) else f"_:{self._scope}{value}"
-
-        for subject, predicate, end, graph in quads:
-            head, label = id_of(subject), predicate.value
-            where = "" if isinstance(graph, default) else id_of(graph)
-            if isinstance(end, pyoxigraph.Literal):
-                literal = _literal(end)
-                rows.append((head, label, literal.text, self._kind(literal.datatype, literal.language), where))
-            elif not isinstance(end, pyoxigraph.Triple):
-                rows.append((head, label, id_of(end), -1, where))
-            else:
-                mentioned.append(len(rows))
-                inner = end.object
-                told = label == RDF_REIFIES and not isinstance(inner, pyoxigraph.Literal | pyoxigraph.Triple)
-                lost += label != RDF_REIFIES
-                if label == RDF_REIFIES:
-                    statements.append(len(rows))
-                rows.append((head, label, head, -1, ""))
-                if told:
-                    mentioned.append(len(rows))
-                    rows.append((id_of(end.subject), end.predicate.value, id_of(inner), -1, ""))
-        heads, labels, ends, kinds, graphs = zip(*rows, strict=True)
-        marks = np.zeros(len(rows), np.bool_)
-        marks[mentioned] = True
-        return QuadBlock(
-            subject=pa.array(heads, TEXT).dictionary_encode(),
-            predicate=pa.array(labels, TEXT).dictionary_encode(),
-            end=pa.array(ends, TEXT).dictionary_encode(),
-            kind=np.array(kinds, np.int32),
-            graph=pa.array(graphs, TEXT).dictionary_encode() if any(graphs) else None,
-            statements=tuple(statements),
-            mentioned=marks if mentioned else None,
-            lost=lost,
-        )
-
-    def _kind(self, datatype: str, language: str) -> int:
-        key = datatype, language
-        number = self._kind_numbers.setdefault(key, len(self.kinds))
-        if number == len(self.kinds):
-            self.kinds.append(key)
-        return number
+        quads = self.quads()
+        while some := list(islice(quads, QUADS)):
+            yield columns(some, self._scope, self.kinds), START
 
     def quads(self) -> Iterator[Any]:
         """Yield pyoxigraph's quads, blank nodes relabelled so that the same file gives the same labels."""
@@ -321,42 +136,38 @@ class Document:
         self.prefixes = dict(parser.prefixes)
 
 
-def _fit(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _coded(codes: npt.NDArray[np.integer], values: pa.Array) -> pa.DictionaryArray:
-    """Return a dictionary-encoded column, each value once, as one text may be several literals."""
-    distinct = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(distinct.indices.to_numpy()[codes], distinct.dictionary)
-
-
-def _literal(term: Any) -> Literal:
-    return Literal(term.value, term.datatype.value, (term.language or "").lower())
-
-
 class Documents:
     """RDF files being read one after the other; blank nodes of one are not those of another."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], bad: BadLines | None = None) -> None:
         """Get ready. Raises `ImportFailed` as `read_rdf` does."""
         several = len(paths) > 1
-        self._all = [read_rdf(path, f"f{number}." if several else "") for number, path in enumerate(paths, 1)]
-        self.kinds = self._all[0].kinds
-        for document in self._all:
-            document.share(self._all[0])
+        self.kinds, self.bad = Kinds(), bad or BadLines()
+        scopes = [f"f{number}." if several else "" for number in range(1, len(paths) + 1)]
+        shared = self.kinds, self.bad
+        self._all = [read_rdf(path, scope, *shared) for path, scope in zip(paths, scopes, strict=True)]
 
     @property
     def prefixes(self) -> dict[str, str]:
         """Return the prefixes declared so far; of one declared twice, the first namespace."""
         return {name: space for document in reversed(self._all) for name, space in document.prefixes.items()}
 
-    def blocks(self) -> Iterator[QuadBlock]:
-        """Yield the quads of all files as columns. Raises `ImportFailed` for the first that is none."""
-        return itertools.chain.from_iterable(document.blocks() for document in self._all)
+    def blocks(self, number: int = 0, start: Position = START) -> Iterator[tuple[QuadBlock, int, Position]]:
+        """Yield the quads of all files as columns, the number of the file, and how far it has been read with them.
+
+        Args:
+            number: file to go on with.
+            start: where in it.
+
+        Raises:
+            ImportFailed: as `Document.blocks`.
+        """
+        for at, document in enumerate(self._all[number:], number):
+            for block, position in document.blocks(start if at == number else START):
+                yield block, at, position
 
 
-def read_rdf(path: str | Path, scope: str = "") -> Document:
+def read_rdf(path: str | Path, scope: str = "", kinds: Kinds | None = None, bad: BadLines | None = None) -> Document:
     """Get ready to read an RDF file; the labels of blank nodes begin with `scope`.
 
     Raises `ImportFailed` when its name does not tell a format, or it is missing.
@@ -369,7 +180,7 @@ def read_rdf(path: str | Path, scope: str = "") -> Document:
         raise ImportFailed(path, None, reason)
     if not path.is_file():
         raise ImportFailed(path, None, "no such file")
-    return Document(path, format, scope)
+    return Document(path, format, scope, kinds, bad)
 
 
 def _format(path: Path) -> str | None:

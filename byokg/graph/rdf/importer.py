@@ -43,10 +43,13 @@ import pyarrow.compute as pc
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import TEXT, NodeColumns
+from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.int_sets import changes, distinct_rows
-from byokg.graph.rdf.files import Documents, QuadBlock
+from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.graph.rdf.ntriples import BadLines
+from byokg.graph.rdf.quads import QuadBlock
 from byokg.graph.rdf.terms import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
 from byokg.graph.store import ALL_VALUES
 from byokg.types import Properties, Value
@@ -69,21 +72,24 @@ class _Statement(NamedTuple):
 class RdfFile:
     """An RDF file, or several as one graph; a `GraphStream`.
 
-    What is held are numbers: 16 bytes a quad, besides the texts, each once.
+    What is held are numbers: 16 bytes a quad, besides the texts, each once. `streamed.TripleStream` holds less.
     """
 
     distinct = True
 
-    def __init__(self, *paths: Path) -> None:
-        """Name the files. Raises `ImportFailed` when a name does not tell a format, or a file is missing."""
-        self._paths, self._document = paths, Documents(paths)
+    def __init__(self, *paths: Path, bad: BadLines | None = None) -> None:
+        """Name the files; of N-Triples, bad lines may be left out.
+
+        Raises `ImportFailed` when a name does not tell a format, or a file is missing.
+        """
+        self._paths, self._document = paths, Documents(paths, bad)
         self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
         self._graphs.numbers(pa.array([""], TEXT))
         self._quads: list[npt.NDArray[np.int32]] = []
         """(B, 4) head, predicate, tail and graph of edges, in blocks."""
-        self._types: list[npt.NDArray[np.int32]] = []
-        """(B, 2) node and class."""
-        self._literals = LiteralStore(self._document.kinds)
+        self._types = RowsFile(2)
+        """Node and class."""
+        self._literals = LiteralStore(self._document.kinds.pairs)
         self._statements: dict[int, _Statement] = {}
         """What the newer forms say that some nodes are."""
         self._unasserted = 0
@@ -106,11 +112,10 @@ class RdfFile:
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Read the file, and yield its edges. Raises `ImportFailed`."""
-        for block in ahead(self._document.blocks()):
-            self._take(block)
-        self._add_further_types()
-        iris = [*self._labels(self._predicates), *self._labels(self._literals.predicates)]
-        self._prefixes = Prefixes().with_declared(self._document.prefixes).covering(iris)
+        for block, _, _ in ahead(self._document.blocks()):
+            self._quads.append(self._take(block))
+        self._quads.append(self._further_types())
+        self._choose_prefixes()
         absorbed = self._absorb()
         self._drop_nodes(absorbed)
         renumber = np.full(len(self._nodes), -1, np.int32)
@@ -132,6 +137,10 @@ class RdfFile:
             batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
             yield EdgeBlock(triples, batch, marks)
             start = stop
+
+    def _choose_prefixes(self) -> None:
+        iris = [*self._labels(self._predicates), *self._labels(self._literals.predicates)]
+        self._prefixes = Prefixes().with_declared(self._document.prefixes).covering(iris)
 
     def nodes(self) -> NodeColumns:
         """Return the nodes with their names, types and properties."""
@@ -169,8 +178,12 @@ class RdfFile:
 
     # Numbering
 
-    def _take(self, block: QuadBlock) -> None:
-        """Number nodes in order of appearance, subject before object, and sort quads into edges, types and literals."""
+    def _take(self, block: QuadBlock) -> npt.NDArray[np.int32]:
+        """Number nodes in order of appearance, subject before object, and keep types and literals.
+
+        Returns:
+            (B, 4) head, predicate, tail and graph of the edges.
+        """
         rows = np.arange(len(block.kind))
         literal = block.kind >= 0
         mentioned = np.zeros(len(rows), np.bool_) if block.mentioned is None else block.mentioned
@@ -189,7 +202,7 @@ class RdfFile:
         graph = np.zeros(len(rows), np.int32)
         if block.graph is not None:
             graph[edge] = _encode(self._graphs, block.graph, rows[edge])
-        self._quads.append(np.column_stack((heads, predicate, tails, graph))[edge])
+        quads: npt.NDArray[np.int32] = np.column_stack((heads, predicate, tails, graph))[edge]
         classes = _encode(self._classes, block.end, rows[typed])
         self._types.append(np.column_stack((heads[typed], classes)))
         if literal.any():
@@ -199,6 +212,7 @@ class RdfFile:
             inner = (int(heads[row + 1]), int(predicate[row + 1]), int(tails[row + 1])) if told else ()
             self._statements[int(heads[row])] = _Statement(*inner)
         self._unasserted += block.lost
+        return quads
 
     @staticmethod
     def _named(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
@@ -231,7 +245,7 @@ class RdfFile:
 
         Nodes come in the order in which the file gives them a class, classes of one in the order of the file.
         """
-        pairs = np.concatenate([np.empty((0, 2), np.int32), *self._types])
+        pairs = self._types.rows()
         first = np.full(len(self._nodes), len(pairs), np.int64)
         first[pairs[::-1, 0]] = np.arange(len(pairs))[::-1]
         generic = pc.is_in(self._classes.strings, pa.array(sorted(GENERIC_TYPES), TEXT))
@@ -241,16 +255,17 @@ class RdfFile:
         pairs = pairs[np.argsort(first[pairs[:, 0]], kind="stable")]
         return pairs, changes(pairs[:, 0])
 
-    def _add_further_types(self) -> None:
-        """Make edges of all classes of a node but the first."""
+    def _further_types(self) -> npt.NDArray[np.int32]:
+        """Return edges of all classes of a node but the first: (B, 4)."""
         pairs, starts = self._classed()
         further = pairs[~starts]
+        quads = np.zeros((len(further), 4), np.int32)
         if len(further):
             (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
             codes, count = further[:, 1], len(self._classes)
             tails = self._nodes.encode(self._classes.strings.slice(0, count), codes)
-            zero = np.zeros(len(further), np.int32)
-            self._quads.append(np.column_stack((further[:, 0], zero + relation, tails, zero)).astype(np.int32))
+            quads[:, 0], quads[:, 1], quads[:, 2] = further[:, 0], relation, tails
+        return quads
 
     def _type_column(self) -> tuple[pa.Array | None, dict[str, str]]:
         """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
@@ -346,8 +361,7 @@ class RdfFile:
     def _drop_nodes(self, absorbed: set[int]) -> None:
         """Keep the nodes that have an edge, a type or a property, and the predicates that are relations."""
         used = np.zeros(len(self._nodes), np.bool_)
-        for pairs in self._types:
-            used[pairs[:, 0]] = True
+        used[self._types.rows()[:, 0]] = True
         used[self._literals.nodes()] = True
         used[list(absorbed)] = False
         first = np.full(len(self._predicates), -1, np.int64)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
+from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.int_sets import distinct_rows
 from byokg.graph.rdf.terms import (
     FREEBASE,
@@ -190,7 +192,18 @@ class LiteralStore:
         self._kinds = kinds
         self.predicates = Interner()
         self._texts = Interner()
-        self._parts: list[npt.NDArray[np.int32]] = []
+        self._rows = RowsFile(4)
+        """Node, predicate, kind and text."""
+
+    def keep_in(self, folder: Path, state: Mapping[str, Any]) -> None:
+        """Keep all in files, and have what `state` tells of those that are there."""
+        self.predicates = Interner(folder / "literal-predicates", state.get("predicates", 0))
+        self._texts = Interner(folder / "literal-texts", state.get("texts", 0))
+        self._rows = RowsFile(4, folder / "literals.scratch", state.get("rows", 0))
+
+    def state(self) -> dict[str, int]:
+        """Return how much there is."""
+        return {"predicates": len(self.predicates), "texts": len(self._texts), "rows": len(self._rows)}
 
     def add(
         self, nodes: Numbers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Numbers, rows: Int64
@@ -198,22 +211,16 @@ class LiteralStore:
         """Take in the literals in some rows of a block; `nodes` are those of these rows."""
         predicates = self.predicates.encode(predicate.dictionary, predicate.indices.to_numpy()[rows])
         spelled = self._texts.encode(texts.dictionary, texts.indices.to_numpy()[rows])
-        self._parts.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
-
-    def _all(self) -> npt.NDArray[np.int32]:
-        """Return (L, 4) node, predicate, kind and text."""
-        if len(self._parts) != 1:
-            self._parts = [np.concatenate([np.empty((0, 4), np.int32), *self._parts])]
-        return self._parts[0]
+        self._rows.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
 
     def nodes(self) -> Numbers:
         """Return the nodes that have literals."""
-        return self._all()[:, 0]
+        return self._rows.rows()[:, 0]
 
     def of_nodes(self, nodes: Collection[int], label: Callable[[str], str]) -> dict[int, dict[str, list[Literal]]]:
         """Return the literals of a few nodes by the labels of their predicates."""
         found: dict[int, dict[str, list[Literal]]] = {node: {} for node in nodes}
-        rows = self._all()
+        rows = self._rows.rows()
         iris = self.predicates.strings.to_pylist()
         few = rows[np.isin(rows[:, 0], np.array(sorted(nodes), np.int64))]
         # By predicate, as its columns come, and then in the order of the file.
@@ -255,7 +262,7 @@ class LiteralStore:
 
     def _by_predicate(self, kept: Int64) -> Iterator[tuple[str, _Said]]:
         """Yield each predicate that a node of the graph has, in order of appearance."""
-        rows = self._all()
+        rows = self._rows.rows()
         place = np.full(max(int(kept.max(initial=-1)), int(rows[:, 0].max(initial=-1))) + 1, -1, np.int64)
         place[kept] = np.arange(len(kept))
         ranks = np.array([language_rank(Literal("", *kind)) for kind in self._kinds], np.int64)

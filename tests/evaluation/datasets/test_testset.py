@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, GraphExists
-from byokg.evaluation.audit import audit
+from byokg.evaluation.datasets.audit import audit
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, unanswered
 from byokg.evaluation.datasets.gold import chosen, executed
 from byokg.evaluation.datasets.patterns import KINDS

@@ -160,6 +160,8 @@ def test_a_question_to_the_graph_shows_its_stages(page: Page) -> None:
     ]
     assert "onerror" in texts(page, ".answers")[0]
     assert page.locator("img").count() == 0
+    assert page.locator("#answer .evidence").count() >= 1, "the rounds stand below the picture"
+    assert "[object" not in page.inner_text("#content")
 
 
 def test_hostile_names_stay_text(page: Page) -> None:

@@ -80,6 +80,12 @@ def test_a_cost_may_be_bound_in_a_pattern() -> None:
         ("PATHS START ?x = :a END ?y VIA { ?x :road ?z }", r"does not bind \?y"),
         ("PATHS START ?x = :a END ?y { ?z :road ?x } VIA :road", r"END does not bind \?y"),
         ("PATHS ALL WALK START ?x = :a END ?y VIA :road", "infinitely many"),
+        ("PATHS START ?x = :a END ?x VIA :road", r"both \?x; name them apart"),
+        ("PATHS START ?x = :a END ?y VIA ?y", r"\?y is both an end and the relation"),
+        ("PATHS START ?x = :Tom Hanks END ?y VIA :road", "such a name is written <Tom Hanks>; expected END"),
+        ("PATHS START ?x = :a END ?y = Mary Lou O'Hara VIA :road", "such a name is written <Mary Lou O'Hara>"),
+        ("PATHS START ?x = :AC/DC END ?y VIA :road", "such a name is written <AC/DC>"),
+        ("PATHS START ?x = :a MAX LENGTH 3", "unexpected 'MAX'; expected END"),
         ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(foo(?y)) }", "no function FOO"),
         ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(year(?y, 1)) }", "number of arguments"),
     ],
@@ -528,6 +534,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == f"{len(paths(roads(), every))}\n"
     assert main(["paths", graph, "PATHS START ?x"]) == 2
     assert "line 1, column 15: the query ends too early; expected END" in capsys.readouterr().err
+    assert main(["paths", graph, "PATHS START ?x = :A END ?y VIA :road", "--count"]) == 2
+    assert "graph; nearest: 'a' (A)" in capsys.readouterr().err
 
 
 def test_the_tool_of_the_mcp_server() -> None:
@@ -535,6 +543,8 @@ def test_the_tool_of_the_mcp_server() -> None:
     answer = tools.call("path_query", {"query": "PATHS START ?x = <a> END ?y = <d> VIA :road COST :km"})
     assert [path["cost"] for path in answer["paths"]] == [2, 2] and not answer["truncated"]
     assert "path_query" not in GraphTools(roads()).tools
+    with pytest.raises(EntityNotFound, match=r"no entity 'A' in .*; nearest: 'a' \(A\)"):
+        tools.call("path_query", {"query": "PATHS START ?x = :A END ?y VIA :road"})
 
 
 def test_no_step_at_all_leads_from_a_node_to_itself() -> None:

@@ -87,6 +87,13 @@ const KINDS = {
       rest && el("p", { class: "dim" }, rest),
     ];
   },
+  ComputedEvidence(item, view) {
+    const nodes = item.nodes.slice(0, ENDS_LISTED).map((id, at) => [at ? el("span", { class: "dim" }, " | ") : null, nodeName(id, view)]);
+    return [
+      el("p", { dir: "auto" }, item.values.map((value) => [cell(value, view), " "]), nodes, item.nodes.length > ENDS_LISTED && el("span", { class: "dim" }, ` (+${number(item.nodes.length - ENDS_LISTED)} more)`)),
+      el("p", { class: "dim", dir: "auto" }, cut(item.text, 600), item.uses.length ? ` (${item.operation}, from ${cut(item.uses.join(", "), 200)})` : ` (${item.operation})`),
+    ];
+  },
   Feedback(item) {
     return [el("p", { class: "problem" }, item.problem), longText(item.subject, "code")];
   },

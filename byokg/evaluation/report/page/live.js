@@ -105,7 +105,7 @@ function runsTable({ runs, metrics, contracts }) {
     const first = metrics[0];
     const order = [...group].sort((a, b) => (runs[b].metrics?.[first]?.value ?? -1) - (runs[a].metrics?.[first]?.value ?? -1) || a - b);
     const title = contracts.length > 1
-      ? el("tr", { class: "contract" }, el("th", { colspan: metrics.length + 4 }, el("span", {}, `${cut(runs[group[0]].dataset, 80)}, ${number(runs[group[0]].n)} questions`), differs.length ? el("small", {}, `other than the first: ${cut(differs.join("; "), 300)}`) : null))
+      ? el("tr", { class: "contract" }, el("th", { colspan: metrics.length + 4 }, el("span", {}, `${cut(runs[group[0]].dataset, 80)}, ${number(runs[group[0]].n / runs[group[0]].repeats)} questions`), differs.length ? el("small", {}, `other than the first: ${cut(differs.join("; "), 300)}`) : null))
       : null;
     return el("tbody", {}, title, order.map((at) => runRow(runs[at], at, metrics)));
   });
@@ -122,10 +122,12 @@ function runRow(run, at, metrics) {
     },
   });
   const how = run.state === "finished" ? null : el("small", { class: "state" }, `${run.state}, ${number(run.done)} of ${number(run.n)} `, el("progress", { max: run.n || 1, value: run.done, "aria-label": "Progress" }));
+  const again = run.repeated;
+  const repeats = run.repeats > 1 ? el("small", {}, `each question ${run.repeats} times${again?.pass ? `: pass@${again.times} ${percent(again.pass.value)}, majority ${percent(again.majority.value)}` : ""}`) : null;
   const cells = [took?.seconds, took?.calls, took?.usd].map((value, which) =>
     el("td", { class: "number" }, value === undefined ? "–" : value === null ? "unknown" : [MEASURES.seconds.text, significant, MEASURES.usd.text][which](value)));
   return el("tr", { class: `run ${run.state}` },
-    el("th", { scope: "row", class: "name" }, mark, swatch(at), el("a", { id: `run-${at}`, href: to("/questions", [["run", run.name]]) }, cut(run.name, 80)), how, el("small", {}, cut(run.how, 120))),
+    el("th", { scope: "row", class: "name" }, mark, swatch(at), el("a", { id: `run-${at}`, href: to("/questions", [["run", run.name]]) }, cut(run.name, 80)), how, el("small", {}, cut(run.how, 120)), repeats),
     metrics.map((metric) => share(run.metrics?.[metric])), cells);
 }
 
@@ -174,7 +176,8 @@ async function ask(question) {
     else if (event.record) {
       asking.record = { ...event.record, open: (id) => open(id) };
       const { its } = event.record.runs[0];
-      byId("answer").replaceChildren(...runContent({ ...its, calls: withReplies(its.calls) }, asking.record).filter(Boolean));
+      byId("answer").replaceChildren();
+      add(byId("answer"), [runContent({ ...its, calls: withReplies(its.calls) }, asking.record)]);
       centre();
     } else if (event.brought === undefined) {
       const item = el("li", { class: "under-way" }, el("b", {}, cut(event.stage, 40)), el("span", { class: "dim" }, " …"));

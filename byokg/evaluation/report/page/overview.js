@@ -38,12 +38,15 @@ function drawLeaderboard() {
   const linked = runs.some((run) => run.linked);
   const columns = [
     ...report.metrics.map((metric) => [metric, metricTitle(metric), (run) => run.metrics[metric].value, "share"]),
+    ...(runs.some((run) => run.repeats)
+      ? [["pass", "pass@k", (run) => run.repeats?.pass.value ?? null, "share"], ["majority", "Majority", (run) => run.repeats?.majority.value ?? null, "share"]]
+      : []),
     ...(linked ? [["linked", "Linked", (run) => run.linked?.value ?? null, "share"]] : []),
     ...Object.entries(COLUMNS)
       .filter(([, [, value]]) => runs.some((run) => value(run) !== 0))
       .map(([key, [title, value, text]]) => [key, title, value, text]),
     ["failed", "Failed", (run) => run.failed, (value) => number(value)],
-    ["n", "Questions", (run) => run.n, (value) => number(value)],
+    ["n", "Questions", (run) => run.n / (run.repeats?.times ?? 1), (value) => number(value)],
   ];
   const order = runs.map((_, at) => at);
   const sorting = columns.find(([key]) => key === overview.sorted);
@@ -78,7 +81,7 @@ function drawLeaderboard() {
     const run = runs[at];
     const cells = columns.map(([key, , value, text]) => {
       if (text !== "share") return el("td", { class: "number" }, text(value(run)));
-      const estimate = key === "linked" ? run.linked : run.metrics[key];
+      const estimate = key === "linked" ? run.linked : (run.metrics[key] ?? run.repeats?.[key]);
       if (!estimate) return el("td", { class: "number dim" }, "–");
       const first = report.contracts[group].runs.length > 1 && best[group].get(key) === estimate.value;
       const [low, high] = estimate.ci95;
@@ -101,9 +104,13 @@ function drawLeaderboard() {
       : null;
     return el("tbody", {}, apart, order.filter((at) => contract.runs.includes(at)).map((at) => row(at, group)));
   });
-  const clustered = runs.find((run) => run.clusters);
+  const clustered = runs.find((run) => run.clusters && run.clusters !== run.n / (run.repeats?.times ?? 1));
+  const several = runs.filter((run) => run.repeats).map((run) => `${cut(run.name, 60)} ${run.repeats.times} times`);
+  const repeated = several.length
+    ? `Questions were asked several times (${several.join(", ")}): figures are means over all of it, pass@k says how many are right at least once in so many times, Majority scores what most replies agree on. `
+    : "";
   const told =
-    `Profile ${report.profile}; percentages, with half the width of their 95 % intervals${clustered ? `; the ${number(runs[0].n)} questions form ${number(clustered.clusters)} clusters, which say as much as ${number(Math.round(clustered.effective_n))} questions apart` : ""}. ` +
+    `Profile ${report.profile}; percentages, with half the width of their 95 % intervals${clustered ? `; the ${number(clustered.n / (clustered.repeats?.times ?? 1))} questions form ${number(clustered.clusters)} clusters, which say as much as ${number(Math.round(clustered.effective_n))} questions apart` : ""}. ${repeated}` +
     "Failed questions score zero. What questions took is the mean of all, recorded replies counted as if they had been " +
     "asked for.";
   byId("leaderboard").replaceChildren(

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.audit`."""
+"""Tests of `byokg.evaluation.datasets.audit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.evaluation.audit import KINDS, Audit, audit, executed, with_answer
+from byokg.evaluation.datasets.audit import KINDS, Audit, audit, executed, with_answer
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import medqa
 from byokg.evaluation.datasets.folder import Folder

@@ -1,0 +1,112 @@
+"""Questions that Hugging Face's `datasets` library reads: what `save_to_disk` wrote, and the hub's files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from byokg.errors import DatasetError, import_extra
+from byokg.evaluation.datasets.base import Ids, Loaded, QuestionFile, QuestionSet, Record, graph_finder, load, one_of
+from byokg.evaluation.datasets.folder import LISTS, example_of
+
+_BUILDERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
+_SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
+"""One of these lies in what `save_to_disk` wrote."""
+
+
+def hugging_face(
+    path: str | Path,
+    split: str = "",
+    graph: str | Path | None = None,
+    ids: Ids = "ids",
+    columns: Mapping[str, str] | None = None,
+    name: str = "",
+) -> QuestionSet:
+    """Return the questions of a data set on this machine; nothing is asked of the network.
+
+    Columns are called as the fields of `folder` are, or as `columns` says. A text where a list belongs is a list of
+    one; questions without an id are numbered from 1; those without answers are left out.
+
+    Args:
+        path: a folder that `save_to_disk` wrote, a file (JSON, JSON lines, CSV, Parquet, Arrow), or a folder of such
+            files, as `hf download` leaves it.
+        split: one of the library's splits, or what a column `split` holds; empty takes all.
+        graph: file or folder of the graph, unless `graph.path` names one.
+        ids: see `Folder`.
+        columns: the column of a field, for fields whose column has another name (`answers: a_entity`).
+        name: of the set, for tables; that of the file or folder when empty.
+
+    Raises:
+        MissingExtra: the library is not installed.
+        ConfigError: `ids` is neither "ids" nor "names".
+    """
+    place = Path(path)
+
+    def read() -> Loaded:
+        splits = _read(place)
+        digest = hashlib.sha256()
+        wanted = {split: splits[split]} if split in splits else splits
+
+        def records() -> Iterator[Record]:
+            number = 0
+            for of, rows in wanted.items():
+                for row in rows:
+                    number += 1
+                    fields = _fields(row, columns or {}, {"id": str(number), "split": of})
+                    digest.update(json.dumps(fields, sort_keys=True, default=str).encode("utf-8", "backslashreplace"))
+                    yield Record(place, number, fields)
+
+        def kept(record: Record) -> bool:
+            return split in splits or not split or record.fields["split"] == split
+
+        loaded = load(QuestionFile(place, "", records()), lambda record: example_of(record, {}, gold=False), kept)
+        if not loaded.examples and split and split not in splits:
+            one_of("dataset.split", split, list(splits))
+        return Loaded(place, digest.hexdigest(), loaded.examples, loaded.left_out)
+
+    return QuestionSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids)
+
+
+def _read(place: Path) -> Mapping[str, Any]:
+    """Return the rows of each split.
+
+    Raises:
+        DatasetError: nothing is there, or the library cannot read it.
+    """
+    library = import_extra("datasets", "datasets", "dataset=datasets")
+    if not place.exists():
+        raise DatasetError(
+            place,
+            None,
+            "is not there, and nothing is fetched; get it first: hf download NAME --repo-type dataset --local-dir DIR",
+        )
+    try:
+        if any((place / each).is_file() for each in _SAVED):
+            found = library.load_from_disk(str(place))
+        elif place.is_dir():
+            found = library.load_dataset(str(place))
+        else:
+            builder = _BUILDERS.get(place.suffix)
+            if builder is None:
+                raise DatasetError(place, None, f"is none of {', '.join(_BUILDERS)}, which dataset=datasets reads")
+            found = library.load_dataset(builder, data_files=str(place))
+    except DatasetError:
+        raise
+    except Exception as error:  # the library raises what its readers do
+        reason = " ".join(str(error.__cause__ or error).split())[:300]
+        raise DatasetError(place, None, f"cannot be read by datasets: {type(error).__name__}: {reason}") from error
+    return found if isinstance(found, dict) else {str(found.split or ""): found}
+
+
+def _fields(row: Mapping[str, Any], columns: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row's fields under the names of `folder`."""
+    named = {field: row[column] for field, column in columns.items() if column in row}
+    fields = {**row, **named}
+    fields = {key: value for key, value in fields.items() if value is not None}
+    for field in LISTS & fields.keys():
+        if not isinstance(fields[field], list | tuple):
+            fields[field] = [fields[field]]
+    return {**defaults, **fields}

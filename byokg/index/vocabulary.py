@@ -1,0 +1,226 @@
+"""The distinct words of millions of names.
+
+`Vocabulary` looks them up exactly, by how they start, and by likeness: words that resemble a misspelt one share pairs
+of neighbouring letters with it (*bigrams*, in which the ends of a word count as letters), so an inverted index from
+bigrams to words proposes some hundred of them, whose letters are compared.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from rapidfuzz import process
+from rapidfuzz.distance import LCSseq
+
+from byokg.index.string_hashes import positions
+
+Bytes = npt.NDArray[np.uint8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.integer]
+
+LONGEST_WORD = 64
+"""Letters up to which words are looked for by likeness."""
+
+_END = "\n"
+_COMPARED = 192
+"""Words whose letters are compared, of those that share most bigrams."""
+
+_KEPT = 64
+_LIKE = 0.5
+"""Similar words that are kept at most, and their least share of common letters: 2 · common / letters of both."""
+
+_REMEMBERED = 4096
+_KEY = 8
+
+
+@dataclass(frozen=True)
+class WordArrays:
+    """V words in the order of their UTF-8 bytes, and the bigrams they hold; one file each."""
+
+    key: UInt64
+    """(V,) the first eight bytes of each word as one big-endian number, hence ascending."""
+    letters: npt.NDArray[np.uint8]
+    """(V,) letters of each word; 255 stands for more."""
+    bigram: UInt64
+    """(B,) bigrams that occur, ascending: first letter · 2³² + second letter."""
+    bigram_bounds: Int64
+    """(B + 1,) the words with bigram b stand in `bigram_words` from bigram_bounds[b] up to bigram_bounds[b + 1]."""
+    bigram_words: Int32
+    """Word numbers, ascending for each bigram, none twice."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Words like a given one, the most similar first."""
+
+    words: Int32
+    """(S,) word numbers."""
+    common: npt.NDArray[np.uint8]
+    """(S,) letters that each has in common with the given word, in the same order."""
+    likeness: npt.NDArray[np.float64]
+    """(S,) 2 · common / letters of both, in [0, 1]."""
+
+
+class Vocabulary:
+    """V distinct words, numbered in the order of their UTF-8 bytes."""
+
+    def __init__(self, words: pa.LargeStringArray, arrays: WordArrays) -> None:
+        self._words = words
+        self.arrays = arrays
+        _, offsets, data = words.buffers()
+        self._offsets: Int64 = (
+            np.frombuffer(offsets, np.int64, len(words) + 1, words.offset * 8) if len(words) else np.zeros(1, np.int64)
+        )
+        self._data: Bytes = np.frombuffer(data, np.uint8) if len(words) and data else np.empty(0, np.uint8)
+        # Words come again: in the next question, and in the next piece of the same one.
+        self.alike = lru_cache(_REMEMBERED)(self._alike)
+        self.number = lru_cache(_REMEMBERED)(self._number)
+
+    @classmethod
+    def build(cls, words: pa.LargeStringArray) -> Vocabulary:
+        """Index words that are distinct, not empty, and sorted by their UTF-8 bytes."""
+        _, offsets, data = words.buffers()
+        count = len(words)
+        bounds = np.frombuffer(offsets, np.int64, count + 1, words.offset * 8) if count else np.zeros(1, np.int64)
+        octets = np.frombuffer(data, np.uint8) if count and data else np.empty(0, np.uint8)
+        sizes = np.diff(bounds)
+        key = np.zeros(count, np.uint64)
+        for place in range(_KEY):
+            key <<= np.uint64(8)
+            longer = np.flatnonzero(sizes > place)
+            key[longer] |= octets[bounds[longer] + place]
+        letters = pc.utf8_length(words).to_numpy().astype(np.int64) if count else np.zeros(0, np.int64)
+        bigram, bigram_bounds, bigram_words = _bigrams(words, letters)
+        arrays = WordArrays(
+            key=key,
+            letters=np.minimum(letters, 255).astype(np.uint8),
+            bigram=bigram,
+            bigram_bounds=bigram_bounds,
+            bigram_words=bigram_words,
+        )
+        return cls(words, arrays)
+
+    @property
+    def words(self) -> pa.LargeStringArray:
+        """Return all words."""
+        return self._words
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def _number(self, word: str) -> int:
+        """Return the number of a word, -1 for a text that is none."""
+        return int(self.find([word])[0])
+
+    def find(self, words: Sequence[str]) -> Int64:
+        """Return the number of each word, -1 where it is none of these: (len(words),)."""
+        texts = [word.encode(errors="surrogatepass") for word in words]
+        keys = np.array([int.from_bytes(text[:_KEY].ljust(_KEY, b"\0"), "big") for text in texts], np.uint64)
+        if not len(self):
+            return np.full(len(texts), -1, np.int64)
+        found = self.arrays.key.searchsorted(keys)
+        found[self.arrays.key[np.minimum(found, len(self) - 1)] != keys] = -1
+        # A key that ends in zeros belongs to one word; others may be shared.
+        for position, text in enumerate(texts):
+            if len(text) >= _KEY and (start := int(found[position])) >= 0:
+                stop = int(self.arrays.key.searchsorted(keys[position], "right"))
+                at = bisect_left(range(stop), text, start, key=self._bytes)
+                found[position] = at if at < stop and self._bytes(at) == text else -1
+        return found
+
+    def starting(self, beginnings: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the range of numbers of the words that start with each text, as far as its first eight bytes."""
+        texts = [beginning.encode(errors="surrogatepass")[:_KEY] for beginning in beginnings]
+        # No UTF-8 holds the byte 255.
+        ends = [int.from_bytes(text.ljust(_KEY, end), "big") for end in (b"\0", b"\xff") for text in texts]
+        starts = self.arrays.key.searchsorted(np.array(ends[: len(texts)], np.uint64)).tolist()
+        stops = self.arrays.key.searchsorted(np.array(ends[len(texts) :], np.uint64), "right").tolist()
+        return list(zip(starts, stops, strict=True))
+
+    def containing(self, letter: str) -> Int32:
+        """Return the numbers of the words that hold a letter, some of them more than once."""
+        first = np.array([ord(letter) << 32, ord(letter) + 1 << 32], np.uint64)
+        start, stop = self.arrays.bigram_bounds[self.arrays.bigram.searchsorted(first)].tolist()
+        return self.arrays.bigram_words[start:stop]
+
+    def _alike(self, word: str) -> Alike:
+        """Return the words that have most letters in common with a word, itself among them if it is here.
+
+        Words of more than `LONGEST_WORD` letters have none.
+        """
+        arrays = self.arrays
+        if not word or len(word) > LONGEST_WORD or not len(self):
+            return Alike(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0))
+        codes = np.array(sorted(set(_codes(_END + word + _END).tolist())), np.uint64)
+        slots = arrays.bigram.searchsorted(codes)
+        slots = np.minimum(slots, len(arrays.bigram) - 1)
+        slots = slots[arrays.bigram[slots] == codes].tolist()
+        lists = [arrays.bigram_words[arrays.bigram_bounds[slot] : arrays.bigram_bounds[slot + 1]] for slot in slots]
+        if not lists:
+            return Alike(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0))
+        counts = np.bincount(np.concatenate(lists), minlength=1)
+        # A wrong letter spoils two bigrams and two swapped ones three; words that share less come too many.
+        least = max(1, len(codes) // 2 - 1)
+        found = np.flatnonzero(counts >= least)
+        shared = 2 * counts[found] / (len(codes) + 1 + arrays.letters[found].astype(np.int64))
+        if len(found) > _COMPARED:
+            edge = np.partition(shared, -_COMPARED)[-_COMPARED]
+            above, level = found[shared > edge], found[shared == edge]
+            found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
+        texts = self._words.take(positions(found)).to_pylist()
+        common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
+        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
+        order = np.lexsort((found, -likeness))[:_KEPT]
+        order = order[likeness[order] >= _LIKE]
+        return Alike(found[order].astype(np.int32), common[order].astype(np.uint8), likeness[order])
+
+    def _bytes(self, number: int) -> bytes:
+        return self._data[self._offsets[number] : self._offsets[number + 1]].tobytes()
+
+
+def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64, Int32]:
+    """Return the bigrams that occur in V words, where the words of each start, and the words."""
+    codes = _codes(_END + "".join(word + _END for word in words.to_pylist()))
+    # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
+    owner = np.repeat(np.arange(len(words), dtype=np.int64), letters + 1)
+    bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
+    bounds, holders = grouped(number, owner, len(bigram))
+    return bigram, bounds, holders.astype(np.int32)
+
+
+def _codes(text: str) -> UInt64:
+    """Return each two neighbouring letters of a text as one number."""
+    points = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), np.uint32).astype(np.uint64)
+    codes: UInt64 = points[:-1] << np.uint64(32) | points[1:]
+    return codes
+
+
+def ranges(counts: Integers) -> Int64:
+    """Return where ranges of given lengths start and end, one after the other: (len(counts) + 1,)."""
+    return np.concatenate((np.zeros(1, np.int64), counts.cumsum(dtype=np.int64)))
+
+
+def grouped(keys: Integers, values: Integers, count: int) -> tuple[Int64, Integers]:
+    """Collect the values of each key from 0 to `count` - 1.
+
+    Args:
+        keys: (N,) in any order.
+        values: (N,) one for each.
+
+    Returns:
+        (count + 1,) ranges of keys in the values, and the values, ascending for each key, none twice.
+    """
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = (keys[1:] != keys[:-1]) | (values[1:] != values[:-1])
+    return ranges(np.bincount(keys[first], minlength=count)), values[first]

@@ -1,0 +1,124 @@
+"""Reads what a line cites, and where in it: `[e3]`, `[e3-e5, e9]`, `【3†source】`, `(lines 2 and 4)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def unique(items: Iterable[T]) -> tuple[T, ...]:
+    """Return items in their order, each once."""
+    return tuple(dict.fromkeys(items))
+
+
+MARK = "\x00"
+"""Stands for a citation while a line is taken apart."""
+
+_OPENING, _CLOSING = "[【［〔({<（｛", "]】］〕)}>）｝"
+_INSIDE = re.escape(_OPENING + _CLOSING)
+_BRACKETS = re.compile(rf"\^?[{re.escape(_OPENING)}]([^{_INSIDE}\n]{{1,120}})[{re.escape(_CLOSING)}]\^?")
+_LINKED = re.compile(r"\[([^\[\]\n]+)\]\(#?([eE]\d{1,5})\)")
+_SAID_OF_IDS = (
+    r"(?:(?:see|cf|evidence|facts?|sources?|citations?|cites?|cited|lines?|refs?|ids?|from|rows?|supported|by|per|in)\b"
+    r"[.:#\s]*)*"
+)
+_ID_LIST = re.compile(
+    rf"\s*{_SAID_OF_IDS}(?P<first>[#^]?[eE]?\s?\d{{1,5}})(?:\s*(?:[,;&/|+]\s*(?:and\b)?|and|to|through|[-–—]|\.\.+|…)?\s*"
+    rf"{_SAID_OF_IDS}[#^]?[eE]?\d{{1,5}})*[\s.]*",
+    re.IGNORECASE,
+)
+_WITHIN = re.compile(r"†.*$|[\s,:]*\b(?:rows?|columns?)\s*#?\d+(?:\s*[-–,]\s*\d+)*|(?<=\d):\s*\D.*$", re.IGNORECASE)
+"""Where in what is cited something stands, or what it says."""
+_ID = re.compile(r"(?P<range>(?:-|–|—|\.\.+|…|\bto\b|\bthrough\b)\s*)?[#^]?(?P<e>[eE]?)\s?(?P<number>\d{1,5})")
+_LONGEST_RANGE = 200
+_BARE_ID = re.compile(
+    r"(?:^[eE]\d{1,5}(?=\s*[:|–—-]\s)|(?<=[\s(])[-–—:,;|(=>→]+\s*(?:evidence|facts?|sources?|see|from|cites?)?[:\s]*[eE]\d{1,5}"
+    r"(?:\s*(?:,|;|and|&)\s*[eE]\d{1,5})*(?=[\s).]*$)|(?<=[\w*\"'”])(?:\s*[:,;|]\s*)[eE]\d{1,5}(?:\s*,\s*[eE]\d{1,5})*[\s.]*$)"
+)
+_MARKS = re.compile(rf"(?:\(\s*(?:see\s+)?)?{MARK}(?:[\s,;&]*(?:and\s+)?{MARK})*(?:\s*\))?")
+
+_SAID_BARE = re.compile(
+    r"[\s,;:–—-]+(?:\b(?:see|from|cf\.?|according to|based on|supported by|as per)\s+)?"
+    r"\b(?:lines?|facts?|evidence|sources?)\s+"
+    r"(?P<ids>[eE]?\d{1,3}(?:\s*(?:,|;|&|and|to|[-–])\s*(?:and\s+)?[eE]?\d{1,3})*)[\s.)]*$",
+    re.IGNORECASE,
+)
+"""Lines cited in words, behind the answer."""
+_TAGGED = re.compile(
+    r"<(?P<tag>sup|sub|cite|citations?|ref|references?|sources?|evidence)\b[^<>]*>\s*(?P<ids>[^<>]*\d[^<>]*?)\s*</(?P=tag)>",
+    re.IGNORECASE,
+)
+_ID_TAG = re.compile(r"<\s*([eE]\d{1,5}(?:\s*[,;–-]\s*[eE]?\d{1,5})*)\s*>")
+
+
+def with_brackets(content: str) -> str:
+    """Return a text in which what is cited in tags stands in square brackets: `<e3>`, `<sup>e3</sup>`."""
+
+    def bracketed(found: re.Match[str]) -> str:
+        ids = f"[{found['ids'].strip('[]() ')}]"
+        return f" {ids}" if cited_ids(ids) else found[0]
+
+    return _ID_TAG.sub(r"[\1]", _TAGGED.sub(bracketed, content))
+
+
+def marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
+    """Put a mark in the place of each run of citations; return the line and what each run cites."""
+    groups: list[tuple[str, ...]] = []
+
+    def linked(found: re.Match[str]) -> str:
+        return f"{found[1]} [{found[2]}]"
+
+    def bracket(found: re.Match[str]) -> str:
+        ids = cited_ids(found[0].strip("^"))
+        if not ids:
+            return found[0]
+        groups.append(ids)
+        return MARK
+
+    def bare(found: re.Match[str]) -> str:
+        groups.append(tuple(f"e{int(number)}" for number in re.findall(r"[eE](\d+)", found[0])))
+        return MARK
+
+    line = _BRACKETS.sub(bracket, _LINKED.sub(linked, line.replace(MARK, "")))
+    if not groups:
+        line = _BARE_ID.sub(bare, line)
+    if not groups and (said := _SAID_BARE.search(line)) is not None and said.start():
+        groups.append(cited_ids(f"[{said['ids']}]"))
+        line = line[: said.start()] + MARK
+    runs: list[tuple[str, ...]] = []
+    taken = iter(groups)
+
+    def run(found: re.Match[str]) -> str:
+        runs.append(unique(id for _ in range(found[0].count(MARK)) for id in next(taken)))
+        opened, closed = found[0].startswith("("), found[0].endswith(")")
+        return f"{'(' if opened and not closed else ''}{MARK}{')' if closed and not opened else ''}"
+
+    return _MARKS.sub(run, line), runs
+
+
+def cited_ids(bracketed: str) -> tuple[str, ...]:
+    """Return what a bracket cites; nothing where it holds anything but ids.
+
+    Numbers without an `e` count up to three digits, since `[1982]` is a year: between square brackets; between others
+    where they are several, or called lines or facts. `(13)` may be part of a name.
+    """
+    inside = _WITHIN.sub("", bracketed[1:-1])
+    listed = _ID_LIST.fullmatch(inside)
+    if listed is None:
+        return ()
+    lettered = "e" in listed["first"].lower()
+    if not lettered:
+        numbered = re.findall(r"\d+", inside)
+        said = re.match(r"\s*(?:see\s+)?(?:lines?|facts?|evidence|sources?|citations?|refs?)\b", inside, re.IGNORECASE)
+        if max(map(len, numbered)) > 3 or not (bracketed[0] in "[【［〔" or said or len(numbered) > 1):
+            return ()
+    numbers: list[int] = []
+    for found in _ID.finditer(inside[listed.start("first") :]):
+        number = int(found["number"])
+        if found["range"] and numbers and numbers[-1] < number <= numbers[-1] + _LONGEST_RANGE:
+            numbers += range(numbers[-1] + 1, number)
+        numbers.append(number)
+    return unique(f"e{number}" for number in numbers)
