@@ -304,8 +304,7 @@ def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int, memor
 
     with opened(source, **settings) as store:
         note(f"reading {store.name}")
-        counts = (store.node_count, store.edge_count) if schema_at_hand(store) else (None, None)
-        with copied("copying", *counts, stderr()) as progress:
+        with copied("copying", store.node_count, store.edge_count, stderr()) as progress:
             graph = copy_graph(store, progress)
     graph.write_into(out)
     return ColumnarGraph.open(out)
